@@ -1,0 +1,36 @@
+"""
+qmd: a SQLite-backed knowledge base over folders of Markdown.
+
+    from qmd import KnowledgeBase
+
+Importing this package is cheap: `KnowledgeBase` and the values are loaded on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qmd.errors import QmdError
+    from qmd.kb import KnowledgeBase
+    from qmd.model import Filters, Hit, SearchReply
+
+__all__ = ["Filters", "Hit", "KnowledgeBase", "QmdError", "SearchReply", "__version__"]
+
+__version__ = "1.0.0"
+
+_HOME = {
+    "Filters": "qmd.model",
+    "Hit": "qmd.model",
+    "KnowledgeBase": "qmd.kb",
+    "QmdError": "qmd.errors",
+    "SearchReply": "qmd.model",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'qmd' has no attribute {name!r}")

@@ -1,0 +1,5 @@
+"""``python -m qmd``."""
+
+from qmd.cli.main import run
+
+run()

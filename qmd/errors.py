@@ -1,0 +1,223 @@
+"""
+Every exception qmd raises on purpose.
+
+::
+
+    QmdError                          code, hint, exit_code, http_status
+    ├─ InputError                     the caller's argument is wrong
+    │  └─ ConfigError                 a setting is wrong
+    ├─ NotFoundError                  what was named does not exist
+    │  ├─ DocumentNotFoundError       file, suggestions
+    │  ├─ CollectionNotFoundError     name, suggestions
+    │  ├─ ContextNotFoundError
+    │  └─ NoMatchError                a glob or list matched nothing
+    ├─ AmbiguousNameError             name, candidates
+    ├─ ConflictError                  the name is taken
+    ├─ StoreError                     the database
+    │  ├─ DatabaseMissingError        no such file yet
+    │  ├─ NotADatabaseError           the file is something else
+    │  ├─ MigrationRequiredError      older than this program, and opened read-only
+    │  ├─ SchemaTooNewError           newer than this program
+    │  ├─ DatabaseBusyError           locked by another process for too long
+    │  ├─ CorruptDatabaseError
+    │  ├─ ReadOnlyError
+    │  └─ DiskFullError
+    ├─ IngestError                    one file; the scan reports it and goes on
+    │  ├─ DecodeError
+    │  ├─ FileTooLargeError
+    │  └─ UnreadableFileError
+    └─ InferenceError                 a model or the vector index
+       ├─ ModelMissingError           not on this machine; the hint says how to get it
+       ├─ ModelMismatchError          the database holds vectors of another model
+       ├─ VectorIndexMissingError     nothing was embedded yet
+       ├─ VectorsUnavailableError     sqlite-vec cannot be loaded here
+       └─ TransientInferenceError     worth another try
+
+A message says what is wrong, the hint what to do next. Faces map these and nothing else:
+the command line prints ``qmd: error: MESSAGE`` and ``hint: HINT`` and exits with
+``exit_code``; MCP answers ``isError`` with the message; REST answers ``http_status``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class QmdError(Exception):
+    """Base of all errors; ``str(error)`` is the message for people."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(QmdError):
+    code = "invalid_input"
+    http_status = 400
+
+
+class ConfigError(InputError):
+    code = "invalid_config"
+
+
+class NotFoundError(QmdError):
+    code = "not_found"
+    http_status = 404
+
+
+class DocumentNotFoundError(NotFoundError):
+    """``suggestions`` are usable paths, nearest first, at most three."""
+
+    code = "document_not_found"
+
+    def __init__(self, file: str, suggestions: Sequence[str] = ()) -> None:
+        super().__init__(
+            f"Document not found: {file}",
+            hint="Did you mean: " + ", ".join(suggestions) if suggestions else None,
+        )
+        self.file = file
+        self.suggestions = tuple(suggestions)
+
+
+class CollectionNotFoundError(NotFoundError):
+    code = "collection_not_found"
+
+    def __init__(self, name: str, suggestions: Sequence[str] = ()) -> None:
+        super().__init__(
+            f"Collection not found: {name}",
+            hint=(
+                "Did you mean: " + ", ".join(suggestions)
+                if suggestions
+                else "Run 'qmd collection list' to see the collections."
+            ),
+        )
+        self.name = name
+        self.suggestions = tuple(suggestions)
+
+
+class ContextNotFoundError(NotFoundError):
+    code = "context_not_found"
+
+
+class NoMatchError(NotFoundError):
+    code = "no_match"
+
+
+class AmbiguousNameError(QmdError):
+    """``candidates`` are the full names that the short one could mean."""
+
+    code = "ambiguous_name"
+    http_status = 400
+
+    def __init__(self, name: str, candidates: Sequence[str]) -> None:
+        super().__init__(
+            f"Ambiguous name: {name} could be " + ", ".join(candidates),
+            hint="Give the full path or more digits of the docid.",
+        )
+        self.name = name
+        self.candidates = tuple(candidates)
+
+
+class ConflictError(QmdError):
+    code = "conflict"
+    http_status = 409
+
+
+class StoreError(QmdError):
+    code = "database_error"
+
+
+class DatabaseMissingError(StoreError):
+    code = "database_missing"
+    http_status = 503
+
+
+class NotADatabaseError(StoreError):
+    code = "not_a_database"
+
+
+class MigrationRequiredError(StoreError):
+    code = "migration_required"
+    http_status = 503
+
+
+class SchemaTooNewError(StoreError):
+    code = "schema_too_new"
+
+
+class DatabaseBusyError(StoreError):
+    code = "database_busy"
+    http_status = 503
+
+
+class CorruptDatabaseError(StoreError):
+    code = "database_corrupt"
+
+
+class ReadOnlyError(StoreError):
+    code = "read_only"
+    http_status = 403
+
+
+class DiskFullError(StoreError):
+    code = "disk_full"
+    http_status = 507
+
+
+class IngestError(QmdError):
+    """One file that cannot become a document; ``reason`` is the word `qmd why` prints."""
+
+    code = "unreadable_file"
+    http_status = 400
+    reason: ClassVar[str] = "unreadable"
+
+
+class DecodeError(IngestError):
+    code = "not_text"
+    reason = "binary"
+
+
+class FileTooLargeError(IngestError):
+    code = "file_too_large"
+    reason = "too large"
+
+
+class UnreadableFileError(IngestError):
+    code = "unreadable_file"
+    reason = "unreadable"
+
+
+class InferenceError(QmdError):
+    code = "inference_error"
+    http_status = 503
+
+
+class ModelMissingError(InferenceError):
+    code = "model_missing"
+
+
+class ModelMismatchError(InferenceError):
+    code = "model_mismatch"
+
+
+class VectorIndexMissingError(InferenceError):
+    code = "vector_index_missing"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Vector index not found. Run 'qmd embed' first to create embeddings.",
+            hint="qmd embed",
+        )
+
+
+class VectorsUnavailableError(InferenceError):
+    code = "vectors_unavailable"
+
+
+class TransientInferenceError(InferenceError):
+    code = "inference_failed"

@@ -1,0 +1,1 @@
+"""Models behind protocols; heavy imports live here, and only when called."""

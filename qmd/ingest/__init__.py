@@ -1,0 +1,1 @@
+"""Disk → store: scan, index, embed."""

@@ -1,0 +1,1 @@
+"""Bytes → document → chunks; pure, no input or output."""

@@ -1,0 +1,1 @@
+"""All the SQL: one file, one writer thread, read-only readers."""

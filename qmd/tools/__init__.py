@@ -1,0 +1,1 @@
+"""Each tool once: its name, arguments, texts and handler on KnowledgeBase."""
