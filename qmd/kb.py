@@ -37,7 +37,12 @@ class KnowledgeBase:
 
     @classmethod
     def open(
-        cls, path: str | Path, *, create: bool = False, read_only: bool = False, model: str | None = None
+        cls,
+        path: str | Path,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        model: str | None = None,
     ) -> KnowledgeBase:
         """
         Open a database file.
@@ -55,7 +60,10 @@ class KnowledgeBase:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

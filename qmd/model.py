@@ -202,7 +202,7 @@ class SkippedFile:
 
     collection: str
     path: str
-    reason: str  # "binary", "too large", "unreadable", "bad file name", "symlink out of the collection", …
+    reason: str  # "binary", "too large", "unreadable", "bad file name", …
     detail: str
 
 

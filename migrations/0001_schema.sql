@@ -1,0 +1,222 @@
+-- The first schema. Lines starting with "--:" are the descriptions that docs/schema.md prints.
+
+--: Settings of the file itself: versions of the segmenter and the parser, times of the last runs.
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+--: A directory that is indexed, and which of its files are documents.
+CREATE TABLE collections (
+    id         INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL UNIQUE,
+    path       TEXT NOT NULL,
+    pattern    TEXT NOT NULL DEFAULT '**/*.md',
+    ignore     TEXT NOT NULL DEFAULT '[]',
+    excluded   TEXT NOT NULL DEFAULT '{}',
+    created_at TEXT NOT NULL,
+    updated_at TEXT,
+    indexed_at TEXT
+);
+
+--: What a person says about everything below a path prefix; no collection means all of them.
+CREATE TABLE contexts (
+    id            INTEGER PRIMARY KEY,
+    collection_id INTEGER REFERENCES collections(id) ON DELETE CASCADE,
+    prefix        TEXT NOT NULL DEFAULT '',
+    text          TEXT NOT NULL,
+    created_at    TEXT NOT NULL
+);
+CREATE UNIQUE INDEX contexts_place ON contexts (ifnull(collection_id, 0), prefix);
+
+--: One file: its decoded text, and what identifies its state on the disk. name_key is the file's name in lower
+--: case without its suffix, as links.target_key.
+CREATE TABLE documents (
+    id             INTEGER PRIMARY KEY,
+    collection_id  INTEGER NOT NULL REFERENCES collections(id) ON DELETE CASCADE,
+    path           TEXT NOT NULL,
+    name_key       TEXT NOT NULL,
+    title          TEXT NOT NULL,
+    hash           TEXT NOT NULL,
+    date           TEXT,
+    modified_at    TEXT NOT NULL,
+    bytes          INTEGER NOT NULL,
+    mtime_ns       INTEGER NOT NULL,
+    inode          INTEGER NOT NULL,
+    device         INTEGER NOT NULL,
+    encoding       TEXT NOT NULL,
+    parser_version INTEGER NOT NULL,
+    body_start     INTEGER NOT NULL,
+    properties     TEXT NOT NULL DEFAULT '{}',
+    warnings       TEXT NOT NULL DEFAULT '[]',
+    indexed_at     TEXT NOT NULL,
+    text           TEXT NOT NULL
+);
+CREATE UNIQUE INDEX documents_path ON documents (collection_id, path);
+CREATE INDEX documents_hash ON documents (hash);
+CREATE INDEX documents_name ON documents (name_key);
+
+--: Tags of a document, from frontmatter and text, without the "#".
+CREATE TABLE tags (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    tag         TEXT NOT NULL COLLATE NOCASE,
+    PRIMARY KEY (document_id, tag)
+) WITHOUT ROWID;
+CREATE INDEX tags_tag ON tags (tag);
+
+--: Other names of a document, from frontmatter.
+CREATE TABLE aliases (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    alias       TEXT NOT NULL COLLATE NOCASE,
+    PRIMARY KEY (document_id, alias)
+) WITHOUT ROWID;
+
+--: Links as written; target_key is the target's file name in lower case without its suffix.
+CREATE TABLE links (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    seq         INTEGER NOT NULL,
+    kind        TEXT NOT NULL,
+    target      TEXT NOT NULL,
+    target_key  TEXT,
+    text        TEXT,
+    heading     TEXT,
+    block       TEXT,
+    line        INTEGER NOT NULL,
+    PRIMARY KEY (document_id, seq)
+) WITHOUT ROWID;
+CREATE INDEX links_target ON links (target_key) WHERE target_key IS NOT NULL;
+
+--: A piece of a document: substr(text, start_char + 1, end_char - start_char). Ids are never reused.
+CREATE TABLE chunks (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id  INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    seq          INTEGER NOT NULL,
+    start_char   INTEGER NOT NULL,
+    end_char     INTEGER NOT NULL,
+    start_byte   INTEGER NOT NULL,
+    end_byte     INTEGER NOT NULL,
+    start_line   INTEGER NOT NULL,
+    end_line     INTEGER NOT NULL,
+    heading_path TEXT NOT NULL,
+    hash         BLOB NOT NULL,
+    model_id     INTEGER
+);
+CREATE INDEX chunks_document ON chunks (document_id, seq);
+CREATE INDEX chunks_waiting ON chunks (id) WHERE model_id IS NULL;
+
+--: Full text, one row a document (rowid = documents.id). Chinese, Japanese and Korean runs are stored as
+--: overlapping pairs of characters: "数据库" as "数据 据库 库", so search for "数据 据库".
+CREATE VIRTUAL TABLE documents_fts USING fts5 (
+    title, headings, body, path, extra,
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+--: An embedding model; vectors of different models never mix.
+CREATE TABLE models (
+    id          INTEGER PRIMARY KEY,
+    name        TEXT NOT NULL,
+    fingerprint TEXT NOT NULL UNIQUE,
+    dimension   INTEGER NOT NULL,
+    active      INTEGER NOT NULL DEFAULT 0,
+    created_at  TEXT NOT NULL
+);
+
+--: Vectors by the hash of the embedded text (float16, unit norm): what was embedded once is never embedded again.
+CREATE TABLE embeddings (
+    id       INTEGER PRIMARY KEY,
+    model_id INTEGER NOT NULL REFERENCES models(id) ON DELETE CASCADE,
+    hash     BLOB NOT NULL,
+    vector   BLOB NOT NULL
+);
+CREATE UNIQUE INDEX embeddings_hash ON embeddings (hash, model_id);
+
+--: Files that match a collection's mask and still are no documents, with the reason.
+CREATE TABLE skipped_files (
+    collection_id INTEGER NOT NULL REFERENCES collections(id) ON DELETE CASCADE,
+    path          TEXT NOT NULL,
+    reason        TEXT NOT NULL,
+    detail        TEXT NOT NULL,
+    bytes         INTEGER,
+    mtime_ns      INTEGER,
+    inode         INTEGER,
+    device        INTEGER,
+    PRIMARY KEY (collection_id, path)
+) WITHOUT ROWID;
+
+--: Earlier contents of files that a tool replaced.
+CREATE TABLE revisions (
+    id         INTEGER PRIMARY KEY,
+    path       TEXT NOT NULL,
+    hash       TEXT NOT NULL,
+    bytes      INTEGER NOT NULL,
+    content    BLOB NOT NULL,
+    tool       TEXT NOT NULL,
+    created_at TEXT NOT NULL
+);
+CREATE INDEX revisions_path ON revisions (path, id);
+
+-- A row deleted by hand in a shell leaves no orphan behind in the full text.
+CREATE TRIGGER documents_delete AFTER DELETE ON documents BEGIN
+    DELETE FROM documents_fts WHERE rowid = old.id;
+END;
+
+--: Documents as people think of them.
+CREATE VIEW v_documents AS
+SELECT d.id,
+       c.name AS collection,
+       d.path,
+       c.name || '/' || d.path AS file,
+       c.path || '/' || d.path AS absolute_path,
+       '#' || substr(d.hash, 1, 6) AS docid,
+       d.title,
+       coalesce(d.date, d.modified_at) AS date,
+       d.modified_at,
+       d.bytes,
+       (SELECT group_concat(tag, ', ') FROM tags t WHERE t.document_id = d.id) AS tags,
+       (SELECT count(*) FROM chunks k WHERE k.document_id = d.id) AS chunks,
+       d.text
+FROM documents d JOIN collections c ON c.id = d.collection_id;
+
+--: Full-text search by hand: SELECT file, title FROM v_hits WHERE v_hits.match MATCH 'word' ORDER BY rank.
+CREATE VIEW v_hits AS
+SELECT documents_fts AS match,
+       rank,
+       c.name || '/' || d.path AS file,
+       d.title,
+       d.modified_at,
+       d.text
+FROM documents_fts
+JOIN documents d ON d.id = documents_fts.rowid
+JOIN collections c ON c.id = d.collection_id;
+
+--: Chunks with their text.
+CREATE VIEW v_chunks AS
+SELECT k.id,
+       c.name || '/' || d.path AS file,
+       k.seq,
+       k.start_line,
+       k.end_line,
+       k.heading_path,
+       k.model_id IS NOT NULL AS embedded,
+       substr(d.text, k.start_char + 1, k.end_char - k.start_char) AS text
+FROM chunks k JOIN documents d ON d.id = k.document_id JOIN collections c ON c.id = d.collection_id;
+
+--: Links and the documents of the same collection they may lead to; target_file is NULL where there is none.
+CREATE VIEW v_links AS
+SELECT c.name || '/' || d.path AS file,
+       l.line,
+       l.kind,
+       l.target,
+       l.text,
+       l.heading,
+       l.block,
+       c.name || '/' || t.path AS target_file
+FROM links l
+JOIN documents d ON d.id = l.document_id
+JOIN collections c ON c.id = d.collection_id
+LEFT JOIN documents t ON t.name_key = l.target_key AND t.collection_id = d.collection_id;
+
+--: What was left out, and why.
+CREATE VIEW v_skipped AS
+SELECT c.name || '/' || s.path AS file, s.reason, s.detail, s.bytes
+FROM skipped_files s JOIN collections c ON c.id = s.collection_id;

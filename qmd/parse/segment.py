@@ -1,0 +1,138 @@
+"""
+Text as the full-text index stores it, and literals as it is asked for them.
+
+unicode61 takes a run of Chinese for one token. So every run ``ABC`` of Chinese, Japanese
+or Korean characters is written ``AB BC C``: pairs, and the closing single. A literal is
+then the phrase of its pairs, exact for any length: a single character is a prefix, and
+the closing single is asked for only where the run ends inside the literal.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from operator import add
+
+#: To be raised whenever `segment` gives another result; the store then indexes anew.
+SEGMENTER_VERSION = 1
+
+_CJK = (
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # 々〆〇, numerals, kana repeats
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"  # hiragana, katakana
+    "\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff"  # bopomofo, small katakana
+    "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua48c"  # Han, Yi
+    "\uac00-\ud7a3\uf900-\ufaff"  # Hangul, compatibility Han
+    "\U00020000-\U0002ebef\U0002ebf0-\U0002ee5d\U00030000-\U000323af"  # Han extensions
+)
+CJK_RUN = re.compile(f"[{_CJK}]+")
+
+# "C++" and "C#" would both be "c". The word itself stays, so that "Visual C" is found too.
+# (Looking back from the signs is several times faster than looking for words before them.)
+_PLUSPLUS = re.compile(r"(?<=[A-Za-z0-9])\+\+")
+_SHARP = re.compile(r"(?<=[A-Za-z])#(?![A-Za-z0-9_#])")
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_CAMEL_WORD = re.compile(r"[A-Za-z]*[a-z][A-Z][A-Za-z0-9]*")
+
+
+def normalize(text: str) -> str:
+    """NFKC: full-width letters, ligatures and compatibility characters as their plain forms."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def fold(text: str) -> str:
+    """What a literal is compared by: NFKC, without letter case."""
+    return normalize(text).casefold()
+
+
+def segment(text: str) -> str:
+    """The form in which full text stores ``text``."""
+    text = _spell_out(normalize(text))
+    return text if text.isascii() else CJK_RUN.sub(_pairs, text)
+
+
+def phrase(literal: str) -> str | None:
+    """
+    The FTS5 expression for exactly this literal, or None if it holds no letter or digit.
+
+    ``使用Docker`` → ``"使用 用 Docker"``, ``库`` → ``"库" *``.
+    """
+    text = _spell_out(normalize(clean(literal)))
+    if not has_token(text):
+        return None
+    text = text.rstrip()
+    prefix = False
+
+    def pairs(match: re.Match[str]) -> str:
+        nonlocal prefix
+        run = match[0]
+        if match.end() < len(text):
+            return _pairs(match)
+        if len(run) == 1:
+            prefix = True
+            return f" {run}"
+        return " " + " ".join(map(add, run, run[1:]))
+
+    text = CJK_RUN.sub(pairs, text)
+    return quote(text) + (" *" if prefix else "")
+
+
+def quote(text: str) -> str:
+    """An FTS5 string: nothing in it is syntax."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def pairs_of(run: str) -> list[str]:
+    """The pairs of a run of two or more characters, in order, each once."""
+    return list(dict.fromkeys(map(add, run, run[1:])))
+
+
+def camel_parts(text: str) -> list[str]:
+    """The parts of the CamelCase words of a text, in order, each once: extra search terms."""
+    tokens = [
+        token
+        for token in dict.fromkeys(text.split())
+        if not (token.islower() or token.istitle() or token.isupper())
+    ]
+    parts: dict[str, None] = {}
+    for word in dict.fromkeys(_CAMEL_WORD.findall(" ".join(tokens))):
+        parts.update(dict.fromkeys(_parts_of(word)))
+    return list(parts)
+
+
+@lru_cache(maxsize=10_000)
+def _parts_of(word: str) -> list[str]:
+    return _CAMEL_PART.findall(word)
+
+
+def clean(text: str) -> str:
+    """Without what SQLite cannot hold: NUL and lone surrogates become blanks."""
+    return "".join(" " if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def has_token(text: str) -> bool:
+    """Whether unicode61 finds at least one token: a letter, a number or a private-use character."""
+    return any(c.isalnum() or unicodedata.category(c) in {"Co", "No", "Nl"} for c in text)
+
+
+def _spell_out(text: str) -> str:
+    if "++" in text:
+        text = _PLUSPLUS.sub(lambda match: _named(match, "plusplus"), text)
+    if "#" in text:
+        text = _SHARP.sub(lambda match: _named(match, "sharp"), text)
+    return text
+
+
+def _named(match: re.Match[str], name: str) -> str:
+    text, end = match.string, match.start()
+    start = end
+    while start and text[start - 1].isalnum() and text[start - 1].isascii():
+        start -= 1
+    if name == "sharp" and (end - start > 1 or text[start - 1 : start] == "_"):
+        return match[0]  # "foo#" is an anchor, "C#" a language
+    return f" {text[start:end]}{name} "
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    return f" {' '.join(map(add, run, run[1:]))} {run[-1]} "

@@ -1,0 +1,206 @@
+"""
+The one place that chooses a SQLite library and opens a file with it.
+
+Many Pythons (pyenv, macOS) build ``sqlite3`` without extension loading, so sqlite-vec cannot
+be loaded there. We take the first of pysqlite3, sqlean and the standard library that can.
+
+Never open one file with two SQLite libraries in one process: POSIX locks belong to the
+process, and closing the one library's file releases the other's lock. So the choice is
+made once, here, and sqlite_utils is made to see the same module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from qmd.errors import (
+    CorruptDatabaseError,
+    DatabaseBusyError,
+    DatabaseMissingError,
+    DiskFullError,
+    NotADatabaseError,
+    QmdError,
+    ReadOnlyError,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    import sqlite3 as dbapi
+    from sqlite3 import Connection, Error, OperationalError
+
+__all__ = [
+    "Connection",
+    "Error",
+    "OperationalError",
+    "connect",
+    "dbapi",
+    "extensions_loadable",
+    "library",
+    "missing_database",
+    "translate",
+]
+
+BUSY_TIMEOUT_S = 15.0
+
+
+def _can_load_extensions(module: ModuleType) -> bool:
+    return hasattr(module.Connection, "enable_load_extension")
+
+
+def _choose() -> ModuleType:
+    for name in ("pysqlite3.dbapi2", "sqlean.dbapi2", "sqlite3"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        if name == "sqlite3" or _can_load_extensions(module):
+            # sqlite_utils asks for pysqlite3 first. With only the package registered it
+            # would fall back to the standard library without a word.
+            if name != "sqlite3":
+                sys.modules["pysqlite3"] = sys.modules[name.partition(".")[0]]
+                sys.modules["pysqlite3.dbapi2"] = module
+            return module
+    raise StoreError(
+        "This Python has no usable SQLite library.",
+        hint="pip install pysqlite3, or use a Python that was built with sqlite3.",
+    )
+
+
+if not TYPE_CHECKING:
+    dbapi = _choose()
+    Connection = dbapi.Connection
+    Error = dbapi.Error
+    OperationalError = dbapi.OperationalError
+
+
+def library() -> str:
+    """The chosen library and its SQLite version, for `qmd doctor`."""
+    return f"{dbapi.__name__.partition('.')[0]} (SQLite {dbapi.sqlite_version})"
+
+
+def extensions_loadable() -> bool:
+    """Whether the chosen library can load sqlite-vec at all."""
+    return _can_load_extensions(sys.modules[dbapi.__name__])
+
+
+def connect(path: Path, *, read_only: bool) -> Connection:
+    """
+    Open a database in autocommit mode, with the pragmas all connections share.
+
+    A read-only connection sees a WAL database; where the directory cannot be written and
+    no process has it open, it is read as an immutable file.
+
+    Raises:
+        DatabaseMissingError: Read-only, and there is no such file.
+        StoreError: Whatever SQLite says, translated.
+    """
+    if read_only:
+        if not path.exists():
+            raise missing_database(path)
+        uri = f"file:{quote(str(path))}?mode=ro"
+        try:
+            return _open(uri)
+        except OperationalError as error:
+            # SQLite needs to create -shm to read a WAL database. On a read-only disk it
+            # cannot; without a -wal file beside it nothing is lost by reading it as it is.
+            wal = Path(f"{path}-wal")
+            if wal.exists() and wal.stat().st_size:
+                raise translate(error, path) from error
+            try:
+                return _open(uri + "&immutable=1")
+            except Error as second:
+                raise translate(second, path) from second
+        except Error as error:
+            raise translate(error, path) from error
+    try:
+        connection = _open(f"file:{quote(str(path))}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
+    except Error as error:
+        raise translate(error, path) from error
+    return connection
+
+
+def _open(uri: str) -> Connection:
+    connection = dbapi.connect(
+        uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(
+            "PRAGMA schema_version"
+        ).fetchone()  # reads the file: fails here if at all
+    except Error:
+        connection.close()
+        raise
+    return connection
+
+
+def missing_database(path: Path) -> DatabaseMissingError:
+    return DatabaseMissingError(
+        f"There is no database at {path}.",
+        hint="Run 'qmd up FOLDER' or 'qmd collection add FOLDER' to make one.",
+    )
+
+
+# Primary result codes: https://www.sqlite.org/rescode.html. pysqlite3 and Python < 3.11 give
+# no code on the exception, so the message decides.
+_TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
+    (
+        "locked",
+        DatabaseBusyError,
+        "The database {path} is locked by another process.",
+        "Wait for the other program to finish, or close what holds {path} open.",
+    ),
+    (
+        "not a database",
+        NotADatabaseError,
+        "The file {path} is not a SQLite database.",
+        "Give another file with --db; this one was left untouched.",
+    ),
+    (
+        "malformed",
+        CorruptDatabaseError,
+        "The database {path} is damaged.",
+        "Move it away and run 'qmd index' again; your documents are not affected.",
+    ),
+    (
+        "readonly",
+        ReadOnlyError,
+        "The database {path} cannot be written.",
+        "Check the permissions of the file and its directory, or give another with --db.",
+    ),
+    (
+        "disk is full",
+        DiskFullError,
+        "The disk that holds {path} is full; nothing was lost.",
+        "Free some space and run the command again.",
+    ),
+    (
+        "disk I/O error",
+        StoreError,
+        "The disk that holds {path} reports an error.",
+        "Check the disk and its free space, then run the command again.",
+    ),
+    (
+        "unable to open",
+        StoreError,
+        "The database {path} cannot be opened.",
+        "Check that the directory exists and that you may read and write it.",
+    ),
+)
+
+
+def translate(error: Exception, path: Path) -> QmdError:
+    """The QmdError for what SQLite said; the original is kept as its cause by the caller."""
+    text = str(error)
+    for needle, kind, message, hint in _TRANSLATIONS:
+        if needle in text:
+            return kind(message.format(path=path), hint=hint.format(path=path))
+    return StoreError(f"The database {path} failed: {text}", hint="Run 'qmd doctor'.")

@@ -1,0 +1,190 @@
+"""Collections and contexts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from qmd.errors import CollectionNotFoundError, ConflictError, ContextNotFoundError
+from qmd.model import Collection, Context
+from qmd.sqlite import Connection
+from qmd.store import clock, vectors
+
+if TYPE_CHECKING:
+    from sqlite_utils.db import Table
+
+_COLUMNS = """
+    SELECT c.id, c.name, c.path, c.pattern, c.ignore,
+           (SELECT count(*) FROM documents d WHERE d.collection_id = c.id),
+           c.updated_at, c.indexed_at
+    FROM collections c
+"""
+
+
+def _collection(row: Sequence[Any]) -> Collection:
+    number, name, path, pattern, ignore, documents, updated_at, indexed_at = row
+    return Collection(
+        number, name, path, pattern, tuple(json.loads(ignore)), documents, updated_at, indexed_at
+    )
+
+
+def everything(connection: Connection) -> list[Collection]:
+    """All collections, the one whose documents changed last first."""
+    rows = connection.execute(_COLUMNS + "ORDER BY c.updated_at IS NULL, c.updated_at DESC, c.name")
+    return [_collection(row) for row in rows]
+
+
+def by_name(connection: Connection, name: str) -> Collection:
+    row = connection.execute(_COLUMNS + "WHERE c.name = ?", [name]).fetchone()
+    if row is None:
+        raise CollectionNotFoundError(name, similar(connection, name))
+    return _collection(row)
+
+
+def similar(connection: Connection, name: str) -> list[str]:
+    """Names of collections that ``name`` may have been meant for, nearest first."""
+    from rapidfuzz import fuzz, process
+
+    names = [row[0] for row in connection.execute("SELECT name FROM collections ORDER BY name")]
+    found = process.extract(name, names, scorer=fuzz.WRatio, score_cutoff=60, limit=3)
+    return [name for name, _, _ in found]
+
+
+def ids(connection: Connection, names: Sequence[str]) -> list[int]:
+    """Raises CollectionNotFoundError for the first name that is none."""
+    return [by_name(connection, name).id for name in names]
+
+
+def _table(connection: Connection, name: str) -> Table:
+    from sqlite_utils import Database
+
+    return cast("Table", Database(connection, use_counts_table=False)[name])
+
+
+def add(
+    connection: Connection, *, name: str, path: str, pattern: str, ignore: Sequence[str]
+) -> Collection:
+    if connection.execute("SELECT 1 FROM collections WHERE name = ?", [name]).fetchone():
+        raise ConflictError(
+            f"There is already a collection named '{name}'.",
+            hint="Choose another name with --name, or 'qmd collection remove' the old one.",
+        )
+    _table(connection, "collections").insert(
+        {
+            "name": name,
+            "path": path,
+            "pattern": pattern,
+            "ignore": json.dumps(list(ignore), ensure_ascii=False),
+            "created_at": clock.now(),
+        }
+    )
+    return by_name(connection, name)
+
+
+def rename(connection: Connection, old: str, new: str) -> Collection:
+    """Contexts hang on the collection, not on its name, so ``qmd://old/…`` follows."""
+    collection = by_name(connection, old)
+    if connection.execute("SELECT 1 FROM collections WHERE name = ?", [new]).fetchone():
+        raise ConflictError(
+            f"There is already a collection named '{new}'.", hint="Choose another name."
+        )
+    _table(connection, "collections").update(collection.id, {"name": new})
+    return by_name(connection, new)
+
+
+def remove(connection: Connection, name: str) -> Collection:
+    """With its documents, contexts, chunks and vectors; the embedding cache stays until cleanup."""
+    collection = by_name(connection, name)
+    vectors.delete_where(
+        connection,
+        "document_id IN (SELECT id FROM documents WHERE collection_id = ?)",
+        [collection.id],
+    )
+    connection.execute("DELETE FROM documents WHERE collection_id = ?", [collection.id])
+    connection.execute("DELETE FROM collections WHERE id = ?", [collection.id])
+    return collection
+
+
+def mark_indexed(
+    connection: Connection, collection_id: int, *, excluded: Mapping[str, int], changed: bool
+) -> None:
+    """Note the end of a complete scan; ``changed`` if any document came, went or changed."""
+    now = clock.now()
+    connection.execute(
+        "UPDATE collections SET indexed_at = ?, excluded = ?,"
+        " updated_at = CASE WHEN ? OR updated_at IS NULL THEN ? ELSE updated_at END WHERE id = ?",
+        [now, json.dumps(dict(excluded), ensure_ascii=False), changed, now, collection_id],
+    )
+
+
+def excluded(connection: Connection) -> dict[str, int]:
+    """How many files and folders the rules left out at the last scans, by reason."""
+    total: dict[str, int] = {}
+    for (counts,) in connection.execute("SELECT excluded FROM collections"):
+        for reason, number in json.loads(counts).items():
+            total[reason] = total.get(reason, 0) + number
+    return dict(sorted(total.items()))
+
+
+# --- contexts ------------------------------------------------------------------------
+
+
+def _context(row: Sequence[Any]) -> Context:
+    name, root, prefix, text = row
+    path = "/" if name is None else root.rstrip("/") + ("/" + prefix if prefix else "")
+    return Context(name, prefix, path, text)
+
+
+_CONTEXTS = """
+    SELECT c.name, c.path, x.prefix, x.text
+    FROM contexts x LEFT JOIN collections c ON c.id = x.collection_id
+"""
+
+
+def contexts(connection: Connection) -> list[Context]:
+    """All contexts, from the global one to the most specific."""
+    rows = connection.execute(
+        _CONTEXTS + "ORDER BY c.name IS NOT NULL, c.name, length(x.prefix), x.prefix"
+    )
+    return [_context(row) for row in rows]
+
+
+def set_context(
+    connection: Connection, collection_id: int | None, prefix: str, text: str
+) -> Context:
+    """Add a context, or replace the text of the one at that place."""
+    _delete_context(connection, collection_id, prefix)
+    _table(connection, "contexts").insert(
+        {
+            "collection_id": collection_id,
+            "prefix": prefix,
+            "text": text,
+            "created_at": clock.now(),
+        }
+    )
+    return _find_context(connection, collection_id, prefix)
+
+
+def remove_context(connection: Connection, collection_id: int | None, prefix: str) -> Context:
+    context = _find_context(connection, collection_id, prefix)
+    _delete_context(connection, collection_id, prefix)
+    return context
+
+
+def _find_context(connection: Connection, collection_id: int | None, prefix: str) -> Context:
+    row = connection.execute(
+        _CONTEXTS + "WHERE x.collection_id IS ? AND x.prefix = ?", [collection_id, prefix]
+    ).fetchone()
+    if row is None:
+        raise ContextNotFoundError(
+            "There is no context at that path.",
+            hint="Run 'qmd context list' to see the paths that have one.",
+        )
+    return _context(row)
+
+
+def _delete_context(connection: Connection, collection_id: int | None, prefix: str) -> None:
+    connection.execute(
+        "DELETE FROM contexts WHERE collection_id IS ? AND prefix = ?", [collection_id, prefix]
+    )

@@ -1,0 +1,65 @@
+"""Filters as SQL over ``documents d``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from qmd.model import Filters
+from qmd.sqlite import Connection
+from qmd.store import collections
+from qmd.store.documents import path_below
+
+
+class Where(NamedTuple):
+    """A condition with its values; ``collection_ids`` if it asks for nothing but collections."""
+
+    sql: str
+    values: tuple[object, ...]
+    collection_ids: tuple[int, ...] | None
+
+    @property
+    def everything(self) -> bool:
+        return self.sql == "1"
+
+
+def where(connection: Connection, filters: Filters) -> Where:
+    """
+    The condition that a document must satisfy.
+
+    Raises:
+        CollectionNotFoundError: With suggestions.
+    """
+    parts: list[str] = []
+    values: list[object] = []
+    ids = collections.ids(connection, filters.collections)
+    if ids:
+        parts.append(f"d.collection_id IN ({', '.join('?' * len(ids))})")
+        values += ids
+    if filters.path and filters.path.strip("/"):
+        prefix = filters.path.removeprefix("qmd://").strip("/")
+        collection, _, rest = prefix.partition("/")
+        condition = path_below("d.path")
+        values += [prefix, prefix + "/", prefix + "0"]
+        named = "d.collection_id = (SELECT id FROM collections WHERE name = ?)"
+        values.append(collection)
+        if rest:
+            named += f" AND {path_below('d.path')}"
+            values += [rest, rest + "/", rest + "0"]
+        parts.append(f"({condition} OR ({named}))")
+    for tag in filters.tags:
+        name = tag.lstrip("#")
+        parts.append(
+            "EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id"
+            " AND (t.tag = ? OR (t.tag > ? AND t.tag < ?)))"
+        )
+        values += [name, name + "/", name + "0"]
+    for date, sign in ((filters.after, ">="), (filters.before, "<")):
+        if date is not None:
+            parts.append(f"coalesce(d.date, d.modified_at) {sign} ?")
+            values.append(date)
+    only_collections = len(parts) == (1 if ids else 0)
+    return Where(
+        " AND ".join(parts) or "1",
+        tuple(values),
+        tuple(ids) if only_collections else None,
+    )

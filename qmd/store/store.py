@@ -1,0 +1,196 @@
+"""
+The open database: one writer thread with one connection, and a pool of read-only readers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from qmd.errors import ReadOnlyError, StoreError
+from qmd.sqlite import Connection, Error, connect, missing_database, translate
+from qmd.store import migrate, vectors
+
+T = TypeVar("T")
+
+#: Call it to wait for a write that is under way; raises what the write raised.
+Pending = Callable[[], T]
+
+IDLE_READERS = 4
+
+
+class Store:
+    """
+    One database file. Thread-safe.
+
+    Reads run on the calling thread (`reading`), writes one after the other on the writer
+    thread, each in its own ``BEGIN IMMEDIATE`` transaction (`write`): all of it or nothing.
+    """
+
+    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
+        """
+        Raises:
+            DatabaseMissingError: No such file and ``create`` is false.
+            SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
+            MigrationRequiredError: As their names say; the file is left as it was.
+        """
+        self.path = path
+        self.read_only = read_only
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._closed = False
+        self._writer: Connection | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        if not path.exists():
+            if not create or read_only:
+                raise missing_database(path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ReadOnlyError(
+                    f"The directory {path.parent} cannot be made: {error.strerror}",
+                    hint="Give another file with --db.",
+                ) from error
+            self._migrate()
+            return
+        with self._translating():
+            reader = connect(path, read_only=True)
+            current = False
+            try:
+                current = migrate.check(reader, path)
+            finally:
+                if current:
+                    self._idle.append(reader)
+                else:
+                    reader.close()
+            if not current:
+                if read_only:
+                    with self.reading() as connection:
+                        migrate.require_current(connection, path)
+                self._migrate()
+
+    # -- reading -----------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A read-only connection inside one snapshot; keep it short, it holds back the WAL."""
+        with self._translating():
+            with self._lock:
+                if self._closed:
+                    raise StoreError("The database is closed.")
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = connect(self.path, read_only=True)
+            keep = False
+            try:
+                connection.execute("BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+                keep = True
+            finally:
+                with self._lock:
+                    keep = keep and not self._closed and len(self._idle) < IDLE_READERS
+                    if keep:
+                        self._idle.append(connection)
+                if not keep:
+                    connection.close()
+
+    # -- writing -----------------------------------------------------------------------
+
+    def write(self, function: Callable[[Connection], T]) -> T:
+        """
+        Run ``function(connection)`` on the writer thread in one transaction, and wait for it.
+
+        Raises:
+            ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
+        """
+        return self._wait(self._submit(lambda: self._transaction(function)))
+
+    def write_later(self, function: Callable[[Connection], T]) -> Pending[T]:
+        """As `write`, without waiting: the caller prepares the next write meanwhile."""
+        future = self._submit(lambda: self._transaction(function))
+        return lambda: self._wait(future)
+
+    def write_outside_transaction(self, function: Callable[[Connection], T]) -> T:
+        """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
+        return self._wait(self._submit(lambda: function(self._writing())))
+
+    def _submit(self, job: Callable[[], T]) -> Future[T]:
+        if self.read_only:
+            raise ReadOnlyError(
+                "The database was opened read-only.", hint="Open it without read_only."
+            )
+        with self._lock:
+            if self._closed:
+                raise StoreError("The database is closed.")
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="qmd-writer")
+            return self._thread.submit(job)
+
+    def _wait(self, future: Future[T]) -> T:
+        with self._translating():
+            return future.result()
+
+    def _writing(self) -> Connection:
+        if self._writer is None:
+            self._writer = connect(self.path, read_only=False)
+            vectors.load_if_used(self._writer)
+        return self._writer
+
+    def _transaction(self, function: Callable[[Connection], T]) -> T:
+        connection = self._writing()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = function(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            # A full disk or an interrupt may have ended the transaction already.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _migrate(self) -> None:
+        def run() -> None:
+            migrate.migrate(self._writing(), self.path)
+
+        try:
+            self._wait(self._submit(run))
+        except BaseException:
+            self.close()
+            raise
+
+    # -- closing -----------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Wait for the running write, then close all connections. May be called twice."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            # Readers go first: the last connection of a process that is a writer checkpoints
+            # the WAL and removes it, so that one file is left.
+            for connection in idle:
+                connection.close()
+            idle = []
+            thread.submit(self._close_writer)
+            thread.shutdown(wait=True)
+        for connection in idle:
+            connection.close()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except Error as error:
+            raise translate(error, self.path) from error

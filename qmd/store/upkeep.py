@@ -1,0 +1,96 @@
+"""Counts for `status`, and what `cleanup` and `doctor` do to the file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from qmd.sqlite import Connection
+from qmd.store import vectors
+
+
+class Counts(NamedTuple):
+    """``needs_embedding``: distinct contents with a chunk that has no vector yet."""
+
+    documents: int
+    chunks: int
+    chunks_embedded: int
+    needs_embedding: int
+
+
+def counts(connection: Connection) -> Counts:
+    row = connection.execute(
+        "SELECT (SELECT count(*) FROM documents),"
+        " (SELECT count(*) FROM chunks),"
+        " (SELECT count(*) FROM chunks WHERE model_id IS NULL)"
+    ).fetchone()
+    documents, chunks, waiting = row
+    return Counts(documents, chunks, chunks - waiting, needs_embedding(connection))
+
+
+def needs_embedding(connection: Connection) -> int:
+    row = connection.execute(
+        "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
+        " (SELECT document_id FROM chunks WHERE model_id IS NULL)"
+    ).fetchone()
+    return int(row[0])
+
+
+#: What `cleanup` removes: a name for people, the table and the condition.
+_LEFTOVERS = (
+    (
+        "cached vectors of texts that are gone",
+        "embeddings",
+        "hash NOT IN (SELECT hash FROM chunks)",
+    ),
+    (
+        "full-text rows without a document",
+        "documents_fts",
+        "rowid NOT IN (SELECT id FROM documents)",
+    ),
+    (
+        "models without vectors",
+        "models",
+        "NOT active AND id NOT IN (SELECT DISTINCT model_id FROM embeddings)",
+    ),
+)
+
+
+def leftovers(connection: Connection) -> dict[str, int]:
+    """What nothing refers to any more, counted."""
+    return {
+        name: int(
+            connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()[0]
+        )
+        for name, table, condition in _LEFTOVERS
+    }
+
+
+def remove_leftovers(connection: Connection) -> dict[str, int]:
+    """Remove them, and index rows whose chunk is gone."""
+    removed = {
+        name: connection.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
+        for name, table, condition in _LEFTOVERS
+    }
+    model = vectors.active(connection)
+    if model is not None:
+        vectors.load(connection)
+        removed["vectors without a chunk"] = vectors.purge(connection, model)
+    return removed
+
+
+def compact(connection: Connection) -> None:
+    """Give free pages back to the disk. Not inside a transaction."""
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def problems(connection: Connection) -> list[str]:
+    """What SQLite's own check of the whole file complains about; reads every page."""
+    rows = connection.execute("PRAGMA quick_check(20)").fetchall()
+    found = [str(message) for (message,) in rows if message != "ok"]
+    documents, indexed = connection.execute(
+        "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM documents_fts_docsize)"
+    ).fetchone()
+    if documents != indexed:
+        found.append(f"{documents} documents, but {indexed} in the full-text index")
+    return found

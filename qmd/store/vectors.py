@@ -1,0 +1,383 @@
+"""
+Vectors: exact ones by text hash, and a sqlite-vec index over the chunks.
+
+``embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
+hash of the embedded text; it is an ordinary table, and a cache that outlives the chunks.
+``vectors_<model>`` is a vec0 table of int8 copies for the nearest-neighbour scan, one row a
+chunk; its hits are rescored with the exact vectors. ``chunks.model_id`` tells whose vector
+a chunk has in the index, NULL while it waits for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from qmd.errors import VectorsUnavailableError
+from qmd.model import ModelSpec
+from qmd.sqlite import Connection, OperationalError, extensions_loadable
+from qmd.store import clock
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qmd.store.filters import Where
+
+#: int8 copies are clip(round(256 x), ±63): sqlite-vec's NEON build overflows beyond.
+SCALE, CLIP = 256, 63
+#: sqlite-vec refuses larger k.
+MAX_K = 4096
+
+
+class Model(NamedTuple):
+    """A model that this database has vectors of."""
+
+    id: int
+    name: str
+    fingerprint: str
+    dimension: int
+
+    @property
+    def table(self) -> str:
+        return f"vectors_{self.id}"
+
+
+class Waiting(NamedTuple):
+    """A chunk without a vector, with all that its embedded text is made of."""
+
+    id: int
+    hash: bytes
+    title: str
+    heading_path: str
+    text: str
+
+
+# --- the extension -------------------------------------------------------------------
+
+
+def load(connection: Connection) -> str:
+    """
+    Load sqlite-vec into a connection, once; returns its version.
+
+    Raises:
+        VectorsUnavailableError: There is no sqlite-vec here, or SQLite cannot load it.
+    """
+    try:
+        return str(connection.execute("SELECT vec_version()").fetchone()[0])
+    except OperationalError as error:
+        if "no such function" not in str(error):
+            raise
+    if not extensions_loadable():
+        raise VectorsUnavailableError(
+            "This Python's SQLite cannot load extensions, so there is no vector search.",
+            hint="pip install pysqlite3 (or sqlean.py), then run the command again.",
+        )
+    try:
+        import sqlite_vec
+    except ImportError as error:
+        raise VectorsUnavailableError(
+            "sqlite-vec is not installed, so there is no vector search.",
+            hint="pip install sqlite-vec (it has no build for every platform).",
+        ) from error
+    connection.enable_load_extension(True)
+    try:
+        sqlite_vec.load(connection)
+    except OperationalError as error:
+        raise VectorsUnavailableError(
+            f"sqlite-vec cannot be loaded: {error}", hint="pip install --force-reinstall sqlite-vec"
+        ) from error
+    finally:
+        connection.enable_load_extension(False)
+    return str(connection.execute("SELECT vec_version()").fetchone()[0])
+
+
+def load_if_used(connection: Connection) -> None:
+    """
+    Load sqlite-vec where the database has a vector index, so that deletions reach it.
+
+    Where it cannot be loaded, deleted chunks leave rows behind there. They are never found
+    (hits join the chunks), and `purge` removes them on the next `embed`.
+    """
+    if _indexes(connection):
+        try:
+            load(connection)
+        except VectorsUnavailableError:
+            return
+
+
+def _loaded(connection: Connection) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM pragma_function_list WHERE name = 'vec_version'"
+    ).fetchone()
+    return row is not None
+
+
+def _indexes(connection: Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master"
+        " WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%USING vec0%'"
+    )
+    return [name for (name,) in rows]
+
+
+# --- models --------------------------------------------------------------------------
+
+
+def active(connection: Connection) -> Model | None:
+    """The model whose vectors the index holds, or None before the first `embed`."""
+    row = connection.execute(
+        "SELECT id, name, fingerprint, dimension FROM models WHERE active"
+    ).fetchone()
+    return None if row is None else Model(*row)
+
+
+def activate(connection: Connection, spec: ModelSpec) -> Model:
+    """Make ``spec`` the index's model; another model's index goes, its cached vectors stay."""
+    load(connection)
+    current = active(connection)
+    if current is None or current.fingerprint != spec.fingerprint:
+        if current is not None:
+            connection.execute(f'DROP TABLE IF EXISTS "{current.table}"')
+        connection.execute("UPDATE models SET active = 0 WHERE active")
+        connection.execute("UPDATE chunks SET model_id = NULL WHERE model_id IS NOT NULL")
+        connection.execute(
+            "INSERT INTO models (name, fingerprint, dimension, active, created_at)"
+            " VALUES (?, ?, ?, 1, ?) ON CONFLICT (fingerprint) DO UPDATE SET active = 1",
+            [spec.name, spec.fingerprint, spec.dimension, clock.now()],
+        )
+        current = active(connection)
+        assert current is not None  # just made
+    # A partition is a collection: filtering by it reads only its rows. Small vec0 chunks,
+    # because each partition owns at least one.
+    connection.execute(
+        f'CREATE VIRTUAL TABLE IF NOT EXISTS "{current.table}" USING vec0('
+        "chunk_id INTEGER PRIMARY KEY, collection_id INTEGER PARTITION KEY,"
+        f" embedding int8[{current.dimension}] distance_metric=L1, chunk_size=256)"
+    )
+    return current
+
+
+# --- filling -------------------------------------------------------------------------
+
+
+def waiting(
+    connection: Connection, limit: int, collection_ids: Sequence[int] = (), after: int = 0
+) -> list[Waiting]:
+    """Chunks without a vector whose id is above ``after``, by id."""
+    condition = ""
+    if collection_ids:
+        condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
+    rows = connection.execute(
+        "SELECT k.id, k.hash, d.title, k.heading_path,"
+        " substr(d.text, k.start_char + 1, k.end_char - k.start_char)"
+        " FROM chunks k JOIN documents d ON d.id = k.document_id"
+        f" WHERE k.model_id IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
+        [after, *collection_ids, limit],
+    )
+    return [Waiting(*row) for row in rows]
+
+
+def count_waiting(connection: Connection, collection_ids: Sequence[int] = ()) -> int:
+    if not collection_ids:
+        row = connection.execute("SELECT count(*) FROM chunks WHERE model_id IS NULL").fetchone()
+    else:
+        row = connection.execute(
+            "SELECT count(*) FROM chunks k JOIN documents d ON d.id = k.document_id"
+            " WHERE k.model_id IS NULL"
+            f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})",
+            list(collection_ids),
+        ).fetchone()
+    return int(row[0])
+
+
+def forget(connection: Connection, model: Model, collection_ids: Sequence[int] = ()) -> None:
+    """Make all chunks (of the collections) wait again, and drop their cached vectors."""
+    condition, values = "", list[object]()
+    if collection_ids:
+        marks = ", ".join("?" * len(collection_ids))
+        condition = (
+            f" AND document_id IN (SELECT id FROM documents WHERE collection_id IN ({marks}))"
+        )
+        values = list(collection_ids)
+    connection.execute(
+        "DELETE FROM embeddings WHERE model_id = ?"
+        f" AND hash IN (SELECT hash FROM chunks WHERE 1{condition})",
+        [model.id, *values],
+    )
+    connection.execute(
+        f"UPDATE chunks SET model_id = NULL WHERE model_id IS NOT NULL{condition}",
+        values,
+    )
+
+
+def cached(connection: Connection, model: Model, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Hash → float16[dimension], for those that were embedded before."""
+    found: dict[bytes, bytes] = {}
+    for digest in set(hashes):
+        row = connection.execute(
+            "SELECT vector FROM embeddings WHERE hash = ? AND model_id = ?", [digest, model.id]
+        ).fetchone()
+        if row is not None:
+            found[digest] = row[0]
+    return found
+
+
+def store(
+    connection: Connection,
+    model: Model,
+    chunks: Sequence[tuple[int, bytes]],
+    vectors: dict[bytes, bytes],
+) -> int:
+    """
+    Put vectors into cache and index.
+
+    Args:
+        chunks: Chunk id and text hash. A chunk that has gone meanwhile, or whose text has
+            changed, is passed over.
+        vectors: Hash → float16[dimension] of unit norm.
+
+    Returns:
+        How many chunks got their vector.
+    """
+    connection.executemany(
+        "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
+        [(model.id, digest, vector) for digest, vector in vectors.items()],
+    )
+    stored = 0
+    for number, digest in chunks:
+        row = connection.execute(
+            "SELECT d.collection_id FROM chunks k JOIN documents d ON d.id = k.document_id"
+            " WHERE k.id = ? AND k.hash = ?",
+            [number, digest],
+        ).fetchone()
+        if row is None or digest not in vectors:
+            continue
+        # vec0 has no upsert.
+        connection.execute(f'DELETE FROM "{model.table}" WHERE chunk_id = ?', [number])
+        connection.execute(
+            f'INSERT INTO "{model.table}" (chunk_id, collection_id, embedding)'
+            " VALUES (?, ?, vec_int8(?))",
+            [number, row[0], quantize(vectors[digest])],
+        )
+        connection.execute("UPDATE chunks SET model_id = ? WHERE id = ?", [model.id, number])
+        stored += 1
+    return stored
+
+
+def delete(connection: Connection, ids: Sequence[int]) -> None:
+    """Take chunks out of the index; the cache keeps their vectors."""
+    for table in _indexes(connection):
+        if _loaded(connection):
+            connection.executemany(
+                f'DELETE FROM "{table}" WHERE chunk_id = ?',
+                [(number,) for number in ids],
+            )
+
+
+def delete_where(connection: Connection, condition: str, values: Sequence[object]) -> None:
+    """Take the chunks that satisfy an SQL condition on ``chunks`` out of the index."""
+    if _indexes(connection):
+        rows = connection.execute(
+            f"SELECT id FROM chunks WHERE model_id IS NOT NULL AND {condition}",
+            values,
+        ).fetchall()
+        delete(connection, [number for (number,) in rows])
+
+
+def purge(connection: Connection, model: Model) -> int:
+    """Remove index rows whose chunk is gone (deleted where sqlite-vec was missing)."""
+    rows = connection.execute(
+        f'SELECT chunk_id FROM "{model.table}" WHERE chunk_id NOT IN (SELECT id FROM chunks)'
+    ).fetchall()
+    delete(connection, [number for (number,) in rows])
+    return len(rows)
+
+
+# --- searching -----------------------------------------------------------------------
+
+
+def nearest(
+    connection: Connection, model: Model, query: bytes, k: int, where: Where
+) -> list[tuple[int, int, bytes]]:
+    """
+    The chunks nearest to a query, before exact rescoring.
+
+    Args:
+        query: int8[dimension] from `quantize`.
+        k: How many; filtered before, so that many come where that many match.
+
+    Returns:
+        Chunk id, document id and exact vector (float16[dimension]), in no order.
+    """
+    load(connection)
+    condition, values = "", tuple[object, ...]()
+    if where.everything:
+        pass
+    elif where.collection_ids is not None:
+        # One scan per partition: IN (…) gives k rows for each of them.
+        condition = f" AND collection_id IN ({', '.join('?' * len(where.collection_ids))})"
+        values = where.collection_ids
+    else:
+        condition = (
+            " AND chunk_id IN (SELECT k.id FROM chunks k JOIN documents d ON d.id = k.document_id"
+            f" WHERE {where.sql})"
+        )
+        values = where.values
+    rows = connection.execute(
+        "SELECT n.chunk_id, c.document_id, e.vector FROM ("
+        f'SELECT chunk_id FROM "{model.table}"'
+        f" WHERE embedding MATCH vec_int8(?) AND k = ?{condition}) n"
+        " JOIN chunks c ON c.id = n.chunk_id"
+        " JOIN embeddings e ON e.hash = c.hash AND e.model_id = ?",
+        [query, min(k, MAX_K), *values, model.id],
+    )
+    return [(chunk, document, vector) for chunk, document, vector in rows]
+
+
+def everything(
+    connection: Connection, model: Model, where: Where
+) -> Iterable[tuple[int, int, bytes]]:
+    """As `nearest`, for all chunks that satisfy the condition: an exact scan."""
+    return connection.execute(
+        "SELECT k.id, k.document_id, e.vector FROM chunks k"
+        " JOIN documents d ON d.id = k.document_id"
+        " JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+        f" WHERE k.model_id IS NOT NULL AND {where.sql}",
+        [model.id, *where.values],
+    )
+
+
+def spans(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[int, int, int]]:
+    """Chunk id → start_char, end_char, start_line."""
+    marks = ", ".join("?" * len(ids))
+    rows = connection.execute(
+        f"SELECT id, start_char, end_char, start_line FROM chunks WHERE id IN ({marks})",
+        list(ids),
+    )
+    return {number: (start, end, line) for number, start, end, line in rows}
+
+
+# --- bytes ---------------------------------------------------------------------------
+
+
+def pack(vectors: NDArray[np.float32]) -> list[bytes]:
+    """
+    float32[n, dimension] of unit norm → n times float16[dimension] as bytes.
+
+    Raises:
+        ValueError: A vector is not finite; sqlite-vec would accept NaN and find it everywhere.
+    """
+    import numpy as np
+
+    if not np.isfinite(vectors).all():
+        raise ValueError("a vector is not finite")
+    return [row.tobytes() for row in vectors.astype(np.float16)]
+
+
+def quantize(vector: bytes) -> bytes:
+    """float16[dimension] → int8[dimension] as the index holds it."""
+    import numpy as np
+
+    exact = np.frombuffer(vector, dtype=np.float16).astype(np.float32)
+    return np.clip(np.rint(exact * SCALE), -CLIP, CLIP).astype(np.int8).tobytes()
