@@ -1,0 +1,306 @@
+"""
+The toolset ``qmd`` over the Model Context Protocol.
+
+Built on the SDK's low-level server: the schemas, the checks and the texts are ours to the
+letter, where `MCPServer` would derive them from function signatures and put its own
+prefixes in front. The SDK does the protocol: both eras, negotiation, cancellation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from qmd import __version__
+from qmd.errors import AmbiguousNameError, DocumentNotFoundError, NotFoundError, QmdError
+from qmd.kb import KnowledgeBase
+from qmd.model import Collection
+from qmd.server import stdio
+from qmd.tools import texts
+from qmd.tools.arguments import input_schema, parse_arguments
+from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
+from qmd.tools.knowledge import TOOLS, document_block
+
+MARKDOWN = "text/markdown"
+URI_SCHEME = "qmd://"
+
+_RESOURCE_NOT_FOUND = -32002
+"""The code for a missing resource until 2026-07-28, which retired it for invalid params."""
+
+_WORKERS = 8  # calls that run at once; more wait for their turn
+_STOP_S = 2.0  # how long a call nobody waits for may hold up the end of the process
+
+ResultT = TypeVar("ResultT")
+Context = ServerRequestContext[Any, Any]
+
+
+def serve_stdio(open_kb: Callable[[], KnowledgeBase]) -> int:
+    """
+    Serve one client over stdin and stdout until it leaves; returns the process's exit code.
+
+    From the first line on, stdout belongs to the protocol. ``open_kb`` opens the database
+    (and creates it where there is none); its errors are the caller's to report.
+    """
+    wire = stdio.claim_wire()
+    kb = open_kb()
+    face = McpFace(kb)
+    stopped_by = anyio.run(stdio.serve, face.server, wire)
+    code = 130 if stopped_by is signal.SIGINT else 0
+    if not face.wait_until_idle(_STOP_S):
+        # A call that its client gave up on or that a signal cut short. SQLite needs no
+        # goodbye, and waiting would make the time to stop a matter of luck.
+        sys.stderr.flush()
+        os._exit(code)
+    kb.close()
+    return code
+
+
+class McpFace:
+    """Presents one `KnowledgeBase` as an MCP server (``server``), whatever the transport."""
+
+    def __init__(self, kb: KnowledgeBase, tools: Sequence[Tool[Any]] = TOOLS) -> None:
+        self._kb = kb
+        self._tools = {tool.name: tool for tool in tools}
+        self._listed = [_listed(tool) for tool in tools]
+        self._limiter: anyio.CapacityLimiter | None = None
+        self._running = 0
+        self._idle = threading.Condition()
+        self.server: Server[Any] = Server(
+            "qmd",
+            version=__version__,
+            instructions=instructions(kb.collections()),
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_resource_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+        self.server.middleware.append(_name_documents)
+
+    # -- tools -------------------------------------------------------------------------
+
+    async def _list_tools(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=self._listed)
+
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
+        try:
+            arguments = parse_arguments(tool.name, tool.arguments, params.arguments)
+            reply = await self._in_thread(lambda: tool.run(self._kb, arguments, texts.MCP))
+        except QmdError as error:
+            reply = Reply((TextBlock(texts.error_text(error)),), is_error=True)
+        return types.CallToolResult(
+            content=[_block(each) for each in reply.blocks],
+            structured_content=reply.structured,
+            is_error=reply.is_error,
+        )
+
+    # -- resources ---------------------------------------------------------------------
+
+    async def _list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[])  # found by searching, not by listing
+
+    async def _list_resource_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        template = types.ResourceTemplate(
+            uri_template=URI_SCHEME + "{+path}",
+            name="document",
+            title="QMD Document",
+            description=(
+                "A markdown document from your QMD knowledge base. "
+                "Use search tools to discover documents."
+            ),
+            mime_type=MARKDOWN,
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def _read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        path = document_path(params.uri)
+        missing = (
+            types.INVALID_PARAMS
+            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+            else _RESOURCE_NOT_FOUND
+        )
+        data = {"uri": params.uri}
+        try:
+            if path is None:
+                raise DocumentNotFoundError(unquote(params.uri.removeprefix(URI_SCHEME)))
+            document = await self._in_thread(lambda: self._kb.get(params.uri))
+        except (NotFoundError, AmbiguousNameError) as error:
+            message = f"Document not found: {path}" if path else str(error)
+            if isinstance(error, AmbiguousNameError):
+                message = texts.error_text(error)
+            raise MCPError(missing, message, data) from error
+        except QmdError as error:
+            raise MCPError(types.INTERNAL_ERROR, texts.error_text(error), data) from error
+        contents = _contents(document_block(document), uri=params.uri)
+        return types.ReadResourceResult(contents=[contents])
+
+    # -- prompts -----------------------------------------------------------------------
+
+    async def _list_prompts(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[_PROMPT])
+
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        if params.name != _PROMPT.name:
+            raise MCPError(types.INVALID_PARAMS, _unknown("prompt", params.name, [_PROMPT.name]))
+        message = types.PromptMessage(role="user", content=types.TextContent(text=guide()))
+        return types.GetPromptResult(description=_PROMPT.description, messages=[message])
+
+    # -- worker threads ----------------------------------------------------------------
+
+    async def _in_thread(self, function: Callable[[], ResultT]) -> ResultT:
+        """Run a blocking call beside the others; a cancelled one is left to end by itself."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(_WORKERS)
+
+        def counted() -> ResultT:
+            with self._idle:
+                self._running += 1
+            try:
+                return function()
+            finally:
+                with self._idle:
+                    self._running -= 1
+                    self._idle.notify_all()
+
+        return await anyio.to_thread.run_sync(
+            counted, abandon_on_cancel=True, limiter=self._limiter
+        )
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Whether all calls have ended within ``timeout_s``."""
+        with self._idle:
+            return self._idle.wait_for(lambda: self._running == 0, timeout_s)
+
+
+# --- what is listed ------------------------------------------------------------------
+
+_PROMPT = types.Prompt(
+    name="query", title="QMD Query Guide", description="如何有效使用QMD搜索知识库"
+)
+
+
+def guide() -> str:
+    """The prompt's text, verbatim from the interface's specification."""
+    return files("qmd.tools").joinpath("guide.md").read_text(encoding="utf-8").removesuffix("\n")
+
+
+def instructions(collections: Sequence[Collection]) -> str:
+    """What a client tells its model about this server before the first call."""
+    how = (
+        "qmd searches the user's own documents (Markdown; English and Chinese). "
+        "Use search for words and exact phrases, query for questions, vsearch for meaning alone; "
+        "then read with get or multi_get, by the hit's file. Scores run from 0 to 1."
+    )
+    if not collections:
+        return (
+            f"{how} The index has no collections yet: "
+            "the user adds one with 'qmd collection add DIR'."
+        )
+    shown = [f"{each.name} ({each.documents} documents)" for each in collections[:20]]
+    more = f", and {len(collections) - 20} more (see status)" if len(collections) > 20 else ""
+    return f"{how} Collections: {', '.join(shown)}{more}."
+
+
+def _listed(tool: Tool[Any]) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=input_schema(tool.arguments),
+        output_schema=None if tool.output_schema is None else tool.output_schema(texts.MCP),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=not tool.read_only,
+            idempotent_hint=tool.read_only,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _unknown(kind: str, name: str, known: Sequence[str] | dict[str, Any]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"Unknown {kind}: {name}{hint}. Known: {', '.join(known)}"
+
+
+# --- documents on the wire -----------------------------------------------------------
+
+
+def document_path(uri: str) -> str | None:
+    """
+    The path that a ``qmd://`` URI names, percent-decoded once; None if it names none.
+
+    An empty path must not reach the suffix match, which it would pass with every document.
+    """
+    if not uri.startswith(URI_SCHEME):
+        return None
+    path = unquote(uri.removeprefix(URI_SCHEME))
+    return path if path.strip("/ .") else None
+
+
+def _block(block: TextBlock | DocumentBlock) -> types.TextContent | types.EmbeddedResource:
+    if isinstance(block, TextBlock):
+        return types.TextContent(text=block.text)
+    return types.EmbeddedResource(resource=_contents(block, uri=block.document.uri))
+
+
+def _contents(block: DocumentBlock, *, uri: str) -> types.TextResourceContents:
+    return types.TextResourceContents(
+        uri=uri,
+        mime_type=MARKDOWN,
+        text=block.text,
+        # The SDK's model has no name and title; `_name_documents` puts them where they belong.
+        _meta={"name": block.document.file, "title": block.document.title},
+    )
+
+
+async def _name_documents(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Copy a document's name and title from ``_meta`` beside its URI, as the interface says."""
+    result = await call_next(ctx)
+    if isinstance(result, dict):
+        if ctx.method == "tools/call":
+            for each in result.get("content", ()):
+                if each["type"] == "resource":
+                    each["resource"] = _named(each["resource"])
+        elif ctx.method == "resources/read":
+            result["contents"] = [_named(each) for each in result["contents"]]
+    return result
+
+
+def _named(contents: dict[str, Any]) -> dict[str, Any]:
+    meta = contents["_meta"]
+    return {"uri": contents["uri"], "name": meta["name"], "title": meta["title"], **contents}

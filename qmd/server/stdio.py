@@ -1,0 +1,297 @@
+"""
+JSON-RPC over stdin and stdout, one message a line.
+
+Why not the SDK's ``stdio_server``: its reader blocks a worker thread that cannot be
+interrupted, so SIGTERM hangs until the client writes again; it answers an unreadable line
+with nothing; and at end of input it cancels requests that were read but not yet answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server import Server
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""A longer line is refused and skipped; it must not fill the memory."""
+
+DRAIN_S = 5.0
+"""How long requests that were read before the end of input may take to be answered."""
+
+_FLUSH_S = 2.0
+_READ_AHEAD = 256  # lines read and not yet handed on
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The two descriptors that carry the protocol."""
+
+    read_fd: int
+    write_fd: int
+
+
+def claim_wire() -> Wire:
+    """
+    Take stdin and stdout for the protocol alone.
+
+    From here on fd 0 reads nothing and fd 1 leads to stderr, so that no stray ``print``,
+    child process or C library can put a byte between two messages or swallow one.
+    """
+    sys.stdout.flush()
+    wire = Wire(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # started without a stderr
+        os.dup2(nothing, 1)
+    os.close(nothing)
+    return wire
+
+
+# --- lines ---------------------------------------------------------------------------
+
+
+class RefusedLineError(Exception):
+    """A line that is no message; ``answer`` is what the client is told."""
+
+    def __init__(self, code: int, reason: str, request_id: str | int | None = None) -> None:
+        super().__init__(reason)
+        error = ErrorData(code=code, message=reason)
+        self.answer = JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+
+
+def decode(line: bytes) -> JSONRPCMessage:
+    """Raises RefusedLineError."""
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        raise _refusal(line) from None
+    if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):
+        # The adapter takes a request whose id is null or 1.5 for a notification.
+        raise RefusedLineError(
+            INVALID_REQUEST, "Invalid Request: id must be a string or an integer"
+        )
+    return message
+
+
+def encode(message: JSONRPCMessage) -> bytes:
+    try:
+        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+        return text.encode() + b"\n"
+    except (PydanticSerializationError, UnicodeEncodeError):  # a lone surrogate in some text
+        plain = message.model_dump(by_alias=True, exclude_unset=True)
+        return json.dumps(plain, ensure_ascii=True).encode() + b"\n"
+
+
+def _refusal(line: bytes) -> RefusedLineError:
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        return RefusedLineError(PARSE_ERROR, "Parse error: nested too deeply")
+    except ValueError:
+        return RefusedLineError(PARSE_ERROR, "Parse error: not valid JSON")
+    if isinstance(value, list):
+        return RefusedLineError(
+            INVALID_REQUEST, "Invalid Request: no batches, send one message a line"
+        )
+    given = value.get("id") if isinstance(value, dict) else None
+    usable = isinstance(given, (str, int)) and not isinstance(given, bool)
+    return RefusedLineError(
+        INVALID_REQUEST,
+        "Invalid Request: not a JSON-RPC 2.0 message",
+        given if usable else None,
+    )
+
+
+def read_lines(fd: int, *, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | None]:
+    """
+    The non-blank lines of a descriptor, until its end; None stands for one over ``limit`` bytes.
+
+    Reads the descriptor itself: a thread that waits inside a buffered file object holds a
+    lock that makes the interpreter abort when it exits.
+    """
+    parts: list[bytes] = []
+    size = 0
+    while data := os.read(fd, 1 << 16):
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            line = b"".join([*parts, end])
+            parts, too_long, size = [], size + len(end) > limit, 0
+            if too_long:
+                yield None
+            elif line.strip():
+                yield line
+        size += len(rest)
+        parts = [*parts, rest] if size <= limit else []
+    if (line := b"".join(parts)).strip():
+        yield line
+
+
+# --- the transport -------------------------------------------------------------------
+
+
+async def serve(server: Server[Any], wire: Wire) -> signal.Signals | None:
+    """Serve one client until its input ends (None), or SIGTERM or SIGINT arrives (the signal)."""
+    connection = _Connection(wire)
+    async with _streams(connection) as (from_client, to_client):
+        await server.run(from_client, to_client, server.create_initialization_options())
+    return connection.stopped_by
+
+
+@asynccontextmanager
+async def _streams(
+    connection: _Connection,
+) -> AsyncIterator[
+    tuple[
+        MemoryObjectReceiveStream[SessionMessage | Exception],
+        MemoryObjectSendStream[SessionMessage],
+    ]
+]:
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    # Daemons: a thread that waits for a silent client must not keep the process alive.
+    reader = threading.Thread(target=connection.read, name="qmd-stdin", daemon=True)
+    writer = threading.Thread(target=connection.write, name="qmd-stdout", daemon=True)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.receive, to_server)
+        tasks.start_soon(connection.send, from_server)
+        tasks.start_soon(connection.watch_signals)
+        reader.start()
+        writer.start()
+        try:
+            yield from_client, to_client
+        finally:
+            connection.outgoing.put(None)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(writer.join, _FLUSH_S)
+            tasks.cancel_scope.cancel()
+
+
+class _Connection:
+    """Two threads that do the blocking input and output, and the loop's side of each."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.stopped_by: signal.Signals | None = None
+        self.outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._put_line, self._lines = anyio.create_memory_object_stream[bytes | None](math.inf)
+        self._read_ahead = threading.Semaphore(_READ_AHEAD)
+        self._unanswered: set[str | int] = set()
+        self._settled = anyio.Event()
+        self._interrupted = False
+
+    # threads
+
+    def read(self) -> None:
+        # An error means that the client is gone, the same as the end of its input.
+        with suppress(OSError):
+            for line in read_lines(self.wire.read_fd):
+                self._read_ahead.acquire()
+                self._call(self._add_line, line)
+        self._call(self._put_line.close)
+
+    def write(self) -> None:
+        try:
+            for data in iter(self.outgoing.get, None):
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(self.wire.write_fd, rest) :]
+        except OSError:
+            self._call(self.interrupt)  # nobody is there to read our answers
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the process is ending
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # event loop
+
+    def _add_line(self, line: bytes | None) -> None:
+        with suppress(anyio.ClosedResourceError):  # interrupted meanwhile
+            self._put_line.send_nowait(line)
+
+    def interrupt(self) -> None:
+        self._interrupted = True
+        self._settled.set()
+        self._put_line.close()
+
+    async def receive(self, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Hand on what the client sends; at its end wait for the answers, then close."""
+        async with to_server, self._lines:
+            async for line in self._lines:
+                self._read_ahead.release()
+                if self._interrupted:
+                    break
+                try:
+                    message = self._accept(line)
+                except RefusedLineError as refused:
+                    self.outgoing.put(encode(refused.answer))
+                else:
+                    await to_server.send(SessionMessage(message))
+            with anyio.move_on_after(DRAIN_S):
+                while self._unanswered and not self._interrupted:
+                    self._settled = anyio.Event()
+                    await self._settled.wait()
+
+    def _accept(self, line: bytes | None) -> JSONRPCMessage:
+        if line is None:
+            raise RefusedLineError(PARSE_ERROR, f"Parse error: over {MAX_LINE_BYTES} bytes")
+        message = decode(line)
+        if isinstance(message, JSONRPCRequest):
+            self._unanswered.add(message.id)
+        elif (
+            isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled"
+        ):
+            self._settle((message.params or {}).get("requestId"))  # it will not be answered
+        return message
+
+    async def send(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async with from_server:
+            async for session_message in from_server:
+                message = session_message.message
+                self.outgoing.put(encode(message))
+                if isinstance(message, (JSONRPCResponse, JSONRPCError)):
+                    self._settle(message.id)
+
+    def _settle(self, request_id: object) -> None:
+        if isinstance(request_id, (str, int)):
+            self._unanswered.discard(request_id)
+            self._settled.set()
+
+    async def watch_signals(self) -> None:
+        try:
+            receiver = anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
+            with receiver as signals:
+                async for received in signals:
+                    self.stopped_by = self.stopped_by or received
+                    self.interrupt()
+        except NotImplementedError:
+            return  # Windows: the default actions, which end the process

@@ -1,0 +1,183 @@
+"""
+The arguments of the tools: strict models, their JSON Schema, and errors a caller can act on.
+
+Models are written in snake case; a transport that speaks camel case uses the aliases.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from qmd.errors import InputError
+from qmd.model import Filters
+
+MAX_LIMIT = 1000
+"""The most hits one search returns (docs/cli.md); more is an error that says so."""
+
+
+class Arguments(BaseModel):
+    """Base of all argument models: no coercion, no unknown names."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, alias_generator=to_camel, allow_inf_nan=False
+    )
+
+
+def _whole_number(value: object) -> object:
+    """JSON Schema counts 5.0 as an integer, so we do too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _blank_is_absent(value: object) -> object:
+    """Models often send "" for an optional argument they do not use."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+Integer = Annotated[int, BeforeValidator(_whole_number)]
+OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
+
+
+class SearchArguments(Arguments):
+    query: str = Field(description="What to look for")
+    limit: Integer = Field(10, ge=1, le=MAX_LIMIT, description="Most hits to return")
+    min_score: float = Field(0, ge=0, le=1, description="Drop hits that score less")
+    collection: OptionalText = Field(None, description="Only this collection")
+    path: OptionalText = Field(
+        None, description="Only below this folder, with or without the collection in front"
+    )
+    tags: list[str] = Field([], description="Only documents with all of these tags")
+    after: OptionalText = Field(None, description="ISO date, inclusive")
+    before: OptionalText = Field(None, description="ISO date, exclusive")
+    explain: bool = Field(False, description="Say how each score came about")
+
+    def filters(self) -> Filters:
+        return Filters(
+            collections=(self.collection,) if self.collection is not None else (),
+            path=self.path,
+            tags=tuple(self.tags),
+            after=self.after,
+            before=self.before,
+        )
+
+
+class VsearchArguments(SearchArguments):
+    min_score: float = Field(0.3, ge=0, le=1, description="Drop hits that score less")
+
+
+class GetArguments(Arguments):
+    file: str = Field(description="Path, `#docid` or qmd:// URI; `:LINE` behind it beats fromLine")
+    from_line: Integer | None = Field(None, description="First line, 1-based")
+    max_lines: Integer | None = Field(None, ge=1, description="Most lines to return")
+    line_numbers: bool = Field(False, description="Number the lines")
+
+
+class MultiGetArguments(Arguments):
+    pattern: str = Field(
+        description="Glob (`journals/2025-05*.md`) or comma-separated list of files"
+    )
+    max_lines: Integer | None = Field(None, ge=1, description="Most lines of each file")
+    max_bytes: Integer = Field(10240, ge=1, description="Skip files larger than this")
+    line_numbers: bool = Field(False, description="Number the lines")
+
+
+class StatusArguments(Arguments):
+    pass
+
+
+ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+
+
+def input_schema(model: type[Arguments]) -> dict[str, Any]:
+    """
+    The JSON Schema of a model by its camel-case names, as short as it can be and still be true.
+
+    An optional argument is one that is not in ``required``; null for it counts as absent,
+    which clients need not know, so no property is a union with null.
+    """
+    schema = model.model_json_schema(by_alias=True)
+    properties = {name: _compact(each) for name, each in schema.get("properties", {}).items()}
+    result: dict[str, Any] = {"type": "object", "properties": properties}
+    if schema.get("required"):
+        result["required"] = schema["required"]
+    return {**result, "additionalProperties": False}
+
+
+def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
+    flat = dict(schema)
+    for each in flat.pop("anyOf", ()):
+        if each.get("type") != "null":
+            flat = {**each, **flat}
+    flat.pop("title", None)
+    if flat.get("default", 0) in (None, []):
+        del flat["default"]
+    head = {"type": flat.pop("type")}
+    return head | flat
+
+
+def parse_arguments(
+    tool: str, model: type[ArgumentsT], raw: Mapping[str, Any] | None
+) -> ArgumentsT:
+    """
+    Check a call's arguments against ``model``.
+
+    Raises:
+        InputError: One sentence for each thing wrong: what is expected and what was given.
+    """
+    schema = input_schema(model)
+    properties: Mapping[str, Any] = schema["properties"]
+    required = schema.get("required", ())
+    given = {
+        name: value
+        for name, value in (raw or {}).items()
+        if value is not None or name in required or name not in properties
+    }
+    problems = [_unknown(name, properties) for name in given if name not in properties]
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        wrong: dict[str, None] = {}  # ordered; a list with two bad items is one problem
+        for each in error.errors(include_url=False, include_context=False):
+            if each["type"] != "extra_forbidden":
+                wrong[str(each["loc"][0])] = None
+        problems += [_wrong(name, given, properties[name]) for name in wrong]
+        if any(name not in properties for name in given):
+            problems.append(f"known arguments: {', '.join(properties) or 'none'}")
+        raise InputError(f"Invalid arguments for {tool}: " + "; ".join(problems)) from error
+
+
+def _unknown(name: str, known: Mapping[str, Any]) -> str:
+    plain = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.replace("_", "").lower(), plain, n=1, cutoff=0.75)
+    hint = f" (did you mean {plain[close[0]]}?)" if close else ""
+    return f"unknown argument {_shown(name)}{hint}"
+
+
+def _wrong(name: str, given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    if name not in given:
+        return f"{name} is required ({_expected(schema)})"
+    return f"{name} must be {_expected(schema)}, got {_shown(given[name])}"
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    kind = {
+        "integer": "an integer",
+        "number": "a number",
+        "string": "a string",
+        "boolean": "true or false",
+        "array": "a list of strings",
+    }[schema["type"]]
+    if low is not None and high is not None:
+        return f"{kind} from {low:g} to {high:g}"
+    return kind if low is None else f"{kind} of at least {low:g}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."

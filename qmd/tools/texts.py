@@ -1,0 +1,145 @@
+"""
+The texts of the tools, verbatim from the interface's specification.
+
+Where MCP and REST word the same text differently, a `Dialect` holds the wording; nothing
+else in here depends on the transport.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from qmd.errors import DocumentNotFoundError, QmdError
+from qmd.model import Hit, Status
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_FINAL_LINE_END = re.compile(r"(?:\r\n|\r|\n)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one transport words what the specification words per transport."""
+
+    truncated: str  # with {n}, the number of lines cut off
+    get_tool: str  # how a notice names the tool that reads one document
+    camel_case: bool  # the case of structured fields
+
+    def field(self, name: str) -> str:
+        """A structured field's name, given in snake case."""
+        if not self.camel_case:
+            return name
+        head, *rest = name.split("_")
+        return head + "".join(each.title() for each in rest)
+
+
+MCP = Dialect(truncated="\n\n[... truncated {n} more lines]", get_tool="qmd_get", camel_case=True)
+
+
+# --- numbers -------------------------------------------------------------------------
+
+
+def rounded(score: float) -> float:
+    """Two decimals, halves up (JavaScript's Math.round, which the texts were made with)."""
+    return math.floor(score * 100 + 0.5) / 100
+
+
+def percent(score: float) -> int:
+    """A whole percentage of a `rounded` score, so both always say the same."""
+    return math.floor(rounded(score) * 100 + 0.5)
+
+
+# --- search --------------------------------------------------------------------------
+
+
+def search_summary(hits: Sequence[Hit], query: str) -> str:
+    """``formatSearchSummary``: a header, a blank line, and one line for each hit."""
+    if not hits:
+        return f'No results found for "{query}"'
+    plural = "" if len(hits) == 1 else "s"
+    lines = [f'Found {len(hits)} result{plural} for "{query}":\n']
+    lines += [f"{hit.docid} {percent(hit.score)}% {hit.file} - {hit.title}" for hit in hits]
+    return "\n".join(lines)
+
+
+# --- documents -----------------------------------------------------------------------
+
+
+def line_numbers(text: str, first: int = 1) -> str:
+    """Each line as ``N: line``; line ends stay, and a final one adds no empty line."""
+    lines = _LINE.findall(text)
+    return "".join(f"{number}: {line}" for number, line in enumerate(lines, first))
+
+
+def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
+    """Say how many lines were cut off, if any were."""
+    if not more_lines:
+        return text
+    return _FINAL_LINE_END.sub("", text) + dialect.truncated.format(n=more_lines)
+
+
+def with_context(text: str, context: str | None) -> str:
+    return text if context is None else f"<!-- Context: {context} -->\n\n{text}"
+
+
+def skip_notice(file: str, size: int, dialect: Dialect) -> str:
+    """``size`` in bytes."""
+    kilobytes = math.floor(size / 1024 + 0.5)
+    return (
+        f"[SKIPPED: {file} - File too large ({kilobytes}KB). "
+        f"Use '{dialect.get_tool}' with file=\"{file}\" to retrieve.]"
+    )
+
+
+# --- status --------------------------------------------------------------------------
+
+
+def status_text(status: Status) -> str:
+    lines = [
+        "QMD Index Status:",
+        f"  Total documents: {status.total_documents}",
+        f"  Needs embedding: {status.needs_embedding}",
+        f"  Vector index: {'yes' if status.has_vector_index else 'no'}",
+        f"  Collections: {len(status.collections)}",
+    ]
+    lines += [f"    - {each.path} ({each.documents} docs)" for each in status.collections]
+    return "\n".join(lines)
+
+
+def status_advice(status: Status) -> str | None:
+    """What to do next while the index cannot answer everything, else None."""
+    if not status.collections:
+        return (
+            "There are no collections yet. "
+            "Run 'qmd collection add DIR' to add and index a folder of Markdown files."
+        )
+    if not status.total_documents:
+        return "The collections hold no documents yet. Run 'qmd index' to fill them."
+    if not status.has_vector_index or status.needs_embedding:
+        return (
+            "search answers from all documents; "
+            "run 'qmd embed' so that vsearch and query see all of them by meaning too."
+        )
+    return None
+
+
+# --- errors --------------------------------------------------------------------------
+
+
+def errors_block(errors: Iterable[str]) -> str:
+    return "Errors:\n" + "\n".join(errors)
+
+
+def error_text(error: QmdError) -> str:
+    """What went wrong and what to do next; the hint only where the message lacks it."""
+    message = str(error)
+    if isinstance(error, DocumentNotFoundError):
+        if not error.suggestions:
+            return message
+        listed = "\n".join(f"  - {each}" for each in error.suggestions)
+        return f"{message}\n\nDid you mean one of these?\n{listed}"
+    if error.hint is None or error.hint in message:
+        return message
+    return f"{message}\n\n{error.hint}"
