@@ -1,0 +1,127 @@
+"""``qmd collection``: which directories are documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from qmd.cli.command import Command, Group, command, json_option
+from qmd.cli.session import session
+from qmd.cli.terminal import one_line, write, write_json
+from qmd.errors import InputError
+
+
+@click.group(
+    "collection",
+    cls=Group,
+    examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
+)
+def collection() -> None:
+    """Add, list, show, remove and rename collections (indexed directories)."""
+
+
+@command(
+    "add",
+    examples=(
+        "qmd collection add ~/notes",
+        "qmd collection add . --name docs --mask '**/*.{md,mdx}' --ignore 'drafts/**'",
+    ),
+)
+@click.argument("path", default=".", metavar="[PATH]")
+@click.option("--name", help="Its name.  [default: the directory's]")
+@click.option(
+    "--mask",
+    default="**/*.md",
+    show_default=True,
+    metavar="GLOB",
+    help="Which files are documents; several by comma or braces.",
+)
+@click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these out; repeatable.")
+@click.option("--no-index", is_flag=True, help="Only register it; 'qmd index' fills it.")
+def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_index: bool) -> None:
+    """Add a directory as a collection and index it."""
+    from qmd.cli.indexing import index_and_report
+
+    refuse_missing(path)
+    with session().open(create=True) as kb:
+        added = kb.add_collection(path, name=name, mask=mask, ignore=ignore)
+        write(f"Added collection '{one_line(added.name)}': {one_line(added.path)}\n")
+        if no_index:
+            write(f"Fill it with: qmd index -c {one_line(added.name)}\n")
+        else:
+            index_and_report(kb, (added.name,))
+
+
+def refuse_missing(path: str) -> None:
+    """No database is made for a directory that is not there."""
+    directory = Path(path).expanduser()
+    if not directory.is_dir():
+        what = "Not a directory" if directory.exists() else "No such directory"
+        raise InputError(f"{what}: {path}", hint="Give the folder that holds the notes.")
+
+
+@command("list", examples=("qmd collection list", "qmd collection list --json"))
+@json_option
+def list_(as_json: bool) -> None:
+    """List the collections, the last changed first."""
+    from qmd.cli.render_reports import collection_object, render_collections
+
+    with session().open() as kb:
+        found = kb.collections()
+    if as_json:
+        write_json([collection_object(each) for each in found])
+    else:
+        render_collections(found)
+
+
+@command("show", examples=("qmd collection show notes",))
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Show one collection: its directory, rules, contexts and counts."""
+    from qmd.cli.render_reports import collection_object, context_object
+
+    with session().open() as kb:
+        found = kb.collection(name)
+        contexts = [context for context in kb.contexts() if context.collection == name]
+    if as_json:
+        facts = collection_object(found)
+        write_json(facts | {"contexts": [context_object(context) for context in contexts]})
+        return
+    rows = [
+        ("Name", found.name),
+        ("Path", found.path),
+        ("Mask", found.pattern),
+        *(("Ignore", pattern) for pattern in found.ignore),
+        ("Documents", f"{found.documents:,}"),
+        ("Changed", found.last_updated or "never"),
+        ("Indexed", found.last_indexed or "never"),
+        *(("Context", f"{context.path}: {context.text}") for context in contexts),
+    ]
+    for label, value in rows:
+        write(f"{label:<11}{one_line(value)}\n")
+
+
+@command("remove", examples=("qmd collection remove notes",))
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove a collection from the index; its files stay as they are."""
+    with session().open(write=True) as kb:
+        removed = kb.remove_collection(name)
+    write(f"Removed collection '{one_line(removed.name)}'\n")
+
+
+@command("rename", examples=("qmd collection rename notes work",))
+@click.argument("old")
+@click.argument("new")
+def rename(old: str, new: str) -> None:
+    """Rename a collection; nothing is indexed anew."""
+    with session().open(write=True) as kb:
+        renamed = kb.rename_collection(old, new)
+    write(f"Renamed '{one_line(old)}' to '{one_line(renamed.name)}'\n")
+
+
+_COMMANDS: tuple[Command, ...] = (add, list_, show, remove, rename)
+for _command in _COMMANDS:
+    collection.add_command(_command)

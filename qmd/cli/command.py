@@ -1,0 +1,155 @@
+"""
+How commands are declared: with examples in their help, ``--db`` and ``--index`` accepted
+behind their name too, and loaded only when they are called.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from qmd.cli.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        setattr(ctx.ensure_object(Session), str(param.name), value)
+
+
+def database_options(*, hidden: bool) -> list[click.Option]:
+    return [
+        click.Option(
+            ["--db"],
+            metavar="FILE",
+            help="Database file (default: QMD_DB, or index.sqlite in the user's data directory).",
+            expose_value=False,
+            callback=_remember,
+            hidden=hidden,
+        ),
+        click.Option(
+            ["--index"],
+            metavar="NAME",
+            help="The database NAME.sqlite beside the default one.",
+            expose_value=False,
+            callback=_remember,
+            hidden=hidden,
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command with ``examples``: command lines shown at the end of its help."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+        self.params.extend(database_options(hidden=True))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+
+
+class Group(click.Group):
+    """
+    A group whose commands live in other modules and are imported when they are called.
+
+    ``lazy`` maps a name to ``module:attribute``; ``sections`` orders the names in the help.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        lazy: Mapping[str, str] | None = None,
+        sections: Mapping[str, Sequence[str]] | None = None,
+        examples: Sequence[str] = (),
+        root: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
+        super().__init__(*args, **kwargs)
+        self.lazy = dict(lazy or {})
+        self.sections = dict(sections or {})
+        self.examples = tuple(examples)
+        self.params.extend(database_options(hidden=not root))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        if self.sections:
+            return [name for names in self.sections.values() for name in names]
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.lazy:
+            module, _, attribute = self.lazy[cmd_name].partition(":")
+            command = getattr(importlib.import_module(module), attribute)
+            assert isinstance(command, click.Command)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is not None:
+            return command.name, command, args[1:]
+        if name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        import difflib
+
+        known = [*self.list_commands(ctx), *self.lazy]
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"Did you mean: {near[0]}" if near else f"Run '{ctx.command_path} --help'."
+        raise UnknownCommand(f"No such command: {name}", hint, ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections = self.sections or {"Commands": self.list_commands(ctx)}
+        for title, names in sections.items():
+            rows = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                if command is not None and not command.hidden:
+                    rows.append((name, command.get_short_help_str(formatter.width)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+
+
+class UnknownCommand(click.UsageError):
+    """A usage error that brings its own hint."""
+
+    def __init__(self, message: str, hint: str, ctx: click.Context) -> None:
+        super().__init__(message, ctx)
+        self.hint = hint
+
+
+def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
+    if not examples:
+        return
+    with formatter.section("Examples" if len(examples) > 1 else "Example"):
+        for line in examples:
+            formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def command(name: str, *, examples: Sequence[str], **kwargs: Any) -> Callable[[F], Command]:
+    """Declare a command; every one shows an example."""
+
+    def wrap(function: F) -> Command:
+        made = click.command(name, cls=Command, examples=examples, **kwargs)(function)
+        assert isinstance(made, Command)
+        return made
+
+    return wrap
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)

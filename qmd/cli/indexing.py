@@ -1,0 +1,115 @@
+"""``qmd index``, ``qmd update`` and ``qmd embed``: from the disk into the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from qmd.cli.command import command
+from qmd.cli.progress import progress_bar
+from qmd.cli.render_reports import count, render_embed_report, render_index_report
+from qmd.cli.session import session
+from qmd.cli.terminal import note, write
+from qmd.errors import ModelMissingError, QmdError, VectorsUnavailableError
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+    from qmd.model import IndexReport
+
+_collections = click.option(
+    "-c", "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection."
+)
+_embed = click.option(
+    "--embed/--no-embed",
+    "embed",
+    default=None,
+    help="Make vectors afterwards.  [default: where a model can run]",
+)
+
+
+@command("index", examples=("qmd index", "qmd index -c notes --verify", "qmd index --no-embed"))
+@_collections
+@click.option("--verify", is_flag=True, help="Read files that look unchanged, too.")
+@_embed
+def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> None:
+    """
+    Bring the index in line with the disk, then make missing vectors.
+
+    Only changed files are read. Everything is searchable by words before the vectors are
+    made; an interruption loses nothing, the next run goes on.
+    """
+    with session().open(write=True) as kb:
+        report = index_and_report(kb, collections, verify=verify)
+        embed_and_report(kb, collections, wanted=embed)
+    fail_if_incomplete(report)
+
+
+@command("update", examples=("qmd update --pull",))
+@click.option(
+    "--pull", is_flag=True, help="'git pull' first, where a collection is a git work tree."
+)
+@_embed
+def update(pull: bool, embed: bool | None) -> None:
+    """Pull the collections that are git work trees, then index all."""
+    session().interrupted = "What was indexed stays: run 'qmd index' to go on."
+    with session().open(write=True) as kb:
+        with progress_bar() as progress:
+            report = kb.update(pull=pull, progress=progress)
+        render_index_report(report, verb="Updated")
+        embed_and_report(kb, (), wanted=embed)
+    fail_if_incomplete(report)
+
+
+@command("embed", examples=("qmd embed", "qmd embed -c notes --force"))
+@click.option("-f", "--force", is_flag=True, help="Make all vectors anew.")
+@_collections
+def embed(force: bool, collections: tuple[str, ...]) -> None:
+    """Make the missing vectors, for 'vsearch' and 'query'; an interruption loses nothing."""
+    with session().open(write=True) as kb:
+        run_embed(kb, collections, force=force)
+
+
+def index_and_report(
+    kb: KnowledgeBase, collections: Sequence[str], *, verify: bool = False
+) -> IndexReport:
+    session().interrupted = "What was indexed stays: run 'qmd index' to go on."
+    with progress_bar() as progress:
+        report = kb.index(collections, verify=verify, progress=progress)
+    render_index_report(report)
+    return report
+
+
+def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, wanted: bool | None) -> None:
+    """Embed behind an index run; where no model can run, that is a remark and no failure."""
+    if wanted is False:
+        return
+    pending = kb.status().needs_embedding
+    if not pending:
+        return
+    write(f"Everything is searchable by words; making vectors of {count(pending, 'document')}.\n")
+    try:
+        run_embed(kb, collections, force=False)
+    except (ModelMissingError, VectorsUnavailableError) as error:
+        if wanted:
+            raise
+        note(f"No vectors: {error}", style="warning")
+        if error.hint:
+            note(f"hint: {error.hint}")
+
+
+def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> None:
+    session().interrupted = "The vectors made so far stay: run 'qmd embed' to go on."
+    with progress_bar() as progress:
+        report = kb.embed(collections, force=force, progress=progress)
+    render_embed_report(report)
+
+
+def fail_if_incomplete(report: IndexReport) -> None:
+    """A collection that could not be scanned is an error, after all others are done."""
+    if report.errors:
+        raise QmdError(
+            "\n".join(report.errors),
+            hint="What was indexed of it before is kept. 'qmd status' shows the collections.",
+        )

@@ -1,0 +1,181 @@
+"""
+``qmd``: the root command, and the one place where errors become messages and exit codes.
+
+Exit codes: 0 done, also when nothing was found; 1 an error; 2 wrong usage; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from qmd import __version__
+from qmd.cli.command import Group
+from qmd.cli.session import Session
+from qmd.cli.terminal import harmless, paint, prepare_streams, use_color
+from qmd.errors import QmdError
+
+_LAZY = {
+    "up": "qmd.cli.up:up",
+    "collection": "qmd.cli.collections:collection",
+    "context": "qmd.cli.contexts:context",
+    "index": "qmd.cli.indexing:index",
+    "update": "qmd.cli.indexing:update",
+    "embed": "qmd.cli.indexing:embed",
+    "search": "qmd.cli.search:search",
+    "vsearch": "qmd.cli.search:vsearch",
+    "query": "qmd.cli.search:query",
+    "get": "qmd.cli.read:get",
+    "multi-get": "qmd.cli.read:multi_get",
+    "multi_get": "qmd.cli.read:multi_get",
+    "ls": "qmd.cli.read:ls",
+    "status": "qmd.cli.upkeep:status",
+    "why": "qmd.cli.upkeep:why",
+    "cleanup": "qmd.cli.upkeep:cleanup",
+    "doctor": "qmd.cli.upkeep:doctor",
+    "config": "qmd.cli.settings:config",
+    "mcp": "qmd.cli.serve:mcp",
+}
+_SECTIONS = {
+    "Start": ("up", "collection", "context", "index", "update", "embed"),
+    "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls"),
+    "Look after it": ("status", "why", "cleanup", "doctor", "config"),
+    "Serve": ("mcp",),
+}
+_EXAMPLES = (
+    "qmd up ~/notes                 # index a folder and make it searchable",
+    'qmd search "error handling"    # by words; Chinese works too: qmd search 数据库',
+    'qmd query "how do we deploy?"  # by words and by meaning',
+    "qmd get notes/plan.md:20:10    # ten lines of a hit, from line 20",
+)
+
+
+@click.group(
+    cls=Group,
+    root=True,
+    lazy=_LAZY,
+    sections=_SECTIONS,
+    examples=_EXAMPLES,
+    help="Search folders of Markdown by words and by meaning; one SQLite file holds it all.",
+)
+@click.version_option(__version__, prog_name="qmd")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    ctx.ensure_object(Session)
+
+
+def run() -> None:
+    """Entry point of the ``qmd`` command; leaves with its exit code."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(args: Sequence[str]) -> int:
+    """
+    Run one command line and return its exit code.
+
+    Every error ends here; nothing below prints one or exits on its own.
+    """
+    if "_QMD_COMPLETE" in os.environ:  # the shell asks for completions
+        cli.main(list(args), prog_name="qmd")
+    prepare_streams()
+    session = Session()
+    as_json = _wants_json(args)
+    try:
+        code = _invoke(list(args), session)
+        sys.stdout.flush()
+    except QmdError as error:
+        return _fail(error.code, str(error), error.hint, error.exit_code, as_json)
+    except click.ClickException as error:
+        return _wrong_usage(error, as_json)
+    except (KeyboardInterrupt, click.Abort):
+        message = f"Interrupted. {session.interrupted}"
+        return _fail("interrupted", message, None, 130, as_json, prefix="qmd: ")
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except OSError as error:
+        what = error.strerror or str(error)
+        where = f": {error.filename}" if error.filename else ""
+        return _fail("os_error", f"{what}{where}", None, 1, as_json)
+    return code
+
+
+def _invoke(args: list[str], session: Session) -> int:
+    try:
+        with cli.make_context("qmd", args, obj=session) as ctx:
+            cli.invoke(ctx)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    return 0
+
+
+def _wrong_usage(error: click.ClickException, as_json: bool) -> int:
+    message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        sys.stderr.write(message + "\n")
+        return error.exit_code
+    hint: str | None = getattr(error, "hint", None)
+    ctx = getattr(error, "ctx", None)
+    if hint is None and isinstance(error, click.NoSuchOption):
+        if error.possibilities:
+            message = f"No such option: {error.option_name}"
+            hint = "Did you mean: " + ", ".join(sorted(error.possibilities)[:3])
+        elif ctx is not None and ctx.command.name in ("search", "vsearch", "query"):
+            hint = (
+                "To leave a word out, quote the query or put -- before it: qmd search -- foo -bar"
+            )
+    if hint is None and ctx is not None:
+        hint = f"Run '{ctx.command_path} --help'."
+    code = "usage" if error.exit_code == 2 else "error"
+    return _fail(code, message, hint, error.exit_code, as_json)
+
+
+def _fail(
+    code: str,
+    message: str,
+    hint: str | None,
+    exit_code: int,
+    as_json: bool,
+    *,
+    prefix: str = "qmd: error: ",
+) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+    if as_json:
+        import json
+
+        from qmd.cli.terminal import escape_json
+
+        error = {"error": {"code": code, "message": message, "hint": hint}}
+        text = escape_json(json.dumps(error, ensure_ascii=False))
+    else:
+        color = use_color(sys.stderr)
+        text = paint(prefix, "error" if "error" in prefix else "dim", color) + harmless(message)
+        if hint:
+            text += "\n" + paint("hint: ", "dim", color) + harmless(hint)
+    sys.stderr.write(text + "\n")
+    return exit_code
+
+
+def _wants_json(args: Sequence[str]) -> bool:
+    """Whether errors must be JSON too; looked up by hand, for the parser itself may fail."""
+    for position, arg in enumerate(args):
+        if arg == "--":
+            return False
+        if arg in ("--json", "--format=json"):
+            return True
+        if arg == "--format" and list(args[position + 1 : position + 2]) == ["json"]:
+            return True
+    return False
+
+
+def _silence_stdout() -> None:
+    """The reader has gone: what is still buffered goes nowhere, without a complaint at exit."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)

@@ -1,0 +1,73 @@
+"""Progress of a long job, drawn on stderr, and only where stderr is a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qmd.kb import ProgressCallback
+    from qmd.model import Progress
+
+_LABELS = {"scan": "Scanning", "index": "Indexing", "embed": "Embedding", "model": "Model"}
+
+
+@contextmanager
+def progress_bar() -> Iterator[ProgressCallback | None]:
+    """A callback that draws, or None where nobody watches."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        SpinnerColumn(),
+        TextColumn("{task.description:<9}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[item]}", markup=False, style="dim"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bars:
+        yield _drawer(bars)
+
+
+def _drawer(bars: object) -> Callable[[Progress], None]:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+    from qmd.cli.terminal import one_line
+
+    assert isinstance(bars, Bars)
+    tasks: dict[str, TaskID] = {}
+
+    def draw(tick: Progress) -> None:
+        if tick.stage not in tasks:
+            for done in tasks.values():
+                bars.update(done, visible=False)
+            tasks[tick.stage] = bars.add_task(_LABELS.get(tick.stage, tick.stage), item="")
+        bars.update(
+            tasks[tick.stage],
+            completed=tick.done,
+            total=tick.total,
+            item=_shortened(one_line(tick.item)),
+        )
+
+    return draw
+
+
+def _shortened(text: str, width: int = 40) -> str:
+    return text if len(text) <= width else "…" + text[1 - width :]

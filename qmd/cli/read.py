@@ -1,0 +1,125 @@
+"""``qmd get``, ``qmd multi-get`` and ``qmd ls``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from qmd.cli.command import command, json_option
+from qmd.cli.formats import format_options
+from qmd.cli.session import session
+from qmd.cli.terminal import note, write_json
+from qmd.errors import NoMatchError
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+    from qmd.model import DocumentSlice
+
+_RANGE = re.compile(r"(?P<file>.+):(?P<line>\d+):(?P<count>\d+)", re.DOTALL)
+
+_line_numbers = click.option(
+    "--line-numbers/--no-line-numbers",
+    default=True,
+    help="Number the lines as an editor does.  [default: numbered]",
+)
+
+
+@command(
+    "get",
+    examples=(
+        "qmd get notes/2025/plan.md",
+        "qmd get plan.md:120:40            # 40 lines from line 120",
+        "qmd get '#a1b2c3' --no-line-numbers > plan.md",
+    ),
+)
+@click.argument("file", metavar="FILE[:LINE[:COUNT]]")
+@click.option("--from", "from_line", type=int, metavar="L", help="Start at this line.")
+@click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines.")
+@_line_numbers
+@format_options
+def get(
+    file: str, from_line: int | None, lines: int | None, line_numbers: bool, output: str
+) -> None:
+    """
+    Print a document as it is stored.
+
+    FILE is what a search printed, qmd://…, a path on the disk, the end of a path if no other
+    document ends so, or a #docid. Numbered lines are for reading: with --no-line-numbers, and
+    in --json, --csv and --xml, the text is exactly the document's.
+    """
+    from qmd.cli.render_documents import render_document
+
+    with session().open() as kb:
+        found = _get(kb, file, from_line, lines)
+    render_document(found, output, line_numbers=line_numbers and output == "cli")
+    if found.more_lines and output == "cli":
+        note(f"… {found.more_lines} more lines")
+
+
+def _get(kb: KnowledgeBase, file: str, from_line: int | None, lines: int | None) -> DocumentSlice:
+    part = _RANGE.fullmatch(file)
+    if part is None:
+        return kb.get(file, from_line=from_line, max_lines=lines)
+    from qmd.errors import DocumentNotFoundError
+
+    try:  # a file may really be called x.md:1:2
+        return kb.get(file, from_line=from_line, max_lines=lines)
+    except DocumentNotFoundError:
+        count = int(part["count"])
+        if count < 1:
+            raise click.UsageError("In FILE:LINE:COUNT, COUNT is 1 or more.") from None
+        return kb.get(f"{part['file']}:{part['line']}", max_lines=lines or count)
+
+
+@command(
+    "multi-get",
+    examples=(
+        "qmd multi-get 'notes/2025-*.md'",
+        "qmd multi-get 'plan.md, notes/todo.md' -l 50",
+        "qmd multi-get 'notes/**/*.md' --max-bytes 200000 --json",
+    ),
+)
+@click.argument("pattern")
+@click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines of each.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=10240,
+    show_default=True,
+    metavar="N",
+    help="Leave out larger documents, and say so.",
+)
+@_line_numbers
+@format_options
+def multi_get(
+    pattern: str, lines: int | None, max_bytes: int, line_numbers: bool, output: str
+) -> None:
+    """
+    Print several documents: a glob, or names separated by commas.
+
+    Names that match nothing are named on stderr, and the exit code is then 1.
+    """
+    from qmd.cli.render_documents import render_documents
+
+    with session().open() as kb:
+        reply = kb.multi_get(pattern, max_lines=lines, max_bytes=max_bytes)
+    render_documents(reply.items, output, line_numbers=line_numbers and output == "cli")
+    if reply.errors:
+        raise NoMatchError("\n".join(reply.errors))
+
+
+@command("ls", examples=("qmd ls", "qmd ls notes/2025", "qmd ls notes --json"))
+@click.argument("prefix", metavar="[COLLECTION[/PREFIX]]", default="")
+@json_option
+def ls(prefix: str, as_json: bool) -> None:
+    """List documents: docid, size, time of change, name and title."""
+    from qmd.cli.render_documents import listing_object, render_listing
+
+    with session().open() as kb:
+        documents = kb.documents(prefix)
+    if as_json:
+        write_json([listing_object(document) for document in documents])
+    else:
+        render_listing(documents)

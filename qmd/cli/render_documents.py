@@ -1,0 +1,153 @@
+"""Documents that are read, in each output format, and listings of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from qmd.cli.formats import csv_rows, flat, numbered, xml_element
+from qmd.cli.terminal import one_line, paint, use_color, write, write_json, write_text
+from qmd.model import DocumentSlice, SkippedDocument
+
+if TYPE_CHECKING:
+    from qmd.model import DocumentInfo
+
+Item = DocumentSlice | SkippedDocument
+
+
+def render_document(item: DocumentSlice, output: str, *, line_numbers: bool) -> None:
+    """One document. As ``cli`` without line numbers, and as ``md``, its text and no byte more."""
+    if output == "json":
+        write_json(document_object(item))
+    elif output in ("cli", "md"):
+        text = numbered(item.text, item.from_line) if line_numbers else item.text
+        if text and not text.endswith("\n") and sys.stdout.isatty():
+            text += "\n"
+        write_text(text)
+    else:
+        _table([item], output, line_numbers=line_numbers)
+
+
+def render_documents(items: Sequence[Item], output: str, *, line_numbers: bool) -> None:
+    if output == "json":
+        write_json([document_object(item) for item in items])
+    elif output in ("cli", "md"):
+        color = use_color(sys.stdout)
+        for position, item in enumerate(items):
+            if position:
+                write("\n")
+            name = one_line(item.document.file)
+            write(
+                f"## {name}\n\n"
+                if output == "md"
+                else paint(f"==> {name} <==", "file", color) + "\n"
+            )
+            text = _text(item, line_numbers)
+            write_text(text if text.endswith("\n") or not text else text + "\n")
+    else:
+        _table(items, output, line_numbers=line_numbers)
+
+
+def document_object(item: Item) -> dict[str, Any]:
+    """``body`` is the text itself, never numbered; a document left out has ``skipped``."""
+    document = item.document
+    found: dict[str, Any] = {
+        "docid": document.docid,
+        "file": document.file,
+        "uri": document.uri,
+        "title": document.title,
+        "collection": document.collection,
+        "path": document.path,
+    }
+    if isinstance(item, SkippedDocument):
+        return found | {"skipped": True, "reason": _too_large(item)}
+    return found | {
+        "context": item.context,
+        "from_line": item.from_line,
+        "more_lines": item.more_lines,
+        "body": item.text,
+    }
+
+
+def _text(item: Item, line_numbers: bool) -> str:
+    if isinstance(item, SkippedDocument):
+        return f"[SKIPPED: {_too_large(item)}]\n"
+    text = numbered(item.text, item.from_line) if line_numbers else item.text
+    if item.more_lines:
+        text = text if text.endswith("\n") or not text else text + "\n"
+        text += f"[... {item.more_lines} more lines]\n"
+    return text
+
+
+def _too_large(item: SkippedDocument) -> str:
+    name = one_line(item.document.file)
+    return f"{name} is {readable_size(item.document.bytes)}; read it with: qmd get {name}"
+
+
+def _table(items: Sequence[Item], output: str, *, line_numbers: bool) -> None:
+    if output == "files":
+        write_text(csv_rows((i.document.docid, i.document.file, flat(_context(i))) for i in items))
+    elif output == "csv":
+        rows: list[Sequence[object]] = [("docid", "file", "title", "context", "from_line", "body")]
+        for item in items:
+            document = item.document
+            line = item.from_line if isinstance(item, DocumentSlice) else ""
+            text = _text(item, line_numbers) if line_numbers or line == "" else _body(item)
+            rows.append(
+                (document.docid, document.file, document.title, _context(item) or "", line, text)
+            )
+        write_text(csv_rows(rows))
+    else:
+        elements = []
+        for item in items:
+            attributes: dict[str, object | None] = {
+                "docid": item.document.docid,
+                "file": item.document.file,
+                "uri": item.document.uri,
+                "title": item.document.title,
+                "context": _context(item),
+            }
+            if isinstance(item, SkippedDocument):
+                attributes["skipped"] = "true"
+            elements.append(xml_element("document", attributes, _text(item, line_numbers)))
+        write_text("<documents>\n" + "".join(elements) + "</documents>\n")
+
+
+def _context(item: Item) -> str | None:
+    return item.context if isinstance(item, DocumentSlice) else None
+
+
+def _body(item: Item) -> str:
+    return item.text if isinstance(item, DocumentSlice) else ""
+
+
+def render_listing(documents: Sequence[DocumentInfo]) -> None:
+    color = use_color(sys.stdout)
+    sizes = [readable_size(document.bytes) for document in documents]
+    width = max(map(len, sizes), default=0)
+    for document, size in zip(documents, sizes, strict=True):
+        facts = f"{document.docid}  {size:>{width}}  {document.modified[:16].replace('T', ' ')}"
+        name = paint(one_line(document.file), "file", color)
+        write(f"{paint(facts, 'dim', color)}  {name}  {one_line(document.title)}\n")
+
+
+def listing_object(document: DocumentInfo) -> dict[str, Any]:
+    return {
+        "file": document.file,
+        "collection": document.collection,
+        "path": document.path,
+        "title": document.title,
+        "docid": document.docid,
+        "bytes": document.bytes,
+        "modified": document.modified,
+    }
+
+
+def readable_size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KB", "MB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GB"

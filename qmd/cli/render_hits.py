@@ -1,0 +1,161 @@
+"""The hits of a search, in each output format."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from qmd.cli.formats import csv_rows, flat, md_fenced, numbered, xml_element
+from qmd.cli.terminal import harmless, one_line, paint, use_color, write, write_json, write_text
+
+if TYPE_CHECKING:
+    from qmd.model import Hit, SearchReply
+
+
+def render_hits(
+    reply: SearchReply, output: str, *, bodies: Sequence[str] | None, line_numbers: bool
+) -> None:
+    """``bodies`` are the whole texts, one a hit, where they were asked for."""
+    if bodies is not None and line_numbers:
+        bodies = [numbered(body) for body in bodies]
+    whole: Sequence[str | None] = bodies if bodies is not None else [None] * len(reply.hits)
+    pairs = list(zip(reply.hits, whole, strict=True))
+    if output == "json":
+        write_json([hit_object(hit, body) for hit, body in pairs])
+    elif output == "csv":
+        rows: list[list[object]] = [
+            ["docid", "score", "file", "title", "context", "line", "snippet"]
+        ]
+        if bodies is not None:
+            rows[0].append("body")
+        for hit, body in pairs:
+            row: list[object] = [hit.docid, f"{hit.score:.4f}", hit.file, hit.title]
+            row += [hit.context or "", hit.line, hit.snippet]
+            rows.append(row if body is None else [*row, body])
+        write_text(csv_rows(rows))
+    elif output == "files":
+        write_text(
+            csv_rows(
+                (hit.docid, f"{hit.score:.2f}", hit.file, flat(hit.context)) for hit in reply.hits
+            )
+        )
+    elif output == "md":
+        write_text("\n".join(_markdown(hit, body) for hit, body in pairs))
+    elif output == "xml":
+        write_text("<results>\n" + "".join(_xml(hit, body) for hit, body in pairs) + "</results>\n")
+    else:
+        _for_people(reply.query, pairs)
+
+
+def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
+    """The JSON object of one hit; the keys and their order are a contract."""
+    found: dict[str, Any] = {
+        "docid": hit.docid,
+        "file": hit.file,
+        "uri": hit.uri,
+        "title": hit.title,
+        "score": round(hit.score, 4),
+        "context": hit.context,
+        "snippet": hit.snippet,
+        "line": hit.line,
+        "relevance": round(hit.relevance, 4),
+        "match": hit.match,
+        "collection": hit.collection,
+        "path": hit.path,
+    }
+    if hit.explain is not None:
+        found["explain"] = hit.explain
+    if body is not None:
+        found["body"] = body
+    return found
+
+
+def _markdown(hit: Hit, body: str | None) -> str:
+    facts = [f"`{hit.file}:{hit.line}`", hit.docid, f"{hit.score:.0%}", flat(hit.context)]
+    return (
+        f"## {' '.join(hit.title.split())}\n\n"
+        + " · ".join(filter(None, facts))
+        + "\n\n"
+        + md_fenced(hit.snippet if body is None else body)
+    )
+
+
+def _xml(hit: Hit, body: str | None) -> str:
+    attributes: dict[str, object | None] = {
+        "docid": hit.docid,
+        "file": hit.file,
+        "uri": hit.uri,
+        "title": hit.title,
+        "score": f"{hit.score:.4f}",
+        "context": hit.context,
+        "line": hit.line,
+        "match": hit.match,
+    }
+    return xml_element("file", attributes, hit.snippet if body is None else body)
+
+
+def _for_people(query: str, pairs: Sequence[tuple[Hit, str | None]]) -> None:
+    color = use_color(sys.stdout)
+    mark: Callable[[str], str] = str
+    if color:
+        from qmd.cli.highlight import highlighter
+
+        mark = highlighter(query, lambda text: paint(text, "match", True))
+    blocks = []
+    for hit, body in pairs:
+        score = f"{hit.score:.0%}" + (" loosely" if hit.match == "relaxed" else "")
+        where = paint(one_line(hit.file), "file", color) + paint(f":{hit.line}", "line", color)
+        about = one_line(flat(hit.context))
+        lines = [
+            f"{paint(one_line(hit.title), 'title', color)}  {paint(score, 'score', color)}",
+            f"{where}  {paint(' · '.join(filter(None, (hit.docid, about))), 'dim', color)}",
+        ]
+        if body is None:
+            lines += [_snippet_line(line, hit.line, mark, color) for line in _split(hit.snippet)]
+        else:
+            lines.append(mark(harmless(body).rstrip("\n")))
+        if hit.explain is not None:
+            lines += [paint(line, "dim", color) for line in explanation(hit.explain)]
+        blocks.append("\n".join(lines) + "\n")
+    write("\n".join(blocks))
+
+
+def _split(snippet: str) -> list[str]:
+    return harmless(snippet).split("\n")
+
+
+def _snippet_line(line: str, best: int, mark: Callable[[str], str], color: bool) -> str:
+    number, colon, text = line.partition(": ")
+    if not colon or not number.isdigit():
+        return f"  {mark(line)}"
+    style = "line" if int(number) == best else "dim"
+    return f"  {paint(number, style, color)}{paint(':', 'dim', color)} {mark(text)}"
+
+
+def explanation(explain: Mapping[str, Any]) -> list[str]:
+    """What a score is made of, a part a line."""
+    lines = []
+    for part in explain.get("lists", ()):
+        head = " ".join(str(part[key]) for key in ("source", "type") if part.get(key))
+        text = f"{head} {one_line(repr(part.get('query', '')))}"
+        for key in ("rank", "score", "weight", "contribution"):
+            if part.get(key) is not None:
+                text += f"  {key} {_number(part[key])}"
+        lines.append(f"    {text}")
+    for key, value in explain.items():
+        if key == "lists" or value is None:
+            continue
+        parts = value if isinstance(value, (list, tuple)) else (value,)
+        lines.append(f"    {key}: {one_line('; '.join(map(_part, parts)))}")
+    return lines
+
+
+def _part(part: object) -> str:
+    if isinstance(part, Mapping):
+        return "  ".join(f"{key} {_number(value)}" for key, value in part.items())
+    return _number(part)
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,233 @@
+"""What indexing, embedding and upkeep found, in words and as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from qmd.cli.render_documents import readable_size
+from qmd.cli.terminal import note, one_line, paint, use_color, write
+
+if TYPE_CHECKING:
+    from qmd.model import (
+        Check,
+        CleanupReport,
+        Collection,
+        Context,
+        EmbedReport,
+        Explanation,
+        IndexReport,
+        SkippedFile,
+        Status,
+    )
+
+SHOWN = 10  # of a list of files; the rest is counted
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
+    """What changed goes to stdout; skipped files, warnings and failed collections to stderr."""
+    write(
+        f"{verb} {count(report.collections, 'collection')}: "
+        f"{count(report.total_documents, 'document')}\n"
+    )
+    changes = ("added", "updated", "moved", "removed", "unchanged")
+    write("  " + " · ".join(f"{getattr(report, name):,} {name}" for name in changes) + "\n")
+    sys.stdout.flush()
+    if report.skipped:
+        note(f"Skipped {count(len(report.skipped), 'file')}:", style="warning")
+        for line in skipped_lines(report.skipped):
+            note(f"  {line}")
+        if len(report.skipped) > SHOWN:
+            note(f"  … and {len(report.skipped) - SHOWN:,} more: qmd status")
+    if report.warnings:
+        note(f"{count(len(report.warnings), 'warning')}:", style="warning")
+        for warning in report.warnings[:SHOWN]:
+            note(f"  {warning}")
+        if len(report.warnings) > SHOWN:
+            note(f"  … and {len(report.warnings) - SHOWN:,} more: qmd why FILE")
+
+
+def skipped_lines(skipped: Sequence[SkippedFile], shown: int | None = SHOWN) -> list[str]:
+    return [
+        f"{file.collection}/{file.path}: {file.reason}"
+        + (f" ({file.detail})" if file.detail else "")
+        for file in skipped[:shown]
+    ]
+
+
+def render_embed_report(report: EmbedReport) -> None:
+    text = f"Embedded {count(report.embedded, 'chunk')} with {report.model}"
+    if report.reused:
+        text += f", {report.reused:,} from the cache"
+    if report.remaining:
+        text += f"; {report.remaining:,} remain: qmd embed"
+    write(text + "\n")
+
+
+def collection_object(collection: Collection) -> dict[str, Any]:
+    return {
+        "name": collection.name,
+        "path": collection.path,
+        "pattern": collection.pattern,
+        "ignore": list(collection.ignore),
+        "documents": collection.documents,
+        "last_updated": collection.last_updated,
+        "last_indexed": collection.last_indexed,
+    }
+
+
+def render_collections(collections: Sequence[Collection]) -> None:
+    color = use_color(sys.stdout)
+    width = max((len(one_line(c.name)) for c in collections), default=0)
+    for collection in collections:
+        name = paint(f"{one_line(collection.name):<{width}}", "title", color)
+        documents = count(collection.documents, "document")
+        path = paint(one_line(collection.path), "file", color)
+        write(f"{name}  {documents:>16}  {path}  {one_line(collection.pattern)}\n")
+
+
+def context_object(context: Context) -> dict[str, Any]:
+    return {
+        "path": context.path,
+        "uri": context.uri,
+        "collection": context.collection,
+        "prefix": context.prefix,
+        "text": context.text,
+    }
+
+
+def render_contexts(contexts: Sequence[Context]) -> None:
+    color = use_color(sys.stdout)
+    for context in contexts:
+        place = paint(one_line(context.path), "file", color)
+        write(f"{place}  {paint(one_line(context.uri), 'dim', color)}\n")
+        write("".join(f"  {one_line(line)}\n" for line in context.text.splitlines()))
+
+
+def status_object(status: Status) -> dict[str, Any]:
+    return {
+        "database": status.database,
+        "database_bytes": status.database_bytes,
+        "total_documents": status.total_documents,
+        "needs_embedding": status.needs_embedding,
+        "chunks": status.chunks,
+        "chunks_embedded": status.chunks_embedded,
+        "has_vector_index": status.has_vector_index,
+        "model": status.model,
+        "last_indexed": status.last_indexed,
+        "collections": [collection_object(collection) for collection in status.collections],
+        "skipped": [
+            {"file": f"{s.collection}/{s.path}", "reason": s.reason, "detail": s.detail}
+            for s in status.skipped
+        ],
+        "excluded": dict(status.excluded),
+    }
+
+
+def render_status(status: Status) -> None:
+    color = use_color(sys.stdout)
+    rows = [
+        ("Database", f"{status.database} ({readable_size(status.database_bytes)})"),
+        ("Documents", f"{status.total_documents:,}"),
+        ("Vectors", _vectors(status)),
+        ("Indexed", _time(status.last_indexed)),
+    ]
+    for label, value in rows:
+        write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(value)}\n")
+    write(paint("Collections", "dim", color) + ("\n" if status.collections else "none\n"))
+    for collection in status.collections:
+        name = paint(one_line(collection.name), "title", color)
+        facts = f"{count(collection.documents, 'document')}, {one_line(collection.pattern)}"
+        changed = f", changed {_time(collection.last_updated)}" if collection.last_updated else ""
+        write(f"  {name}  {one_line(collection.path)}  ({facts}{changed})\n")
+    if status.skipped:
+        write(paint("Skipped", "warning", color) + f"  {count(len(status.skipped), 'file')}\n")
+        write("".join(f"  {one_line(line)}\n" for line in skipped_lines(status.skipped, None)))
+    if status.excluded:
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in status.excluded.items())
+        write(f"{paint('Left out', 'dim', color)}   {one_line(reasons)} (qmd why PATH)\n")
+
+
+def _vectors(status: Status) -> str:
+    if not status.chunks:
+        return "none"
+    text = f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}"
+    if status.model:
+        text += f", {status.model}"
+    if status.needs_embedding:
+        text += f"; {count(status.needs_embedding, 'document')} to do: qmd embed"
+    return text
+
+
+def _time(stamp: str | None) -> str:
+    return stamp[:16].replace("T", " ") + " UTC" if stamp else "never"
+
+
+def explanation_object(found: Explanation) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "indexed": found.indexed,
+        "reason": found.reason,
+        "remedy": found.remedy,
+        "detail": dict(found.detail),
+    }
+
+
+def render_explanation(found: Explanation) -> None:
+    color = use_color(sys.stdout)
+    verdict = "indexed" if found.indexed else "not indexed"
+    style = "ok" if found.indexed else "warning"
+    write(f"{one_line(found.path)}: {paint(verdict, style, color)}\n  {one_line(found.reason)}\n")
+    for key, value in found.detail.items():
+        if isinstance(value, list | tuple):
+            for item in value:
+                write(f"  {key}: {one_line(str(item))}\n")
+        else:
+            write(f"  {key}: {one_line(str(value))}\n")
+    if found.remedy:
+        write(f"  {paint('hint:', 'dim', color)} {one_line(found.remedy)}\n")
+
+
+def check_object(check: Check) -> dict[str, Any]:
+    return {
+        "name": check.name,
+        "status": check.status,
+        "message": check.message,
+        "remedy": check.remedy,
+    }
+
+
+def render_checks(checks: Sequence[Check]) -> None:
+    color = use_color(sys.stdout)
+    for check in checks:
+        word = paint(f"{check.status:<7}", check.status, color)
+        write(f"{word}  {check.name}: {one_line(check.message)}\n")
+        if check.remedy:
+            write(f"         {paint('hint:', 'dim', color)} {one_line(check.remedy)}\n")
+
+
+def cleanup_object(report: CleanupReport) -> dict[str, Any]:
+    return {
+        "dry_run": report.dry_run,
+        "removed": dict(report.removed),
+        "bytes_before": report.bytes_before,
+        "bytes_after": report.bytes_after,
+    }
+
+
+def render_cleanup(report: CleanupReport) -> None:
+    verb = "Would remove" if report.dry_run else "Removed"
+    removed = _counted(report.removed)
+    write(f"{verb} {removed}.\n" if removed else "Nothing to remove.\n")
+    if not report.dry_run:
+        before, after = map(readable_size, (report.bytes_before, report.bytes_after))
+        write(f"Database: {before} before, {after} now.\n")
+
+
+def _counted(removed: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in removed.items() if number)

@@ -1,0 +1,208 @@
+"""``qmd search``, ``qmd vsearch`` and ``qmd query``: one set of options, three retrievers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from qmd.cli.command import command
+from qmd.cli.formats import format_options
+from qmd.cli.session import session
+from qmd.cli.terminal import note, one_line
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+    from qmd.model import Filters, SearchReply
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_LIMIT = 1000
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?")
+
+
+def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    if not 1 <= value <= MAX_LIMIT:
+        raise click.BadParameter(
+            f"the limit is 1 to {MAX_LIMIT:,}, not {value:,}; --all has none.", ctx, param
+        )
+    return value
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if not 0 <= value <= 1:  # false for NaN as well
+        raise click.BadParameter(f"a score lies between 0 and 1, not {value}.", ctx, param)
+    return value
+
+
+def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    text = value.strip()
+    if _DATE.fullmatch(text):
+        from datetime import datetime
+
+        whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
+        try:
+            datetime.fromisoformat(whole.replace("Z", "+00:00"))
+        except ValueError:
+            pass
+        else:
+            return whole
+    raise click.BadParameter(
+        f"{value!r} is no ISO date; write 2025-03-01 or 2025-03-01T18:00+08:00.", ctx, param
+    )
+
+
+def search_options(*, min_score: float, hybrid: bool) -> Callable[[F], F]:
+    """The options of a search command, in the order of its help."""
+    options = [
+        click.argument("query", nargs=-1, required=True),
+        click.option("-n", "--limit", type=int, default=10, show_default=True, callback=_limit,
+                     metavar="N", help="At most N hits."),
+        click.option("--all", "everything", is_flag=True, help="All hits, without a limit."),
+        click.option("--min-score", type=float, default=min_score, show_default=True,
+                     callback=_share, metavar="S", help="Only hits that score S or more."),
+        click.option("-c", "--collection", "collections", multiple=True, metavar="NAME",
+                     help="Only this collection; repeat for several."),
+        click.option("--path", metavar="PREFIX", help="Only below this path."),
+        click.option("--tag", "tags", multiple=True, metavar="T",
+                     help="Only with this tag; repeat to ask for all of them."),
+        click.option("--after", metavar="DATE", callback=_date,
+                     help="Only of this date or later: the note's own, else the file's (ISO)."),
+        click.option("--before", metavar="DATE", callback=_date, help="Only before this date."),
+        click.option("--full", is_flag=True, help="The whole text of each hit."),
+        click.option("--line-numbers", is_flag=True, help="Number the lines of --full."),
+        click.option("--explain", is_flag=True, help="Show what each score is made of."),
+        click.option("--no-rerank", is_flag=True, hidden=not hybrid,
+                     help="Leave the fused order as it is."),
+        click.option("--no-expand", is_flag=True, hidden=not hybrid,
+                     help="Search for the query alone, without variants of it."),
+        click.option("--candidates", type=click.IntRange(1), default=30, hidden=not hybrid,
+                     show_default=True, metavar="N", help="How many of the best are reranked."),
+        click.option("--intent", metavar="TEXT", hidden=not hybrid,
+                     help="What the question is about, to tell meanings apart."),
+        click.option("--mode", type=click.Choice(["auto", "server", "local"]), default="auto",
+                     help="Who answers: a running server, or this process."),
+        format_options,
+    ]  # fmt: skip
+
+    def wrap(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return wrap
+
+
+@command(
+    "search",
+    examples=(
+        'qmd search "connection pool" -n 5',
+        "qmd search 数据库 -c notes --after 2025-01-01",
+        "qmd search 'title:plan -draft \"road map\"' --json",
+    ),
+)
+@search_options(min_score=0.0, hybrid=False)
+def search(**options: Any) -> None:
+    """
+    Search by words (BM25), Chinese included.
+
+    All words must occur; fewer hits than the limit are filled up with looser matches, marked
+    as such. "a phrase", -word, word*, OR, title:, path: and tag: are understood; any other
+    character is text to be found.
+    """
+    _run(options, lambda kb, text, arguments: kb.search(text, **arguments))
+
+
+@command(
+    "vsearch",
+    examples=('qmd vsearch "how to recover from a failed deploy"', "qmd vsearch 如何备份 -n 3"),
+)
+@search_options(min_score=0.3, hybrid=False)
+def vsearch(**options: Any) -> None:
+    """
+    Search by meaning (vectors); needs 'qmd embed' once.
+
+    The query and the notes need not share a word, nor a language.
+    """
+    _run(options, lambda kb, text, arguments: kb.vsearch(text, **arguments))
+
+
+@command(
+    "query",
+    examples=(
+        'qmd query "why did we choose SQLite?"',
+        "qmd query 为什么选择它 --explain",
+        "qmd query $'lex: wal checkpoint\\nvec: how are readers kept from blocking'",
+    ),
+)
+@search_options(min_score=0.0, hybrid=True)
+def query(**options: Any) -> None:
+    """
+    Search by words and by meaning, fused and reranked: the best answer there is.
+
+    Without vectors it answers from words alone and says so. Lines 'lex: …', 'vec: …',
+    'hyde: …' and 'intent: …' address the retrievers one by one.
+    """
+
+    def ask(kb: KnowledgeBase, text: str, arguments: dict[str, Any]) -> SearchReply:
+        return kb.query(
+            text,
+            rerank=not options["no_rerank"],
+            expand=not options["no_expand"],
+            candidates=options["candidates"],
+            intent=options["intent"],
+            **arguments,
+        )
+
+    _run(options, ask)
+
+
+def _run(
+    options: dict[str, Any],
+    ask: Callable[[KnowledgeBase, str, dict[str, Any]], SearchReply],
+) -> None:
+    from qmd.cli.render_hits import render_hits
+
+    if options["mode"] == "server":
+        from qmd.errors import NotFoundError
+
+        raise NotFoundError(
+            "No qmd server is running for this database.",
+            hint="Leave --mode out, or give --mode local: this process answers itself.",
+        )
+    text = " ".join(options["query"])
+    with session().open() as kb:
+        reply = ask(
+            kb,
+            text,
+            {
+                "limit": None if options["everything"] else options["limit"],
+                "min_score": options["min_score"],
+                "filters": _filters(options),
+                "explain": options["explain"],
+            },
+        )
+        bodies = [kb.get(hit.file).text for hit in reply.hits] if options["full"] else None
+    if reply.degraded:
+        note(f"qmd: {reply.degraded}", style="warning")
+    render_hits(reply, options["output"], bodies=bodies, line_numbers=options["line_numbers"])
+    if not reply.hits and options["output"] == "cli":
+        sys.stdout.flush()
+        sys.stderr.write(f'No results found for "{one_line(text)}"\n')
+
+
+def _filters(options: dict[str, Any]) -> Filters:
+    from qmd.model import Filters
+
+    return Filters(
+        collections=options["collections"],
+        path=options["path"],
+        tags=options["tags"],
+        after=options["after"],
+        before=options["before"],
+    )

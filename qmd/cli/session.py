@@ -1,0 +1,69 @@
+"""
+One run of the command line: the settings in force, and the database opened when needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from qmd.config import Settings, load_settings
+from qmd.errors import DatabaseMissingError
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+
+_MISSING_HINT = "Run 'qmd up FOLDER' or 'qmd collection add FOLDER' first."
+
+
+class Session:
+    """What the global options said; ``ctx.obj`` of every command."""
+
+    def __init__(self) -> None:
+        self.db: str | None = None
+        self.index: str | None = None
+        self.interrupted = "Nothing is lost."  # what Ctrl-C means just now
+        self._settings: Settings | None = None
+
+    @property
+    def settings(self) -> Settings:
+        if self._settings is None:
+            if self.db is not None and self.index is not None:
+                raise click.UsageError("--db and --index exclude each other.")
+            self._settings = load_settings(db=self.db, index=self.index)
+        return self._settings
+
+    def open(self, *, create: bool = False, write: bool = False) -> KnowledgeBase:
+        """
+        Open the database; only what writes opens it for writing, and only ``create`` makes one.
+
+        Raises:
+            DatabaseMissingError: With the commands that would make one.
+        """
+        from qmd.kb import KnowledgeBase
+
+        settings = self.settings
+        if create:
+            settings.db.parent.mkdir(parents=True, exist_ok=True)
+        elif not settings.db.exists():
+            raise DatabaseMissingError(f"No database at {settings.db}", hint=_MISSING_HINT)
+        return KnowledgeBase.open(
+            settings.db,
+            create=create,
+            read_only=not (write or create),
+            model=settings.model,
+        )
+
+
+def session() -> Session:
+    """The session of the running command."""
+    found = click.get_current_context().find_object(Session)
+    assert found is not None
+    return found
+
+
+def on_terminal() -> bool:
+    """Whether progress may be drawn."""
+    return sys.stderr.isatty()

@@ -1,0 +1,42 @@
+"""``qmd config``: the settings in force, and where each came from."""
+
+from __future__ import annotations
+
+from qmd.cli.command import command, json_option
+from qmd.cli.session import session
+from qmd.cli.terminal import one_line, write, write_json
+from qmd.config import SETTINGS, env_name
+
+
+@command("config", examples=("qmd config", "QMD_DB=/tmp/try.sqlite qmd config --json"))
+@json_option
+def config(as_json: bool) -> None:
+    """
+    Show every setting and where it came from.
+
+    A flag beats the environment (QMD_DB, QMD_MODEL, QMD_CACHE_DIR), that the file
+    config.toml, that the default.
+    """
+    found = session().settings
+    values = {name: getattr(found, name) for name in SETTINGS}
+    if as_json:
+        write_json(
+            {
+                "config_file": str(found.config_file),
+                "settings": {
+                    name: {
+                        "value": None if value is None else str(value),
+                        "source": found.sources[name],
+                        "env": env_name(name),
+                        "description": SETTINGS[name][0],
+                    }
+                    for name, value in values.items()
+                },
+            }
+        )
+        return
+    there = "" if found.config_file.exists() else " (not there)"
+    write(f"# {one_line(str(found.config_file))}{there}\n")
+    for name, value in values.items():
+        shown = "unset" if value is None else one_line(str(value))
+        write(f"{name} = {shown}  # {one_line(found.sources[name])}: {SETTINGS[name][0]}\n")

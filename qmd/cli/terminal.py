@@ -1,0 +1,99 @@
+"""
+What may go to a terminal: colour, and text made harmless.
+
+A control character in a note or a file name could move the cursor, hide text or answer as
+the user, so none reaches a terminal raw. A pipe gets the text as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TextIO
+
+# C0 but for tab and newline, DEL and C1, bidi marks, embeddings, overrides and isolates,
+# line and paragraph separators, and lone surrogates.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_UNSAFE_IN_LINE = re.compile(_UNSAFE.pattern[:-1] + "\t\n]")
+
+RESET = "\x1b[0m"
+STYLES = {
+    "title": "\x1b[1m",
+    "file": "\x1b[35m",
+    "line": "\x1b[32m",
+    "score": "\x1b[36m",
+    "dim": "\x1b[2m",
+    "match": "\x1b[1;31m",
+    "error": "\x1b[1;31m",
+    "warning": "\x1b[33m",
+    "ok": "\x1b[32m",
+}
+
+
+def prepare_streams() -> None:
+    """A character that the terminal's encoding lacks must not end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def use_color(stream: TextIO) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: str, color: bool) -> str:
+    return f"{STYLES[style]}{text}{RESET}" if color and text else text
+
+
+def one_line(text: str) -> str:
+    """A name or title for a line of output: every control character is shown as an escape."""
+    return _UNSAFE_IN_LINE.sub(_escape, text)
+
+
+def harmless(text: str) -> str:
+    """A text of many lines for a terminal; tabs and line ends stay."""
+    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
+    if named:
+        return named
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def escape_json(text: str) -> str:
+    """JSON in which the unsafe characters that JSON allows raw are escaped too."""
+    # Outside strings JSON has no such character but the newlines of its layout.
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def write(text: str) -> None:
+    """Write a result whose parts are safe already."""
+    sys.stdout.write(text)
+
+
+def write_text(text: str) -> None:
+    """Write text of documents: harmless on a terminal, unchanged elsewhere."""
+    sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+
+
+def write_json(value: object) -> None:
+    import json
+
+    sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def note(text: str, *, style: str = "dim") -> None:
+    """One line on stderr: a warning, or what is going on."""
+    sys.stderr.write(paint(one_line(text), style, use_color(sys.stderr)) + "\n")

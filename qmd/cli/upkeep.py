@@ -1,0 +1,70 @@
+"""``qmd status``, ``qmd why``, ``qmd cleanup`` and ``qmd doctor``."""
+
+from __future__ import annotations
+
+import click
+
+from qmd.cli.command import command, json_option
+from qmd.cli.session import session
+from qmd.cli.terminal import write_json
+
+
+@command("status", examples=("qmd status", "qmd status --json"))
+@json_option
+def status(as_json: bool) -> None:
+    """Show what is indexed, what awaits vectors, and what was skipped."""
+    from qmd.cli.render_reports import render_status, status_object
+
+    with session().open() as kb:
+        found = kb.status()
+    if as_json:
+        write_json(status_object(found))
+    else:
+        render_status(found)
+
+
+@command("why", examples=("qmd why ~/notes/build/report.md",))
+@click.argument("path")
+@json_option
+def why(path: str, as_json: bool) -> None:
+    """Explain why a file is a document, or which rule leaves it out."""
+    from qmd.cli.render_reports import explanation_object, render_explanation
+
+    with session().open() as kb:
+        found = kb.why(path)
+    if as_json:
+        write_json(explanation_object(found))
+    else:
+        render_explanation(found)
+
+
+@command("cleanup", examples=("qmd cleanup --dry-run", "qmd cleanup"))
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@json_option
+def cleanup(dry_run: bool, as_json: bool) -> None:
+    """Remove what nothing refers to any more, and give the space back."""
+    from qmd.cli.render_reports import cleanup_object, render_cleanup
+
+    with session().open(write=not dry_run) as kb:
+        report = kb.cleanup(dry_run=dry_run)
+    if as_json:
+        write_json(cleanup_object(report))
+    else:
+        render_cleanup(report)
+
+
+@command("doctor", examples=("qmd doctor",))
+@json_option
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> None:
+    """Check the database, the SQLite library and the model; exit code 1 if one is broken."""
+    from qmd.cli.render_reports import check_object, render_checks
+
+    with session().open() as kb:
+        checks = kb.doctor()
+    if as_json:
+        write_json([check_object(check) for check in checks])
+    else:
+        render_checks(checks)
+    if any(check.status == "error" for check in checks):
+        ctx.exit(1)
