@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
@@ -39,8 +41,28 @@ def _blank_is_absent(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?")
+
+
+def _iso_date(value: str | None) -> str | None:
+    """A year or a month stands for its first day."""
+    if value is None:
+        return None
+    text = value.strip()
+    whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
+    try:
+        if _DATE.fullmatch(text) is None:
+            raise ValueError
+        datetime.fromisoformat(whole.replace("Z", "+00:00"))
+    except ValueError:
+        raise ValueError("an ISO date such as 2025-03-01") from None
+    return whole
+
+
 Integer = Annotated[int, BeforeValidator(_whole_number)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(_whole_number)]
 OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
+OptionalDate = Annotated[OptionalText, AfterValidator(_iso_date)]
 
 
 class SearchArguments(Arguments):
@@ -52,8 +74,8 @@ class SearchArguments(Arguments):
         None, description="Only below this folder, with or without the collection in front"
     )
     tags: list[str] = Field([], description="Only documents with all of these tags")
-    after: OptionalText = Field(None, description="ISO date, inclusive")
-    before: OptionalText = Field(None, description="ISO date, exclusive")
+    after: OptionalDate = Field(None, description="ISO date, inclusive")
+    before: OptionalDate = Field(None, description="ISO date, exclusive")
     explain: bool = Field(False, description="Say how each score came about")
 
     def filters(self) -> Filters:
@@ -73,7 +95,7 @@ class VsearchArguments(SearchArguments):
 class GetArguments(Arguments):
     file: str = Field(description="Path, `#docid` or qmd:// URI; `:LINE` behind it beats fromLine")
     from_line: Integer | None = Field(None, description="First line, 1-based")
-    max_lines: Integer | None = Field(None, ge=1, description="Most lines to return")
+    max_lines: Count | None = Field(None, description="Most lines to return")
     line_numbers: bool = Field(False, description="Number the lines")
 
 
@@ -81,8 +103,8 @@ class MultiGetArguments(Arguments):
     pattern: str = Field(
         description="Glob (`journals/2025-05*.md`) or comma-separated list of files"
     )
-    max_lines: Integer | None = Field(None, ge=1, description="Most lines of each file")
-    max_bytes: Integer = Field(10240, ge=1, description="Skip files larger than this")
+    max_lines: Count | None = Field(None, description="Most lines of each file")
+    max_bytes: Count = Field(10240, description="Skip files larger than this")
     line_numbers: bool = Field(False, description="Number the lines")
 
 
@@ -116,8 +138,8 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     flat.pop("title", None)
     if flat.get("default", 0) in (None, []):
         del flat["default"]
-    head = {"type": flat.pop("type")}
-    return head | flat
+    order = ("type", "items", "minimum", "maximum", "default", "description")
+    return {key: flat[key] for key in order if key in flat}
 
 
 def parse_arguments(
@@ -141,11 +163,14 @@ def parse_arguments(
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        wrong: dict[str, None] = {}  # ordered; a list with two bad items is one problem
-        for each in error.errors(include_url=False, include_context=False):
-            if each["type"] != "extra_forbidden":
-                wrong[str(each["loc"][0])] = None
-        problems += [_wrong(name, given, properties[name]) for name in wrong]
+        wrong: dict[str, str] = {}  # by argument: a list with two bad items is one problem
+        for each in error.errors(include_url=False):
+            name = str(each["loc"][0])
+            if each["type"] == "value_error":  # a validator of ours, which says what it expects
+                wrong[name] = str(each["ctx"]["error"])
+            elif each["type"] != "extra_forbidden":
+                wrong[name] = _expected(properties[name])
+        problems += [_wrong(name, given, expected) for name, expected in wrong.items()]
         if any(name not in properties for name in given):
             problems.append(f"known arguments: {', '.join(properties) or 'none'}")
         raise InputError(f"Invalid arguments for {tool}: " + "; ".join(problems)) from error
@@ -158,10 +183,10 @@ def _unknown(name: str, known: Mapping[str, Any]) -> str:
     return f"unknown argument {_shown(name)}{hint}"
 
 
-def _wrong(name: str, given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+def _wrong(name: str, given: Mapping[str, Any], expected: str) -> str:
     if name not in given:
-        return f"{name} is required ({_expected(schema)})"
-    return f"{name} must be {_expected(schema)}, got {_shown(given[name])}"
+        return f"{name} is required ({expected})"
+    return f"{name} must be {expected}, got {_shown(given[name])}"
 
 
 def _expected(schema: Mapping[str, Any]) -> str:

@@ -11,11 +11,12 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from qmd.errors import DocumentNotFoundError, QmdError
 from qmd.model import Hit, Status
+from qmd.parse.lines import line_starts
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _FINAL_LINE_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 
 
@@ -69,7 +70,8 @@ def search_summary(hits: Sequence[Hit], query: str) -> str:
 
 def line_numbers(text: str, first: int = 1) -> str:
     """Each line as ``N: line``; line ends stay, and a final one adds no empty line."""
-    lines = _LINE.findall(text)
+    starts = line_starts(text)
+    lines = (text[start:end] for start, end in zip_longest(starts, starts[1:]))
     return "".join(f"{number}: {line}" for number, line in enumerate(lines, first))
 
 
