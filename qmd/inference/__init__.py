@@ -1,1 +1,1 @@
-"""Models behind protocols; heavy imports live here, and only when called."""
+"""Models: what search asks of them (`protocols`) and how to open one (`embedders`)."""

@@ -1,0 +1,206 @@
+"""
+Keeps the built model in the user's cache directory: made once, whole or not at all.
+
+``CACHE/models/multilingual-e5-small-int8-1/`` holds what fastembed loads, and a manifest
+with each file's size and hash. It is written beside its place and renamed into it under a
+lock, so that of two processes one builds and the other waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
+from qmd.inference.embedded.source import read_source
+from qmd.model import Progress
+
+NAME = "multilingual-e5-small-int8"
+MODEL_FILE = "model_int8.onnx"
+# To be raised with every change of what is written: it is part of the fingerprint, so
+# vectors of two recipes never mix, and of the directory's name, so both can stay.
+RECIPE = 1
+
+_MANIFEST = "manifest.json"
+_LOCK_TIMEOUT_S = 600.0
+_BYTES_NEEDED = 300_000_000
+_STEPS = 4
+
+ProgressCallback = Callable[[Progress], None]
+
+
+def model_directory(cache_dir: Path) -> Path:
+    return cache_dir / "models" / f"{NAME}-{RECIPE}"
+
+
+def is_built(cache_dir: Path) -> bool:
+    """Whether a whole model is there; reads it only if its files were touched since."""
+    directory = model_directory(cache_dir)
+    try:
+        manifest = json.loads((directory / _MANIFEST).read_text("utf-8"))
+        return all(
+            _is_unchanged(directory / name, entry) for name, entry in manifest["files"].items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False  # no manifest, or not one of ours
+
+
+def ensure_built(
+    cache_dir: Path,
+    *,
+    check: Callable[[Path], None],
+    download: bool = False,
+    progress: ProgressCallback | None = None,
+    rebuild: bool = False,
+) -> Path:
+    """
+    The model's directory, built if it is not there or damaged (about 3 s, 93 MB).
+
+    ``check`` gets the finished directory before anyone else sees it and raises if the model
+    in it does not do what it should. ``rebuild`` mistrusts what is there.
+
+    Raises:
+        ModelMissingError: The weights are not here, or the directory cannot be written.
+        TransientInferenceError: Another process has been building for ten minutes.
+    """
+    directory = model_directory(cache_dir)
+    if not rebuild and is_built(cache_dir):
+        return directory
+    with _reported(directory), _locked(directory):
+        if rebuild or not is_built(cache_dir):
+            _build(directory, check, download, progress)
+    return directory
+
+
+def _build(
+    directory: Path,
+    check: Callable[[Path], None],
+    download: bool,
+    progress: ProgressCallback | None,
+) -> None:
+    done = 0
+
+    def notify(item: str) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(Progress("model", min(done, _STEPS), _STEPS, item))
+        done += 1
+
+    for leftover in directory.parent.glob(f".{NAME}-*.tmp"):  # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    if shutil.disk_usage(directory.parent).free < _BYTES_NEEDED:
+        raise ModelMissingError(
+            f"Not enough room for the embedding model in {directory.parent}.",
+            hint=_WRITE_HINT,
+        )
+    temporary = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{NAME}-", suffix=".tmp"))
+    try:
+        content = temporary / "new"
+        content.mkdir()
+        data = read_source(temporary, download=download, notify=notify)
+        notify("converting the weights")
+        _write_files(content, _converted(data))
+        del data
+        notify("checking the model")
+        check(content)
+        if directory.exists():
+            directory.replace(temporary / "old")
+        content.replace(directory)
+        notify("ready")
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _converted(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """File names and contents."""
+    try:
+        from qmd.inference.embedded.graph import encoder_graph
+        from qmd.inference.embedded.tokenizer import tokenizer_files
+        from qmd.inference.embedded.weights import read_weights
+
+        weights = read_weights(data)
+        yield MODEL_FILE, encoder_graph(weights)
+    except ImportError as error:
+        raise ModelMissingError(
+            f"Building the embedding model needs the package {error.name}.",
+            hint=f"pip install {error.name}",
+        ) from error
+    for name, content in tokenizer_files(weights.vocabulary).items():
+        yield name, json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _write_files(directory: Path, files: Iterator[tuple[str, bytes]]) -> None:
+    entries: dict[str, Any] = {}
+    for name, content in files:
+        _write_durably(directory / name, content)
+        entries[name] = {
+            "bytes": len(content),
+            "modified_ns": (directory / name).stat().st_mtime_ns,
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+    manifest = json.dumps({"recipe": RECIPE, "files": entries}, indent=1)
+    _write_durably(directory / _MANIFEST, manifest.encode("utf-8"))
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())  # a rename may reach the disk before the data does
+
+
+def _is_unchanged(path: Path, entry: dict[str, Any]) -> bool:
+    stat = path.stat()
+    if stat.st_size != entry["bytes"]:
+        return False
+    if stat.st_mtime_ns == entry["modified_ns"]:
+        return True
+    # Touched or copied since: reading 93 MB takes a tenth of a second or three, so only now.
+    return bool(hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"])
+
+
+_WRITE_HINT = (
+    "Free 300 MB there, or set QMD_CACHE_DIR to a directory with room that you can write to."
+)
+
+
+@contextmanager
+def _reported(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ModelMissingError(
+            f"Cannot build the embedding model in {directory.parent}: {error.strerror or error}",
+            hint=_WRITE_HINT,
+        ) from error
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(directory.parent / f".{NAME}.lock", timeout=_LOCK_TIMEOUT_S)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise TransientInferenceError(
+            "Another process is building the embedding model and does not finish.",
+            hint=f"End it, or delete {lock.lock_file} if there is none.",
+        ) from error
+    except NotImplementedError as error:  # a file system without locks
+        raise InferenceError(
+            f"The file system of {directory.parent} has no file locks.",
+            hint="Set QMD_CACHE_DIR to a directory on a local disk.",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

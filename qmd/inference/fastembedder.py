@@ -1,0 +1,144 @@
+"""
+Embedding with fastembed: one text at a time, whatever the text.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from qmd.errors import InferenceError
+from qmd.model import ModelSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from fastembed import TextEmbedding
+    from numpy.typing import NDArray
+
+# No text of this many characters a token fits, and tokenizing megabytes at once is slow.
+_MAX_CHARS_PER_TOKEN = 16
+
+
+class FastEmbedder:
+    """
+    An `Embedder` on fastembed; ``load`` makes the model at the first text.
+
+    One text a run: int8 activations are scaled per batch, so in a batch a text's vector
+    would depend on its neighbours, and long batches take gigabytes for no gain in speed.
+    """
+
+    def __init__(self, spec: ModelSpec, load: Callable[[], TextEmbedding]) -> None:
+        self._spec = spec
+        self._load = load
+        self._lock = threading.Lock()
+        self._loaded: tuple[int, TextEmbedding] | None = None
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._spec
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape (len(texts), dimension)."""
+        import numpy as np
+
+        vectors = np.empty((len(texts), self._spec.dimension), np.float32)
+        for row, text in enumerate(texts):
+            vectors[row] = self._embed(self._spec.passage_prefix, text)
+        return vectors
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """A unit vector, shape (dimension,)."""
+        return self._embed(self._spec.query_prefix, text)
+
+    def _embed(self, prefix: str, text: str) -> NDArray[np.float32]:
+        import numpy as np
+
+        model = self._model()
+        parts = list(self._parts(model, prefix, clean(text)))
+        total = np.zeros(self._spec.dimension, np.float32)
+        for part, tokens in parts:
+            (vector,) = model.embed([prefix + part], batch_size=1)
+            total += vector * (tokens if len(parts) > 1 else 1)
+        norm = float(np.linalg.norm(total))
+        if not np.isfinite(norm) or norm == 0:
+            raise InferenceError(
+                f"The model {self._spec.name} gave no usable vector.",
+                hint="Run 'qmd doctor'; the model or onnxruntime may be damaged.",
+            )
+        unit: NDArray[np.float32] = total / np.float32(norm)
+        return unit
+
+    def _parts(self, model: TextEmbedding, prefix: str, text: str) -> Iterator[tuple[str, int]]:
+        """Pieces that fit the model, with their tokens; halved at the space nearest the middle."""
+        limit = self._spec.max_tokens
+        if len(text) <= limit * _MAX_CHARS_PER_TOKEN:
+            tokenizer = _tokenizer(model)
+            encoding = tokenizer.encode(prefix + text) if tokenizer else None
+            if encoding is None or not encoding.overflowing:
+                yield text, len(encoding.ids) if encoding else len(text)
+                return
+        halves = [half for half in _halves(text) if half.strip()]
+        for half in halves or [""]:
+            yield from self._parts(model, prefix, half)
+
+    def _model(self) -> TextEmbedding:
+        with self._lock:
+            # The threads of onnxruntime do not survive a fork: a child loads its own.
+            if self._loaded is None or self._loaded[0] != os.getpid():
+                self._loaded = (os.getpid(), self._load())
+            return self._loaded[1]
+
+
+def clean(text: str) -> str:
+    """The text without what UTF-8 cannot say (lone surrogates) and without NUL."""
+    if not text.isascii():
+        # Through UTF-16, where two surrogates that belong together become their character.
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\0", " ")
+
+
+def _halves(text: str) -> tuple[str, str]:
+    middle = len(text) // 2
+    window = len(text) // 8
+    before = max(text.rfind(mark, middle - window, middle) for mark in "\n 。.，,")
+    cut = before + 1 if before >= 0 else middle
+    return text[:cut], text[cut:]
+
+
+def quiet_libraries() -> None:
+    """Keep fastembed's and onnxruntime's chatter off stderr; errors arrive as exceptions."""
+    import onnxruntime
+    from loguru import logger
+
+    logger.disable("fastembed")
+    onnxruntime.set_default_logger_severity(4)
+
+
+def text_embedding(name: str, **options: Any) -> TextEmbedding:
+    """
+    A loaded fastembed model.
+
+    Raises:
+        InferenceError: It cannot be loaded.
+    """
+    from fastembed import TextEmbedding
+
+    quiet_libraries()
+    try:
+        model = TextEmbedding(name, **options)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InferenceError(
+            f"Cannot load the embedding model {name}: {error}",
+            hint="Run 'qmd models pull' to get it anew.",
+        ) from error
+    tokenizer = _tokenizer(model)
+    if tokenizer is not None:
+        tokenizer.encode_special_tokens = True  # in a note, "</s>" and "<pad>" are characters
+    return model
+
+
+def _tokenizer(model: TextEmbedding) -> Any:
+    """The `tokenizers.Tokenizer`, truncation on; None for a model that has none."""
+    return getattr(model.model, "tokenizer", None)
