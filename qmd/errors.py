@@ -26,6 +26,7 @@ Every exception qmd raises on purpose.
     │  ├─ DecodeError
     │  ├─ FileTooLargeError
     │  └─ UnreadableFileError
+    │     └─ FileVanishedError      deleted since it was found
     └─ InferenceError                 a model or the vector index
        ├─ ModelMissingError           not on this machine; the hint says how to get it
        ├─ ModelMismatchError          the database holds vectors of another model
@@ -190,6 +191,10 @@ class FileTooLargeError(IngestError):
 class UnreadableFileError(IngestError):
     code = "unreadable_file"
     reason = "unreadable"
+
+
+class FileVanishedError(UnreadableFileError):
+    reason = "vanished"
 
 
 class InferenceError(QmdError):

@@ -1,0 +1,177 @@
+"""
+Why a path is or is no document: the scan's own decisions, asked for one path.
+"""
+
+# Strings, as the scan has them:
+# ruff: noqa: PTH112, PTH117, PTH118
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import InputError
+from qmd.ingest.gitignore import IgnoreRule
+from qmd.ingest.rules import HIDDEN, MASK, Exclusion, Rules
+from qmd.ingest.scan import (
+    FoundFile,
+    ScanSkip,
+    bad_name,
+    is_utf8,
+    is_vanished,
+    judge_file,
+    printable,
+    unreadable,
+    unreadable_root,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleVerdict:
+    """
+    What the scan makes of a path.
+
+    ``reason`` is "included", "directory" (the scan goes into it), "missing", or the word
+    under which the scan counts or reports it. ``subject`` is the path the rule hit: the
+    path itself or the directory above that is left out with all in it. ``file``, ``line``
+    and ``pattern`` name the line of the ignore file, where one decided.
+    """
+
+    included: bool
+    reason: str
+    subject: str
+    detail: str
+    remedy: str | None = None
+    file: str | None = None
+    line: int | None = None
+    pattern: str | None = None
+
+
+def explain(  # noqa: PLR0911, PLR0912  (the steps of the scan, in its order)
+    root: Path, rules: Rules, path: str
+) -> RuleVerdict:
+    """
+    What a scan of ``root`` by ``rules`` makes of ``path`` (relative to the root).
+
+    Raises:
+        InputError: The path is empty, absolute or leads out of the root by "..".
+        NotFoundError: The root does not exist.
+    """
+    components = [part for part in path.replace(os.sep, "/").split("/") if part not in ("", ".")]
+    if not components or ".." in components or os.path.isabs(path) or "\0" in path:
+        raise InputError(
+            f"Not a path below the folder: {path!r}", hint="Give a path relative to the folder."
+        )
+    try:
+        os.scandir(root).close()
+    except OSError as error:
+        raise unreadable_root(root, error) from error
+    real_root = os.path.realpath(root)
+    folder = rules.root_folder()
+    below = ""
+    for position, name in enumerate(components):
+        below = f"{below}/{name}" if below else name
+        is_last = position == len(components) - 1
+        full_path = os.path.join(root, below)
+        try:
+            status = os.lstat(full_path)
+        except OSError as error:
+            if not is_vanished(error):
+                return _skipped(unreadable(below, error))
+            return _missing(below, rules.exclude_file(folder, below, name) if is_last else None)
+        is_directory = stat.S_ISDIR(status.st_mode)
+        if is_directory:
+            exclusion = rules.exclude_directory(folder, below, name)
+        elif stat.S_ISLNK(status.st_mode) and os.path.isdir(full_path):
+            exclusion = rules.exclude_directory_link(folder, below, name)
+        else:
+            exclusion = rules.exclude_file(folder, below, name)
+        if exclusion is not None:
+            return _excluded(exclusion, below, is_directory, rules)
+        if not is_utf8(name):
+            return _skipped(bad_name(below, is_directory))
+        if is_directory:
+            try:
+                os.scandir(full_path).close()
+            except OSError as error:
+                return _skipped(unreadable(below, error, is_directory=True))
+            folder = rules.subfolder(folder, below)
+            continue
+        found = judge_file(below, full_path, status, real_root, rules.max_bytes)
+        if isinstance(found, ScanSkip):
+            return _skipped(found)
+        if not is_last:
+            return _missing("/".join(components), None)
+        return _included(found)
+    return RuleVerdict(True, "directory", below, "The scan goes into this folder.")
+
+
+def _included(found: FoundFile) -> RuleVerdict:
+    return RuleVerdict(True, "included", found.path, "No rule excludes it, and the mask matches.")
+
+
+def _missing(path: str, exclusion: Exclusion | None) -> RuleVerdict:
+    also = f" The rules would exclude it, too: {exclusion.reason}." if exclusion else ""
+    return RuleVerdict(
+        False, "missing", printable(path), f"Nothing of this name is on the disk.{also}"
+    )
+
+
+_SKIP_REMEDIES = {
+    "too large": "Split the file, or raise the size limit in the settings.",
+    "unreadable": "Give yourself permission to read it, then run 'qmd index'.",
+    "bad file name": "Rename it so that its name is valid UTF-8.",
+    "symlink out of the collection": "Add the folder it leads to as a collection of its own.",
+    "dangling symlink": "Correct or remove the link.",
+    "symlink loop": "Correct or remove the link.",
+}
+
+
+def _skipped(skip: ScanSkip) -> RuleVerdict:
+    return RuleVerdict(
+        False, skip.reason, skip.path, skip.detail, remedy=_SKIP_REMEDIES.get(skip.reason)
+    )
+
+
+def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules) -> RuleVerdict:
+    kind = "folder" if is_directory else "file"
+    shown = printable(path)
+    if isinstance(exclusion, IgnoreRule):
+        return _excluded_by_line(exclusion, path, is_directory)
+    if exclusion is HIDDEN:
+        detail = f"The {kind} '{shown}' is hidden: its name begins with a dot."
+        remedy = "Rename it without the dot, or add its folder as a collection of its own."
+    elif exclusion is MASK:
+        detail = f"The collection's mask '{rules.mask}' does not match it."
+        remedy = "Add the folder with a wider mask, for example --mask '**/*.{md,txt}'."
+    else:
+        detail = f"Folders named '{exclusion.reason}' hold other people's files."
+        remedy = "Move your documents out of it, or add it as a collection of its own."
+    return RuleVerdict(False, exclusion.reason, shown, detail, remedy=remedy)
+
+
+def _excluded_by_line(rule: IgnoreRule, path: str, is_directory: bool) -> RuleVerdict:
+    shown = printable(path)
+    again = "!/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) + ("/" if is_directory else "")
+    if rule.reason == "ignore option":
+        detail = f"The collection's ignore pattern '{rule.pattern}' matches '{shown}'."
+        remedy = "Remove the collection and add it without that pattern."
+    else:
+        detail = f"Line {rule.line} of {printable(rule.file)}, '{rule.pattern}', matches '{shown}'."
+        remedy = (
+            f"Remove that line, or add the line {printable(again)} to .qmdignore "
+            "in the collection's folder."
+        )
+    return RuleVerdict(
+        included=False,
+        reason=rule.reason,
+        subject=shown,
+        detail=detail,
+        remedy=remedy,
+        file=printable(rule.file) or None,
+        line=rule.line,
+        pattern=printable(rule.pattern),
+    )

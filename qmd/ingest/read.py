@@ -1,0 +1,142 @@
+"""
+The bytes of one file, and proof of which file and which state of it they are.
+"""
+
+# Path objects would cost more than they give here:
+# ruff: noqa: PTH116, PTH118
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
+from qmd.ingest.rules import MAX_BYTES
+from qmd.ingest.scan import FoundFile, is_vanished, printable
+
+_ATTEMPTS = 3
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """
+    A file's bytes with its state from before they were read: if it changed meanwhile, the
+    next scan finds it changed.
+    """
+
+    data: bytes
+    size: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+
+def read_file(
+    root: Path, path: str, expected: FoundFile | None = None, max_bytes: int = MAX_BYTES
+) -> ReadFile:
+    """
+    Read the file ``path`` (relative to ``root``, with ``/``), never one outside the root.
+
+    A file that changes while it is read is read again, at most three times; of one that
+    never rests (a log) the last reading counts. ``expected`` (what the scan found) saves
+    the check of where the path leads.
+
+    Raises:
+        FileVanishedError: It is not there (any more).
+        FileTooLargeError: More than ``max_bytes``.
+        UnreadableFileError: No permission, an I/O error, no regular file, a link, or outside.
+    """
+    full_path = os.path.join(root, path)
+    try:
+        descriptor = os.open(full_path, _FLAGS)
+    except ValueError as error:
+        raise UnreadableFileError(f"No usable file name: {path!r}") from error
+    except OSError as error:
+        raise _open_error(path, error) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableFileError(
+                f"Not a regular file: {printable(path)}", hint="Only regular files are documents."
+            )
+        # The very file that the scan reached without following a link is inside the root.
+        if expected is None or (status.st_dev, status.st_ino) != (expected.device, expected.inode):
+            _check_inside(root, full_path, path, status)
+        for _ in range(_ATTEMPTS):
+            before = os.fstat(descriptor)
+            data = _read_all(descriptor, before.st_size, max_bytes, path)
+            after = os.fstat(descriptor)
+            if _state(before) == _state(after) and len(data) == after.st_size:
+                break
+        return ReadFile(data, len(data), before.st_mtime_ns, before.st_ino, before.st_dev)
+    except OSError as error:
+        raise UnreadableFileError(
+            f"Cannot read {printable(path)}: {error.strerror or error}",
+            hint="Check the disk and the permissions, then run 'qmd index' again.",
+        ) from error
+    finally:
+        os.close(descriptor)
+
+
+def _read_all(descriptor: int, size: int, max_bytes: int, path: str) -> bytes:
+    if size <= max_bytes:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        blocks: list[bytes] = []
+        total = 0
+        # One byte over what is expected, so that the end shows without another call.
+        while block := os.read(descriptor, min(max(size - total, 0), max_bytes - total) + 1):
+            blocks.append(block)
+            total += len(block)
+            if total > max_bytes:
+                break
+        if total <= max_bytes:
+            return blocks[0] if len(blocks) == 1 else b"".join(blocks)
+        size = total
+    raise FileTooLargeError(
+        f"{printable(path)} is too large: {size:,} bytes or more; the limit is {max_bytes:,}.",
+        hint="Split the file, or raise the limit in the settings.",
+    )
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _check_inside(root: Path, full_path: str, path: str, status: os.stat_result) -> None:
+    real_root = os.path.realpath(root)
+    real = os.path.realpath(full_path)
+    if not real.startswith(os.path.join(real_root, "")):
+        raise UnreadableFileError(
+            f"{printable(path)} leads out of the collection.",
+            hint="Add the folder it leads to as a collection of its own.",
+        )
+    # What was opened must be what lies at the place just judged, not something swapped in.
+    now = os.stat(real, follow_symlinks=False)
+    if (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino):
+        raise UnreadableFileError(
+            f"{printable(path)} was replaced while it was opened.", hint="Run 'qmd index' again."
+        )
+
+
+def _open_error(path: str, error: OSError) -> UnreadableFileError:
+    name = printable(path)
+    if is_vanished(error):
+        return FileVanishedError(f"The file does not exist any more: {name}")
+    if error.errno in (errno.ELOOP, errno.EMLINK):
+        return UnreadableFileError(
+            f"{name} is a symbolic link.", hint="Links are not followed; index what it leads to."
+        )
+    return UnreadableFileError(
+        f"Cannot open {name}: {error.strerror or error}",
+        hint="Check the permissions of the file and of its folder.",
+    )

@@ -1,0 +1,268 @@
+"""
+The rules of a collection: which files and directories below its root count.
+
+In this order, and the first that excludes is the reason that is reported:
+
+1. hidden files and directories; ``node_modules``, ``__pycache__`` (not build, dist, vendor);
+2. for files, the mask;
+3. the collection's ignore options, then ``.qmdignore``, then ``.gitignore``, the deepest
+   directory first. Within a file the last match decides, and ``!`` includes again what a
+   later one of this list excludes. Below an excluded directory nothing is included again.
+
+The mask comes before the ignore files so that their counts tell of documents, not of the
+pictures beside them, and because it is cheap.
+"""
+
+# Strings, as the scan has them:
+# ruff: noqa: PTH118, PTH119, PTH120
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from qmd.errors import InputError
+from qmd.ingest.gitignore import IgnoreFile, IgnoreRule, parse_ignore_lines, parse_rule
+from qmd.ingest.mask import compile_mask, expand_braces
+
+IGNORE_FILES = (".gitignore", ".qmdignore")
+MAX_BYTES = 20 * 1024 * 1024
+MAX_IGNORE_FILE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinRule:
+    """A rule that stands in no file."""
+
+    reason: str
+
+
+HIDDEN = BuiltinRule("hidden")
+MASK = BuiltinRule("mask")
+DEPENDENCIES = {name: BuiltinRule(name) for name in ("node_modules", "__pycache__")}
+
+Exclusion = BuiltinRule | IgnoreRule
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """
+    A directory on the way down, with the ignore files that hold in it, the strongest first.
+
+    ``path`` is relative to the root, "" for the root. ``problems`` are the ignore files of
+    this directory that could not be applied, as (path, sentence).
+    """
+
+    path: str
+    options: tuple[IgnoreFile, ...]
+    qmdignores: tuple[IgnoreFile, ...]
+    gitignores: tuple[IgnoreFile, ...]
+    ignores: tuple[IgnoreFile, ...]
+    problems: tuple[tuple[str, str], ...]
+
+
+class Rules:
+    """
+    What a collection includes. Holds no state of a scan: ignore files are read anew by each.
+
+    Args:
+        root: The collection's directory.
+        mask: Globs, by comma or braces; see `qmd.ingest.mask`.
+        ignore: Patterns like lines of a .gitignore at the root, braces allowed.
+        max_bytes: Larger files are reported as too large.
+
+    Raises:
+        InputError: The mask or an ignore pattern makes no sense.
+    """
+
+    def __init__(
+        self, root: Path, mask: str, ignore: Sequence[str] = (), max_bytes: int = MAX_BYTES
+    ) -> None:
+        self.root = root
+        self.mask = mask
+        self.max_bytes = max_bytes
+        self.matches_mask = compile_mask(mask)
+        self._options = _compile_options(ignore)
+
+    def root_folder(self, names: Sequence[str] = IGNORE_FILES) -> Folder:
+        """The root; ``names``: which ignore files may lie in it."""
+        gitignores = _gitignores_above(os.path.realpath(self.root))
+        ignores = (*self._options, *gitignores)
+        above = Folder("", self._options, (), gitignores, ignores, ())
+        return self.subfolder(above, "", names)
+
+    def subfolder(self, parent: Folder, path: str, names: Sequence[str] = IGNORE_FILES) -> Folder:
+        """The directory ``path`` in ``parent``; ``names``: which ignore files may lie in it."""
+        problems: list[tuple[str, str]] = []
+        qmdignores, gitignores = parent.qmdignores, parent.gitignores
+        for name in names:
+            file = f"{path}/{name}" if path else name
+            text, problem = _read_ignore_file(os.path.join(self.root, file))
+            if problem is not None:
+                problems.append((file, problem))
+            if not text:
+                continue
+            if name == ".gitignore":
+                rules = parse_ignore_lines(text, ".gitignore", file)
+                gitignores = (IgnoreFile(rules, directory=path), *gitignores)
+            else:
+                rules = parse_ignore_lines(text, ".qmdignore", file)
+                qmdignores = (IgnoreFile(rules, directory=path), *qmdignores)
+        if qmdignores is parent.qmdignores and gitignores is parent.gitignores:
+            ignores = parent.ignores
+        else:
+            ignores = (*parent.options, *qmdignores, *gitignores)
+        return Folder(path, parent.options, qmdignores, gitignores, ignores, tuple(problems))
+
+    def exclude_directory(self, folder: Folder, path: str, name: str) -> Exclusion | None:
+        """The rule that excludes a directory in ``folder`` with all below it, or None."""
+        if name[0] == ".":
+            return HIDDEN
+        if name in DEPENDENCIES:
+            return DEPENDENCIES[name]
+        return _ignored(folder.ignores, path, name, True) if folder.ignores else None
+
+    def exclude_file(self, folder: Folder, path: str, name: str) -> Exclusion | None:
+        """The rule that excludes a file in ``folder``, or None."""
+        if name[0] == ".":
+            return HIDDEN
+        if not self.matches_mask(path, name):
+            return MASK
+        return _ignored(folder.ignores, path, name, False) if folder.ignores else None
+
+    def exclude_directory_link(self, folder: Folder, path: str, name: str) -> Exclusion | None:
+        """As git sees it: a link to a directory is no directory. No mask applies to it."""
+        if name[0] == ".":
+            return HIDDEN
+        if name in DEPENDENCIES:
+            return DEPENDENCIES[name]
+        return _ignored(folder.ignores, path, name, False) if folder.ignores else None
+
+
+def _ignored(
+    ignores: Sequence[IgnoreFile], path: str, name: str, is_directory: bool
+) -> IgnoreRule | None:
+    if not path.isascii() and not unicodedata.is_normalized("NFC", path):
+        # macOS may hand out decomposed names; people type composed ones into ignore files.
+        path = unicodedata.normalize("NFC", path)
+        name = path.rpartition("/")[2]
+    for file in ignores:
+        rule = file.match(path, name, is_directory)
+        if rule is not None:
+            return None if rule.negated else rule
+    return None
+
+
+def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
+    rules: list[IgnoreRule] = []
+    groups = count()
+    for number, option in enumerate(ignore, start=1):
+        line = option.strip().removeprefix("./")
+        if not line:
+            raise InputError(
+                "An ignore pattern is empty.",
+                hint="Write it like a line of a .gitignore: 'drafts/'.",
+            )
+        if "\n" in line or "\0" in line:
+            raise InputError(
+                f"The ignore pattern {option!r} holds a line break or NUL.",
+                hint="Give several patterns as several --ignore options.",
+            )
+        parsed = [
+            rule
+            for glob in (expand_braces(line) if "{" in line else [line])
+            if (rule := parse_rule(glob, "ignore option", "", number, groups)) is not None
+        ]
+        if not parsed:
+            raise InputError(
+                f"The ignore pattern '{option}' can match nothing.",
+                hint="Write it like a line of a .gitignore: 'drafts/', '*.tmp.md', '/archive/**'.",
+            )
+        rules += parsed
+    return (IgnoreFile(rules),) if rules else ()
+
+
+def _read_ignore_file(path: str) -> tuple[str, str | None]:
+    """The text of an ignore file ("" where there is none) and what is wrong with it."""
+    try:
+        # As git does it: no link is followed. O_NONBLOCK, so that a fifo cannot stop the scan.
+        descriptor = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return "", None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "", "This ignore file is a symbolic link and was not applied."
+        return "", f"This ignore file was not applied: {error.strerror}."
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return "", "This ignore file is no regular file and was not applied."
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_IGNORE_FILE_BYTES + 1)
+    except OSError as error:
+        return "", f"This ignore file was not applied: {error.strerror}."
+    finally:
+        os.close(descriptor)
+    problem = None
+    if len(data) > MAX_IGNORE_FILE_BYTES:
+        data = data[: data.rfind(b"\n", 0, MAX_IGNORE_FILE_BYTES) + 1]
+        problem = (
+            f"Only the first {MAX_IGNORE_FILE_BYTES:,} bytes of this ignore file were applied."
+        )
+    return data.decode("utf-8", "surrogateescape"), problem
+
+
+def _gitignores_above(root: str) -> tuple[IgnoreFile, ...]:
+    """
+    The .gitignore files between the top of a git work tree and the root inside it.
+
+    None of them where they ignore the root as a whole: whoever adds an ignored directory
+    as a collection wants to read it.
+    """
+    directories: list[str] = []
+    directory = root
+    while not os.path.lexists(os.path.join(directory, ".git")):
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return ()
+        directories.append(parent)
+        directory = parent
+    files: list[tuple[str, IgnoreFile]] = []
+    for levels, directory in enumerate(directories, start=1):
+        text, _ = _read_ignore_file(os.path.join(directory, ".gitignore"))
+        if text:
+            rules = parse_ignore_lines(text, ".gitignore", "../" * levels + ".gitignore")
+            files.append((directory, IgnoreFile(rules, above=_relative(root, directory))))
+    if not files or _is_ignored_as_a_whole(root, directories, files):
+        return ()
+    return tuple(file for _, file in files)
+
+
+def _is_ignored_as_a_whole(
+    root: str, directories: Sequence[str], files: Sequence[tuple[str, IgnoreFile]]
+) -> bool:
+    for ancestor in (*directories[-2::-1], root):
+        for directory, file in files:
+            if ancestor.startswith(os.path.join(directory, "")):
+                below = _relative(ancestor, directory)
+                rule = file.decide(below, os.path.basename(ancestor), True)
+                if rule is not None:
+                    if not rule.negated:
+                        return True
+                    break
+    # "vault/*" spares the folder and ignores all that is in it, whatever its name.
+    probe = "\x01"
+    return not any(file.has_negation for _, file in files) and any(
+        file.match(probe, probe, False) for _, file in files
+    )
+
+
+def _relative(path: str, start: str) -> str:
+    return os.path.relpath(path, start).replace(os.sep, "/")

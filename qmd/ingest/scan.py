@@ -1,0 +1,269 @@
+"""
+Disk → the files of a collection, in the order of their paths. Nothing is opened but
+directories and ignore files; no symbolic link is followed.
+"""
+
+# Path objects would cost more than the scan itself:
+# ruff: noqa: PTH112, PTH116, PTH118
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import InputError, NotFoundError
+from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """
+    A file that the rules include.
+
+    ``path`` is relative to the root, with ``/``, its characters as the disk has them (no
+    Unicode normalisation). ``size`` in bytes.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSkip:
+    """
+    What the rules include and what still gives no document.
+
+    ``path`` is fit for printing and storing: bytes that are no UTF-8 read ``\\xNN``. With
+    ``is_directory`` nothing below it was looked at: what lies there is unknown, not gone.
+    """
+
+    path: str
+    reason: str
+    detail: str
+    is_directory: bool = False
+
+
+class Scan:
+    """
+    One walk through a collection: iterate over it once, then read the totals.
+
+    ``excluded`` counts by reason what the rules left out; a directory counts as one.
+    ``device`` is the file system the root lay on when the scan began.
+    """
+
+    def __init__(self, root: Path, rules: Rules) -> None:
+        self.root = root
+        self.rules = rules
+        self.excluded: dict[str, int] = {}
+        identity = _check_root(root)
+        self.device = identity[0]
+        self._identity = identity
+
+    def __iter__(self) -> Iterator[FoundFile | ScanSkip]:
+        self.excluded = {}
+        real_root = os.path.realpath(self.root)
+        stack = [self._walk(None, "", real_root)]
+        while stack:
+            for item in stack[-1]:
+                if not isinstance(item, (FoundFile, ScanSkip)):
+                    parent, path = item
+                    stack.append(self._walk(parent, path, real_root))
+                    break
+                yield item
+            else:
+                stack.pop()
+        # A disk that is pulled out during the scan must not look like deleted files.
+        if _check_root(self.root) != self._identity:
+            raise InputError(
+                f"The folder was replaced during the scan: {self.root}",
+                hint="Run 'qmd index' again.",
+            )
+
+    def _walk(  # noqa: PLR0912  (a hot loop: calls would cost more than branches)
+        self, parent: Folder | None, folder_path: str, real_root: str
+    ) -> Iterator[FoundFile | ScanSkip | tuple[Folder, str]]:
+        """One directory in order; a sub-directory is (folder, path) where its contents belong."""
+        rules = self.rules
+        excluded = self.excluded
+        prefix = f"{folder_path}/" if folder_path else ""
+        try:
+            entries, failed = _list(os.path.join(self.root, folder_path))
+        except OSError as error:
+            if parent is None:
+                raise unreadable_root(self.root, error) from error
+            if not is_vanished(error):
+                yield unreadable(folder_path, error, is_directory=True)
+            return
+        for name, problem in failed:
+            yield unreadable(prefix + name, problem)
+        ignore_files = [key for key, _ in entries if key in IGNORE_FILES]
+        if parent is None:
+            folder = rules.root_folder(ignore_files)
+        else:
+            folder = rules.subfolder(parent, folder_path, ignore_files)
+        for file, sentence in folder.problems:
+            yield ScanSkip(printable(file), "ignore file not applied", sentence)
+        for key, entry in entries:
+            name = entry.name
+            path = prefix + name
+            is_directory = key[-1] == "/"
+            if is_directory:
+                exclusion = rules.exclude_directory(folder, path, name)
+            elif entry.is_symlink() and os.path.isdir(entry.path):
+                exclusion = rules.exclude_directory_link(folder, path, name)
+            else:
+                exclusion = rules.exclude_file(folder, path, name)
+            if exclusion is not None:
+                reason = exclusion.reason
+                excluded[reason] = excluded.get(reason, 0) + 1
+            elif not name.isascii() and not is_utf8(name):
+                yield bad_name(path, is_directory)
+            elif is_directory:
+                yield folder, path
+            else:
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except OSError as error:
+                    if not is_vanished(error):
+                        yield unreadable(path, error)
+                    continue
+                yield judge_file(path, entry.path, status, real_root, rules.max_bytes)
+
+
+def scan(root: Path, rules: Rules) -> Scan:
+    """
+    The files below ``root`` that ``rules`` (made for it) include, sorted by path.
+
+    Directories and files that vanish or change meanwhile never end it.
+
+    Raises:
+        NotFoundError: The root does not exist. Nothing may be concluded about its files.
+        InputError: The root is no directory or cannot be read; the iteration raises it too.
+    """
+    return Scan(root, rules)
+
+
+def _list(
+    directory: str,
+) -> tuple[list[tuple[str, os.DirEntry[str]]], list[tuple[str, OSError]]]:
+    """
+    The entries of a directory in the order of whole paths, and those that cannot be examined.
+
+    Each has the key that sorts it: a directory's name with "/", so that "a.md" comes
+    before "a/b".
+    """
+    keyed: list[tuple[str, os.DirEntry[str]]] = []
+    failed: list[tuple[str, OSError]] = []
+    with os.scandir(directory) as iterator:
+        for entry in iterator:
+            name = entry.name
+            try:
+                keyed.append((f"{name}/" if entry.is_dir(follow_symlinks=False) else name, entry))
+            except OSError as error:
+                failed.append((name, error))
+    keyed.sort()
+    return keyed, failed
+
+
+def judge_file(
+    path: str, full_path: str, status: os.stat_result, real_root: str, max_bytes: int
+) -> FoundFile | ScanSkip:
+    """Whether a file that the rules include can be a document; ``status`` of the name itself."""
+    mode = status.st_mode
+    if stat.S_ISREG(mode):
+        if status.st_size > max_bytes:
+            return ScanSkip(
+                path, "too large", f"{status.st_size:,} bytes; the limit is {max_bytes:,}"
+            )
+        return FoundFile(path, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+    if stat.S_ISLNK(mode):
+        return ScanSkip(path, *_judge_link(full_path, real_root))
+    return ScanSkip(path, "special file", _KINDS.get(stat.S_IFMT(mode), "no regular file"))
+
+
+_KINDS = {
+    stat.S_IFIFO: "a fifo",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a directory",
+}
+
+
+def _judge_link(full_path: str, real_root: str) -> tuple[str, str]:
+    """
+    Every link is skipped: what lies inside the root is found under its own name, and a
+    second name would give every hit twice.
+    """
+    try:
+        os.stat(full_path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "symlink loop", "leads back to itself"
+        if not is_vanished(error):
+            return "unreadable", error.strerror or str(error)
+    target = os.path.realpath(full_path)
+    if target != real_root and not target.startswith(os.path.join(real_root, "")):
+        return "symlink out of the collection", f"leads to {printable(target)}"
+    inside = printable(os.path.relpath(target, real_root).replace(os.sep, "/"))
+    if not os.path.lexists(target):
+        return "dangling symlink", f"leads to {inside}, which does not exist"
+    return "symlink inside the collection", f"leads to {inside}, which counts under its own name"
+
+
+def unreadable(path: str, error: OSError, *, is_directory: bool = False) -> ScanSkip:
+    return ScanSkip(printable(path), "unreadable", error.strerror or str(error), is_directory)
+
+
+def bad_name(path: str, is_directory: bool) -> ScanSkip:
+    return ScanSkip(printable(path), "bad file name", "the name is no valid UTF-8", is_directory)
+
+
+def is_vanished(error: OSError) -> bool:
+    """Gone since the directory was listed (or replaced by something else): nothing to report."""
+    return isinstance(error, (FileNotFoundError, NotADirectoryError))
+
+
+def is_utf8(name: str) -> bool:
+    """False where the disk's bytes were no UTF-8 (Python then gives lone surrogates)."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def printable(path: str) -> str:
+    return path if is_utf8(path) else os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def unreadable_root(root: Path, error: OSError) -> NotFoundError | InputError:
+    """The error for a collection whose directory cannot be listed."""
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(
+            f"The folder does not exist: {root}",
+            hint="Is its disk mounted? If the folder moved, remove the collection and add it anew.",
+        )
+    if isinstance(error, NotADirectoryError):
+        return InputError(f"Not a folder: {root}", hint="Give the folder that holds the files.")
+    return InputError(
+        f"The folder cannot be read: {root} ({error.strerror or error})",
+        hint="Check its permissions and its disk, then run 'qmd index' again.",
+    )
+
+
+def _check_root(root: Path) -> tuple[int, int]:
+    """Device and inode of the root. Raises NotFoundError, InputError."""
+    try:
+        with os.scandir(root):
+            status = os.stat(root)
+    except OSError as error:
+        raise unreadable_root(root, error) from error
+    return status.st_dev, status.st_ino
