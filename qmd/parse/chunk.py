@@ -1,0 +1,359 @@
+"""
+Text → chunks that follow the heading tree.
+
+A section that fits is one chunk; a bigger one is cut between its blocks, and its subsections
+are cut on their own. A small piece joins its neighbour under the headings they share, so that
+no heading is left with two lines. Sizes are estimates, so that chunks depend on no model and
+cost no tokenising: a UTF-8 character of n bytes counts (3n - 1) / 8 tokens, which makes four
+Latin letters or one CJK character a token.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from qmd.model import Chunk
+from qmd.parse.lines import byte_line_starts
+from qmd.parse.markdown import Outline
+
+# In eighths of a token, so that everything is a sum of integers.
+TARGET = 350 * 8
+MAXIMUM = 480 * 8
+TINY = 100 * 8  # a piece below this would rather join its neighbour
+
+_SENTENCE_END = re.compile("[。！？…!?]+[”’」』）)\"']*|\\.+[\"')\\]]*(?=\\s)")
+_GOOD_LINE_END = ("", ".", "。", "!", "！", "?", "？", ":", "：", ";", "；", "}")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_SOFT_BREAKS = (" ", "，", "、", "；", ",", "　", "\t", ";")
+_JOINERS = frozenset("\u200d\u200c\ufe0e\ufe0f\u20e3")
+
+
+class _Piece(NamedTuple):
+    """Characters ``[begin, end)`` of lines ``[first, last)``; ``bare`` has headings only."""
+
+    begin: int
+    end: int
+    first: int
+    last: int
+    cost: int
+    path: tuple[str, ...]
+    bare: bool = False
+
+
+@dataclass(slots=True)
+class _Section:
+    """Blocks ``[first, last)``: a heading and what follows up to the next heading."""
+
+    level: int
+    path: tuple[str, ...]
+    first: int
+    last: int
+    until: int = 0  # the section behind the last subsection
+
+
+def chunk(text: str, outline: Outline) -> tuple[Chunk, ...]:
+    """The chunks of the blocks; none for a document without any text."""
+    if not outline.blocks:
+        return ()
+    pieces = _Chunker(text, outline).pieces()
+    ascii_only = text.isascii()
+    chunks: list[Chunk] = []
+    at_char = at_byte = 0
+    for piece in pieces:
+        begin, end = piece.begin, piece.end
+        if ascii_only:
+            begin_byte, end_byte = begin, end
+        else:
+            begin_byte = at_byte + len(text[at_char:begin].encode())
+            end_byte = begin_byte + len(text[begin:end].encode())
+        chunks.append(
+            Chunk(
+                len(chunks),
+                begin,
+                end,
+                begin_byte,
+                end_byte,
+                piece.first + 1,
+                piece.last + 1,
+                piece.path,
+            )
+        )
+        at_char, at_byte = end, end_byte
+    return tuple(chunks)
+
+
+class _Chunker:
+    def __init__(self, text: str, outline: Outline) -> None:
+        self.text = text
+        self.lines = outline.lines
+        self.starts = outline.starts
+        self.blocks = outline.blocks
+        # cum[i]: the cost of everything before line i.
+        if text.isascii():
+            cum = [2 * start for start in outline.starts]
+            cum.append(2 * len(text))
+        else:
+            cum = [
+                3 * byte - char
+                for byte, char in zip(byte_line_starts(text), outline.starts, strict=True)
+            ]
+            cum.append(3 * len(text.encode()) - len(text))
+        self.cum = cum
+        self.sections = _sections(outline)
+
+    def pieces(self) -> list[_Piece]:
+        return self.pack(0)
+
+    def pack(self, index: int) -> list[_Piece]:
+        """A section with its subsections: whole if it fits, else each part on its own."""
+        sections = self.sections
+        section = sections[index]
+        first = self.blocks[section.first].start if section.first < len(self.blocks) else 0
+        last = self.blocks[sections[section.until - 1].last - 1].end
+        if self.cum[last] - self.cum[first] <= TARGET:
+            inside = sections[index : section.until]
+            telling = [part for part in inside if self.has_body(part)] or inside[-1:]
+            path = telling[0].path
+            for part in telling[1:]:
+                path = _common(path, part.path)
+            return self.piece(first, last, path, bare=not any(map(self.has_body, inside)))
+        pieces = self.own(section)
+        child = index + 1
+        while child < section.until:
+            pieces += self.pack(child)
+            child = sections[child].until
+        return _merge(pieces)
+
+    def has_body(self, section: _Section) -> bool:
+        return section.last - section.first > (1 if section.level else 0)
+
+    def piece(
+        self, first: int, last: int, path: tuple[str, ...], *, bare: bool = False
+    ) -> list[_Piece]:
+        """Lines ``[first, last)`` as one piece, if anything is on them."""
+        lines = self.lines
+        while first < last and not lines[first].strip():
+            first += 1
+        while first < last and not lines[last - 1].strip():
+            last -= 1
+        if first == last:
+            return []
+        end = self.starts[last - 1] + len(lines[last - 1])
+        cost = self.cum[last] - self.cum[first]
+        return [_Piece(self.starts[first], end, first, last, cost, path, bare)]
+
+    def own(self, section: _Section) -> list[_Piece]:
+        """A section without its subsections, cut between blocks into even parts."""
+        blocks = self.blocks[section.first : section.last]
+        if not blocks:
+            return []
+        cum = self.cum
+        path = section.path
+        first = blocks[0].start
+        total = cum[blocks[-1].end] - cum[first]
+        if total <= MAXIMUM:
+            return self.piece(first, blocks[-1].end, path, bare=not self.has_body(section))
+        aim = total // -(-total // TARGET)
+        pieces: list[_Piece] = []
+        last = first  # the open piece is lines [first, last)
+        for block in blocks:
+            have = cum[last] - cum[first]
+            with_block = cum[block.end] - cum[first]
+            if with_block > MAXIMUM and cum[block.end] - cum[block.start] > MAXIMUM:
+                begin = block.start
+                if have < TINY or self.leads_in(last):
+                    begin = first
+                else:
+                    pieces += self.piece(first, last, path)
+                pieces += self.cut_lines(begin, block.end, path)
+                first = last = block.end
+                continue
+            if last > first and not (
+                with_block <= aim
+                or (
+                    with_block <= MAXIMUM and (with_block - aim < aim - have or self.leads_in(last))
+                )
+            ):
+                pieces += self.piece(first, last, path)
+                first = block.start
+            last = block.end
+        pieces += self.piece(first, last, path)
+        return _merge(pieces)
+
+    def leads_in(self, line: int) -> bool:
+        """Whether the text before ``line`` announces what follows: a heading, or a colon."""
+        while line > 0 and not self.lines[line - 1].strip():
+            line -= 1
+        before = self.lines[line - 1].rstrip() if line else ""
+        return before.endswith((":", "：")) or before.startswith("#")
+
+    def cut_lines(self, first: int, last: int, path: tuple[str, ...]) -> list[_Piece]:
+        """Cut an oversized block between lines, where a line ends well if possible."""
+        cum = self.cum
+        pieces: list[_Piece] = []
+        good = -1
+        at = first
+        while at < last:
+            if at > first and cum[at + 1] - cum[first] > TARGET:
+                cut = good if good > first else at
+                pieces += self.piece(first, cut, path)
+                first = cut
+                good = -1
+                continue
+            if at == first and cum[at + 1] - cum[at] > MAXIMUM:
+                pieces += self.cut_line(at, path)
+                at += 1
+                first = at
+                continue
+            at += 1
+            if at < last and cum[at] - cum[first] >= TARGET // 2 and self.ends_well(at):
+                good = at
+        pieces += self.piece(first, last, path)
+        return pieces
+
+    def ends_well(self, line: int) -> bool:
+        before = self.lines[line - 1].rstrip()
+        return before[-1:] in _GOOD_LINE_END or _ITEM.match(self.lines[line]) is not None
+
+    def cut_line(self, line: int, path: tuple[str, ...]) -> list[_Piece]:
+        """Cut one endless line at ends of sentences, else of words, else anywhere safe."""
+        text = self.text
+        begin = self.starts[line]
+        end = begin + len(self.lines[line])
+        pieces: list[_Piece] = []
+        at = begin
+        for cut in (*_cuts(text, begin, end), end):
+            if not text[at:cut].isspace():
+                cost = _cost(text[at:cut])
+                pieces.append(_Piece(at, cut, line, line + 1, cost, path))
+            at = cut
+        return pieces
+
+
+def _sections(outline: Outline) -> list[_Section]:
+    """Section 0 is the text before the first heading, and the parent of all others."""
+    blocks = outline.blocks
+    sections = [_Section(0, (), 0, len(blocks))]
+    open_: list[int] = []
+    headings = iter(outline.headings)
+    for index, block in enumerate(blocks):
+        if block.kind != "heading":
+            continue
+        sections[-1].last = index
+        while open_ and sections[open_[-1]].level >= block.level:
+            sections[open_.pop()].until = len(sections)
+        above = sections[open_[-1]].path if open_ else ()
+        name = next(headings).text
+        open_.append(len(sections))
+        path = (*above, name) if name else above
+        sections.append(_Section(block.level, path, index, len(blocks)))
+    for index in open_:
+        sections[index].until = len(sections)
+    sections[0].until = len(sections)
+    return sections
+
+
+def _merge(pieces: list[_Piece]) -> list[_Piece]:
+    """Join small pieces with their neighbours, from the top down."""
+    merged: list[_Piece] = []
+    for piece in pieces:
+        if merged:
+            before = merged[-1]
+            cost = before.cost + piece.cost
+            if (cost <= TARGET and (before.cost < TINY or piece.cost < TINY)) or (
+                cost <= MAXIMUM and (before.bare or piece.cost * 2 < TINY)
+            ):
+                if before.bare or piece.bare:
+                    path = before.path if piece.bare and not before.bare else piece.path
+                else:
+                    path = _common(before.path, piece.path)
+                merged[-1] = _Piece(
+                    before.begin,
+                    piece.end,
+                    before.first,
+                    piece.last,
+                    cost,
+                    path,
+                    before.bare and piece.bare,
+                )
+                continue
+        merged.append(piece)
+    return merged
+
+
+def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    if one == other:
+        return one
+    length = 0
+    for left, right in zip(one, other):  # noqa: B905 (the shorter one ends it)
+        if left != right:
+            break
+        length += 1
+    return one[:length]
+
+
+def _cost(text: str) -> int:
+    if text.isascii():
+        return 2 * len(text)
+    return 3 * len(text.encode()) - len(text)
+
+
+def _cuts(text: str, begin: int, end: int) -> Iterator[int]:
+    """Where to cut ``text[begin:end]``, in order, without its two ends."""
+    have = 0
+    at = begin
+    for match in _SENTENCE_END.finditer(text, begin, end):
+        cut = match.end()
+        cost = _cost(text[at:cut])
+        if have and have + cost > TARGET:
+            yield at
+            have = 0
+        if cost > MAXIMUM:
+            for at in _hard_cuts(text, at, cut):  # noqa: B020 (the rest begins at the last cut)
+                yield at
+            cost = _cost(text[at:cut])
+        have += cost
+        at = cut
+    cost = _cost(text[at:end])
+    if have and at < end and have + cost > TARGET:
+        yield at
+        have = 0
+    if have + cost > MAXIMUM:
+        yield from _hard_cuts(text, at, end)
+
+
+def _hard_cuts(text: str, begin: int, end: int) -> Iterator[int]:
+    """Cut a run without sentences behind a space or comma, else between any two characters."""
+    at = begin
+    while True:
+        stop = min(end, at + MAXIMUM // 2)
+        cost = _cost(text[at:stop])
+        if stop == end and cost <= MAXIMUM:
+            return
+        while cost > TARGET:
+            stop = at + max(1, (stop - at) * TARGET // cost)
+            if stop == at + 1:
+                break
+            cost = _cost(text[at:stop])
+        half = at + (stop - at) // 2
+        soft = max(text.rfind(mark, half, stop) for mark in _SOFT_BREAKS) + 1
+        at = soft if soft > half else _between_characters(text, at, stop)
+        yield at
+
+
+def _between_characters(text: str, begin: int, cut: int) -> int:
+    """The last place up to ``cut`` that does not part a letter from its marks."""
+    for place in range(cut, max(begin + 1, cut - 64), -1):
+        character = text[place]
+        if (
+            character not in _JOINERS
+            and text[place - 1] != "\u200d"
+            and not unicodedata.category(character).startswith("M")
+            and not "\U0001f3fb" <= character <= "\U0001f3ff"
+        ):
+            return place
+    return cut

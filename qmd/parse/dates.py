@@ -1,0 +1,178 @@
+"""A document's date from its frontmatter, in many spellings, as ISO 8601."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+_NAMES = ("date", "created", "updated")
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}
+_MONTH = "(?P<name>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
+_YEAR_FIRST = re.compile(
+    r"(?P<y>\d{4})(?:(?P<sep>[-/.])(?P<m>\d{1,2})(?:(?P=sep)(?P<d>\d{1,2}))?"
+    r"|\s*年\s*(?P<cm>\d{1,2})\s*月(?:\s*(?P<cd>\d{1,2})\s*[日号號])?)?(?!\d)"
+)
+_COMPACT = re.compile(
+    r"(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})(?:T?(?P<H>\d{2})(?P<M>\d{2})(?P<S>\d{2})?)?(?!\d)"
+)
+_YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<sep>[-/.])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?!\d)")
+_WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
+_DAY_MONTH = re.compile(
+    _WEEKDAY + r"(?P<d>\d{1,2})(?:st|nd|rd|th)?[\s-]+" + _MONTH + r"[\s,-]+(?P<y>\d{4})(?!\d)",
+    re.IGNORECASE,
+)
+_MONTH_DAY = re.compile(
+    _WEEKDAY + _MONTH + r"\s+(?:(?P<d>\d{1,2})(?:st|nd|rd|th)?,?\s+)?(?P<y>\d{4})(?!\d)",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"(?:[T_,\s]+|\s*at\s+)?(?P<H>\d{1,2})[:：时点](?P<M>\d{2})(?:[:：分](?P<S>\d{2})秒?(?:[.,]\d+)?)?"
+    r"\s*(?P<half>[ap]\.?m\.?)?"
+    r"\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?)?(?:\s*\([^()]*\)|\s+[A-Z]{2,5})?\s*",
+    re.IGNORECASE,
+)
+
+
+def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """
+    The first of ``date``, ``created`` and ``updated`` that is a date, and warnings.
+
+    Returns:
+        ``2025-03-01``, ``2025-03-01T10:00:00`` or ``2025-03-01T10:00:00+08:00``, or None.
+    """
+    warnings: list[str] = []
+    for name in _NAMES:
+        value = properties.get(name)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if value is None or value == "":
+            continue
+        date, reason = _read(value)
+        if date is not None:
+            return date, tuple(warnings)
+        shown = str(value) if not isinstance(value, dict) else "{…}"
+        if len(shown) > 60:
+            shown = shown[:60] + "…"
+        warnings.append(f"The frontmatter's {name} {shown!r} {reason}.")
+    return None, tuple(warnings)
+
+
+def _read(value: object) -> tuple[str | None, str]:  # noqa: PLR0912 (one for each spelling)
+    """The date in ISO 8601, or why there is none."""
+    unknown = "is not a date that qmd can read"
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None, unknown
+    text = str(value).strip().strip("\"'[]").strip()
+    if len(text) > 100:
+        return None, unknown
+    if isinstance(value, (int, float)) or (text.isdecimal() and text.isascii()):
+        number = _number(text)
+        if number is not None:
+            return number, ""
+    for pattern in (_YEAR_FIRST, _COMPACT, _YEAR_LAST, _DAY_MONTH, _MONTH_DAY):
+        match = pattern.match(text)
+        if match is None:
+            continue
+        part = match.groupdict()
+        rest = text[match.end() :].strip()
+        year = int(part["y"])
+        if pattern is _YEAR_LAST:
+            first, second = int(part["a"]), int(part["b"])
+            if part["sep"] == "." or first > 12:
+                day, month = first, second
+            elif second > 12 or first == second:
+                month, day = first, second
+            else:
+                return None, "could be two dates: write it as YYYY-MM-DD"
+        else:
+            name = part.get("name")
+            month = _MONTHS[name.lower()] if name else int(part.get("m") or part.get("cm") or 1)
+            day = int(part.get("d") or part.get("cd") or 1)
+        clock = part if part.get("H") else None
+        if clock is None and rest:
+            clock_match = _TIME.fullmatch(rest)
+            if clock_match is None:
+                continue
+            clock = clock_match.groupdict()
+        elif rest:
+            zone = _TIME.fullmatch("00:00:00" + rest)
+            if zone is None:
+                continue
+            clock = {**part, "zone": zone["zone"], "half": None}
+        made = _iso(year, month, day, clock)
+        return made, "is not a day of the calendar" if made is None else ""
+    return None, unknown
+
+
+def _number(text: str) -> str | None:
+    """``20250301``, a year, or seconds or milliseconds since 1970."""
+    if not text.isdecimal():
+        return None
+    number = int(text)
+    if len(text) == 8:
+        return _iso(number // 10000, number // 100 % 100, number % 100, None)
+    if len(text) == 4 and number >= 1000:
+        return _iso(number, 1, 1, None)
+    if len(text) in (9, 10, 12, 13):
+        seconds = number if len(text) < 12 else number // 1000
+        return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)).isoformat()
+    return None
+
+
+def _iso(year: int, month: int, day: int, clock: Mapping[str, str | None] | None) -> str | None:
+    try:
+        if clock is None:
+            return datetime(year, month, day).date().isoformat()
+        hour = int(clock.get("H") or 0)
+        half = (clock.get("half") or "").lower()
+        if half.startswith("p") and hour < 12:
+            hour += 12
+        elif half.startswith("a") and hour == 12:
+            hour = 0
+        return datetime(
+            year,
+            month,
+            day,
+            hour,
+            int(clock.get("M") or 0),
+            int(clock.get("S") or 0),
+            tzinfo=_zone(clock.get("zone")),
+        ).isoformat()
+    except ValueError:
+        return None
+
+
+def _zone(zone: str | None) -> timezone | None:
+    if not zone:
+        return None
+    digits = zone.upper().removeprefix("UTC").removeprefix("GMT")
+    if digits in ("", "Z"):
+        return timezone.utc
+    sign = -1 if digits[0] == "-" else 1
+    hours, _, minutes = digits[1:].partition(":")
+    if not minutes and len(hours) > 2:
+        hours, minutes = hours[:-2], hours[-2:]
+    return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes or 0)))

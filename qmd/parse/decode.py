@@ -1,0 +1,270 @@
+"""
+Bytes → text: byte order marks, UTF-8, then a detected legacy encoding.
+
+A legacy encoding is guessed from a bounded sample of the lines that are not ASCII, so a
+20 MB file costs no more than a small one. The East Asian encodings are told apart by how
+many of the decoded characters are everyday ones, because statistical detectors are weak on
+short notes; `charset_normalizer` is asked about everything else.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from qmd.errors import DecodeError
+
+_SAMPLE_BYTES = 32 * 1024
+
+_BOMS = (  # UTF-32-LE begins like UTF-16-LE, so it is tried first
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+_MAGIC = (
+    (b"%PDF-", "a PDF file"),
+    (b"\x89PNG\r\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF87a", "a GIF image"),
+    (b"GIF89a", "a GIF image"),
+    (b"PK\x03\x04", "a ZIP archive or an Office file"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"SQLite format 3", "a SQLite database"),
+    (b"\x7fELF", "a program"),
+)
+
+_HIGH_LINE = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
+_CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_HIGH_RUN = re.compile(rb"[\x80-\xff]+")
+_TEXT_HIGH = re.compile(r"[^\x00-\x7f]")
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa\u30fc]")
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+_HAN = re.compile("[\u4e00-\u9fff]")
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
+
+_COMMON_SIMPLIFIED = frozenset(
+    "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过"
+    "发后作里用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心本"
+    "前开但因只从想实日军者意无力它与长把机十民第公此已工使情明性知全三又关点正业外将两高间由问"
+    "很最重并物手应战向头文体政美相见被利什二等产或新己制身果加西斯月话合回特代内信表化老给世位"
+    "次度门任常先海通教儿原东声提立及比员解水名真论处走义各入几口认条平系气题活尔更别打女变四神"
+    "总何电数安少报才结反受目太量再感建务做接必场件计管期市直德资命山金指克许统区保至队形社便空"
+    "决治展马科司五基眼书非则听白却界达光放强即像难且权思王象完设式色路记南品住告类求据程北边死"
+    "张该交规万取拉格望觉术领共确传师观清今切院让识候带导争运笔测试码您请吗呢吧啊版输入文件章"
+)
+_COMMON_TRADITIONAL = frozenset(
+    "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年過"
+    "發後作裡用道行所然家種事成方多經麼去法學如都同現當沒動面起看定天分還進好小部其些主樣理心本"
+    "前開但因只從想實日軍者意無力它與長把機十民第公此已工使情明性知全三又關點正業外將兩高間由問"
+    "很最重並物手應戰向頭文體政美相見被利什二等產或新己制身果加西斯月話合回特代內信表化老給世位"
+    "次度門任常先海通教兒原東聲提立及比員解水名真論處走義各入幾口認條平系氣題活爾更別打女變四神"
+    "總何電數安少報才結反受目太量再感建務做接必場件計管期市直德資命山金指克許統區保至隊形社便空"
+    "決治展馬科司五基眼書非則聽白卻界達光放強即像難且權思王象完設式色路記南品住告類求據程北邊死"
+    "張該交規萬取拉格望覺術領共確傳師觀清今切院讓識候帶導爭運筆測試碼您請嗎呢吧啊版輸檔章裏"
+)
+_PUNCTUATION = frozenset("，。、；：？！“”‘’（）《》【】「」『』—…·～　")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """``encoding`` is a Python codec name; ``warnings`` are sentences for people."""
+
+    text: str
+    encoding: str
+    warnings: tuple[str, ...] = ()
+
+
+def decode(data: bytes) -> Decoded:
+    """
+    The text of a file, without its byte order mark and with its line ends as they are.
+
+    Never holds NUL or a lone surrogate.
+
+    Raises:
+        DecodeError: The bytes are no text.
+    """
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return _decode_marked(data[len(bom) :], encoding)
+    if b"\0" in data or data.startswith(b"%PDF-"):
+        raise _binary(data)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _decode_legacy(data)
+    if b"\x1b$" in data:
+        japanese = _try(data, "iso2022_jp")
+        if japanese is not None:
+            return Decoded(japanese, "iso2022_jp")
+    return Decoded(text, "utf-8")
+
+
+def _decode_marked(data: bytes, encoding: str) -> Decoded:
+    warnings: tuple[str, ...] = ()
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        text = data.decode(encoding, "replace")
+        warnings = (_lossy(text, encoding.upper()),)
+    if "\0" in text:
+        raise _binary(data)
+    return Decoded(text, encoding, warnings)
+
+
+def _decode_legacy(data: bytes) -> Decoded:
+    for magic, _ in _MAGIC:
+        if data.startswith(magic):
+            raise _binary(data)
+    head = data[:_SAMPLE_BYTES]
+    if len(_CONTROL.findall(head)) * 50 > len(head):
+        raise _binary(data)
+
+    damaged = data.decode("utf-8", "replace")
+    bad = damaged.count("\ufffd")
+    good = len(_TEXT_HIGH.findall(damaged[: 4 * _SAMPLE_BYTES])) - damaged.count(
+        "\ufffd", 0, 4 * _SAMPLE_BYTES
+    )
+    if good > 3 * bad:
+        # A UTF-8 file with a few broken bytes must not turn into another alphabet.
+        return Decoded(damaged, "utf-8", (_lossy(damaged, "UTF-8"),))
+
+    encoding = _detect(_sample(data))
+    if encoding is not None:
+        text = _try(data, encoding)
+        if text is not None:
+            return Decoded(text, encoding)
+        text = data.decode(encoding, "replace")
+        if text.count("\ufffd") < bad and "\0" not in text:
+            return Decoded(_no_surrogates(text), encoding, (_lossy(text, encoding),))
+    return Decoded(
+        damaged, "utf-8", (_lossy(damaged, "UTF-8") + " Save the file as UTF-8 to index it whole.",)
+    )
+
+
+def _sample(data: bytes) -> bytes:
+    """Whole lines with bytes beyond ASCII, so that no character is cut in two."""
+    lines: list[bytes] = []
+    size = 0
+    for match in _HIGH_LINE.finditer(data):
+        line = match.group()
+        if size + len(line) > _SAMPLE_BYTES:
+            if not lines:
+                lines.append(line[:_SAMPLE_BYTES])
+            break
+        lines.append(line)
+        size += len(line)
+    return b"\n".join(lines)
+
+
+def _detect(sample: bytes) -> str | None:
+    runs = _HIGH_RUN.findall(sample)
+    high = sum(map(len, runs))
+    lone = sum(1 for run in runs if len(run) == 1)
+    if lone * 10 < high * 9:
+        best = max(
+            (
+                (_plausibility(sample, encoding), -order, encoding)
+                for order, encoding in enumerate(
+                    ("gb18030", "big5hkscs", "cp932", "euc_jp", "euc_kr")
+                )
+            ),
+        )
+        if best[0] >= 0.3:
+            return best[2]
+    found = _ask_charset_normalizer(sample)
+    if found is not None:
+        return found
+    return "cp1252" if _try(sample, "cp1252") is not None else "latin-1"
+
+
+def _plausibility(sample: bytes, encoding: str) -> float:
+    """0..1: how everyday the characters are that this encoding makes of the sample."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeDecodeError:
+        return 0.0
+    characters = _TEXT_HIGH.findall(text)
+    if not characters:
+        return 0.0
+    total = len(characters)
+    odd = len(_PRIVATE.findall(text))
+    punctuation = sum(1 for character in characters if character in _PUNCTUATION)
+    rest = max(total - punctuation, 1)
+    han = _HAN.findall(text)
+    kana = len(_KANA.findall(text))
+    hangul = len(_HANGUL.findall(text))
+    if encoding == "euc_kr":
+        share = hangul / rest if hangul * 10 > rest * 9 else 0.0
+    elif encoding in ("cp932", "euc_jp"):
+        # Half-width katakana is what other encodings look like when read as Shift-JIS.
+        half = sum(1 for character in characters if "\uff61" <= character <= "\uff9f")
+        share = (kana + len(han)) / rest if kana * 5 > rest and half * 5 < rest else 0.0
+    elif kana * 5 > rest:
+        share = 0.0
+    else:
+        common = _COMMON_SIMPLIFIED if encoding == "gb18030" else _COMMON_TRADITIONAL
+        everyday = sum(1 for character in han if character in common)
+        # A short note need not hold any of the commonest characters: the first level of the
+        # national standards (the few thousand in daily use) counts for half.
+        level = sum(1 for character in han if _first_level(character, encoding))
+        share = (everyday + 0.5 * max(level - everyday, 0)) / rest
+    return max(0.0, share * (1 - 4 * odd / total))
+
+
+@lru_cache(maxsize=16384)
+def _first_level(character: str, encoding: str) -> bool:
+    code = character.encode(encoding, "replace")
+    if len(code) != 2:
+        return False
+    if encoding == "gb18030":
+        return 0xB0 <= code[0] <= 0xD7 and code[1] >= 0xA1
+    return 0xA4 <= code[0] <= 0xC6
+
+
+def _ask_charset_normalizer(sample: bytes) -> str | None:
+    from charset_normalizer import from_bytes
+
+    match = from_bytes(sample[: _SAMPLE_BYTES // 2]).best()
+    if match is None or match.encoding.startswith(("utf", "ascii")):
+        return None
+    return str(match.encoding)
+
+
+def _try(data: bytes, encoding: str) -> str | None:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else _no_surrogates(text)
+
+
+def _no_surrogates(text: str) -> str:
+    """Some codecs (UTF-7, gb18030 on some builds) let lone surrogates through."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _lossy(text: str, encoding: str) -> str:
+    count = text.count("\ufffd")
+    places = "1 place is" if count == 1 else f"{count} places are"
+    return f"{places} not valid {encoding} and read as U+FFFD."
+
+
+def _binary(data: bytes) -> DecodeError:
+    for magic, name in _MAGIC:
+        if data.startswith(magic):
+            return DecodeError(
+                f"The file is {name}, not text.", hint="Exclude it in .qmdignore or by the mask."
+            )
+    return DecodeError(
+        "The file holds bytes that no text has (binary data, or UTF-16 without a byte order mark).",
+        hint="Save it as UTF-8, or exclude it in .qmdignore.",
+    )

@@ -1,0 +1,77 @@
+"""One file's bytes → everything the index wants to know about it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from qmd.model import Heading, Link, ParsedDocument
+from qmd.parse import frontmatter
+from qmd.parse.chunk import chunk
+from qmd.parse.dates import find_date
+from qmd.parse.decode import decode
+from qmd.parse.inline import mask_code
+from qmd.parse.links import find_links, may_have_links
+from qmd.parse.markdown import outline
+from qmd.parse.tags import find_aliases, find_tags, may_have_tags
+
+PARSER_VERSION: int = 1
+"""Raised whenever the same bytes give another result; stored documents are then parsed anew."""
+
+
+def parse_document(path: str, data: bytes) -> ParsedDocument:
+    """
+    Read one Markdown file.
+
+    Args:
+        path: The file's path with ``/``; only its name is used, as the last resort for a title.
+        data: The whole file.
+
+    Raises:
+        DecodeError: The bytes are no text.
+    """
+    decoded = decode(data)
+    text = decoded.text
+    front = frontmatter.split(text)
+    structure = outline(text, front.body_start)
+    with_links = may_have_links(text, structure)
+    with_tags = may_have_tags(text)
+    links: tuple[Link, ...] = ()
+    spans: list[tuple[int, int]] = []
+    masked = ""
+    if with_links or with_tags:
+        masked = mask_code(text, front.body_start, structure)
+        if with_links:
+            links, spans = find_links(text, masked, structure)
+    title, title_source = _title(path, front.properties, structure.headings)
+    date, date_warnings = find_date(front.properties)
+    return ParsedDocument(
+        text=text,
+        encoding=decoded.encoding,
+        title=title,
+        title_source=title_source,
+        body_start=front.body_start,
+        headings=structure.headings,
+        tags=find_tags(masked if with_tags else "", spans, front.properties),
+        aliases=find_aliases(front.properties),
+        date=date,
+        properties=front.properties,
+        links=links,
+        chunks=chunk(text, structure),
+        warnings=(*decoded.warnings, *front.warnings, *date_warnings),
+    )
+
+
+def _title(
+    path: str, properties: dict[str, Any], headings: tuple[Heading, ...]
+) -> tuple[str, Literal["frontmatter", "heading", "filename"]]:
+    given = properties.get("title")
+    if isinstance(given, (str, int, float)) and not isinstance(given, bool):
+        title = " ".join(str(given).split())
+        if title:
+            return title, "frontmatter"
+    for heading in headings:
+        if heading.text:
+            return heading.text, "heading"
+    name = path.rpartition("/")[2]
+    stem, dot, _ = name.rpartition(".")
+    return stem if dot and stem else name, "filename"

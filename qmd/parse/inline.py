@@ -1,0 +1,78 @@
+"""
+What of a text is code: a copy of the text, equal in length, with code blanked out.
+
+Links and tags are looked for in the copy, so that they need not know what code is.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from qmd.parse.markdown import Outline
+
+HIDDEN = "\0"  # never occurs in decoded text
+
+_TICKS = re.compile(r"`+")
+_BLOCK_EDGE = re.compile(r"\0|[\r\n][ \t]*(?:[\r\n]|[-*+#|>]|\d{1,9}[.)][ \t])")
+
+
+def mask_code(text: str, body_start: int, outline: Outline) -> str:
+    """``text`` with frontmatter, code blocks, comments and code spans overwritten by NUL."""
+    starts = outline.starts
+    size = len(text)
+    pieces: list[str] = []
+    at = 0
+    if body_start:
+        pieces.append(HIDDEN * body_start)
+        at = body_start
+    for first, last in outline.hidden:
+        begin = starts[first]
+        end = starts[last] if last < len(starts) else size
+        pieces.append(text[at:begin])
+        pieces.append(HIDDEN * (end - begin))
+        at = end
+    if pieces:
+        pieces.append(text[at:])
+        text = "".join(pieces)
+    if "`" in text:
+        text = _mask_spans(text)
+    return text
+
+
+def _mask_spans(text: str) -> str:
+    runs = [match.span() for match in _TICKS.finditer(text)]
+    by_length: dict[int, list[int]] = {}
+    for index, (begin, end) in enumerate(runs):
+        by_length.setdefault(end - begin, []).append(index)
+    pieces: list[str] = []
+    at = 0
+    index = 0
+    edge = -1  # the next place behind the current run where a paragraph may end
+    while index < len(runs):
+        begin, end = runs[index]
+        if begin and text[begin - 1] == "\\" and end - begin == 1:
+            index += 1
+            continue
+        same = by_length[end - begin]
+        position = bisect_right(same, index)
+        if position == len(same):
+            index += 1
+            continue
+        closer = same[position]
+        stop = runs[closer][1]
+        # A code span ends with its paragraph: a stray backtick must not swallow the page.
+        if edge < end:
+            found = _BLOCK_EDGE.search(text, end)
+            edge = found.start() if found else len(text)
+        if stop > edge:
+            index += 1
+            continue
+        pieces.append(text[at:begin])
+        pieces.append(HIDDEN * (stop - begin))
+        at = stop
+        index = closer + 1
+    if not pieces:
+        return text
+    pieces.append(text[at:])
+    return "".join(pieces)

@@ -1,0 +1,189 @@
+"""
+Links as written: Markdown links and images, reference links, wikilinks and embeds.
+
+One pass over brackets with a stack, as CommonMark does it; each bracket is met once.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+from qmd.model import Link, LinkKind
+from qmd.parse.markdown import Outline
+
+_MAX_TEXT = 300  # characters of a link's text that are kept
+_MAX_DEPTH = 8  # nested parentheses in a target
+_MAX_OPEN = 1000  # brackets open at the same time; more is no prose
+
+_TOKEN = re.compile(r"\\.|\[\[([^\[\]\r\n\0]+)\]\](?!\(|\[(?!\[))|\[|\]", re.DOTALL)
+_DESTINATION = re.compile(
+    r"\([ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?"
+    r"(?:<([^<>\r\n]*)>|([^\s()<\\\0][^\s()\\\0]*(?:\([^\s()\\\0]*\)[^\s()\\\0]*)*))"
+    r"(?=[\s)])(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)"
+)
+_SLOW_DESTINATION = re.compile(r"\\.|[()]|[\s\0]", re.DOTALL)
+_TITLE_END = re.compile(r"\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\))\s*\)|\s*\)")
+_LABEL = re.compile(r"\[([^\[\]\0]{0,999})\]")
+_DEFINITION = re.compile(
+    r"\[([^\[\]]{1,999})\]:[ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?(?:<([^<>\r\n]*)>|([^\s<]\S*))"
+)
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+class Found(NamedTuple):
+    """The links in order of their lines, and the character spans they take up, in order."""
+
+    links: tuple[Link, ...]
+    spans: list[tuple[int, int]]
+
+
+def may_have_links(text: str, outline: Outline) -> bool:
+    """A quick look that saves most texts without links the search for them."""
+    return "](" in text or "[[" in text or bool(outline.definitions)
+
+
+def find_links(text: str, masked: str, outline: Outline) -> Found:
+    """
+    Every link outside code.
+
+    Args:
+        masked: `inline.mask_code` of the text.
+    """
+    definitions, defined_at = _definitions(masked, outline)
+    found: list[tuple[int, int, LinkKind, str, str | None]] = []
+    stack: list[tuple[int, int, bool]] = []  # start, start of its text, is an image
+    skip_to = 0
+    for match in _TOKEN.finditer(masked):
+        begin, end = match.span()
+        if begin < skip_to:
+            continue
+        character = masked[begin]
+        if character == "]":
+            if not stack:
+                continue
+            start, inner, image = stack.pop()
+            following = masked[end : end + 1]
+            target: str | None = None
+            if following == "(":
+                target, stop = _destination(masked, end)
+            if target is None:
+                if not definitions or start in defined_at:
+                    continue
+                target, stop = _reference(masked, inner, begin, end, definitions)
+                if target is None:
+                    continue
+            if target:
+                label = " ".join(text[inner : min(begin, inner + _MAX_TEXT)].split())
+                found.append((start, stop, "image" if image else "link", target, label or None))
+            skip_to = stop
+        elif character == "[":
+            marked = begin > 0 and masked[begin - 1] == "!"
+            if match[1] is not None:
+                found.append((begin, end, "embed" if marked else "wikilink", match[1], None))
+                continue
+            if len(stack) >= _MAX_OPEN:
+                del stack[: _MAX_OPEN // 2]
+            stack.append((begin, end, marked))
+    found.sort(key=_by_start)
+    starts = outline.starts
+    return Found(
+        tuple(
+            _link(kind, target, label, bisect_right(starts, begin))
+            for begin, _, kind, target, label in found
+        ),
+        [(begin, end) for begin, end, *_ in found],
+    )
+
+
+def _by_start(found: tuple[int, int, LinkKind, str, str | None]) -> int:
+    return found[0]
+
+
+def _destination(masked: str, at: int) -> tuple[str | None, int]:
+    """The target in the parentheses at ``at``, and where they end."""
+    match = _DESTINATION.match(masked, at)
+    if match is not None:
+        return match[1] if match[1] is not None else match[2], match.end()
+    if masked.startswith("()", at):
+        return "", at + 2
+    # Backslashes or nested parentheses: count them.
+    depth = 0
+    begin = at + 1
+    for token in _SLOW_DESTINATION.finditer(masked, begin, begin + 2000):
+        character = token.group()
+        if character == "(":
+            depth += 1
+            if depth > _MAX_DEPTH:
+                break
+        elif character == ")":
+            if depth == 0:
+                return _ESCAPED.sub(r"\1", masked[begin : token.start()]), token.end()
+            depth -= 1
+        elif character[0] != "\\":
+            end = _TITLE_END.match(masked, token.start()) if depth == 0 else None
+            if end is None or token.start() == begin:
+                break
+            return _ESCAPED.sub(r"\1", masked[begin : token.start()]), end.end()
+    return None, at
+
+
+def _reference(
+    masked: str, inner: int, begin: int, end: int, definitions: dict[str, str]
+) -> tuple[str | None, int]:
+    """``[text][label]``, ``[label][]`` or ``[label]``."""
+    label = _LABEL.match(masked, end)
+    if label is not None and label[1].strip():
+        return definitions.get(_normal(label[1])), label.end()
+    stop = end if label is None else label.end()
+    if begin - inner > 999:
+        return None, end
+    return definitions.get(_normal(masked[inner:begin])), stop
+
+
+def _definitions(masked: str, outline: Outline) -> tuple[dict[str, str], set[int]]:
+    """The targets by normalised label (the first definition counts), and where they stand."""
+    targets: dict[str, str] = {}
+    places: set[int] = set()
+    for line in outline.definitions:
+        at = outline.starts[line]
+        while masked[at] in " \t":
+            at += 1
+        match = _DEFINITION.match(masked, at)
+        if match is None or match[1].startswith("^"):
+            continue
+        places.add(at)
+        targets.setdefault(_normal(match[1]), match[2] if match[2] is not None else match[3])
+    return targets, places
+
+
+def _normal(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def _link(kind: LinkKind, target: str, label: str | None, line: int) -> Link:
+    heading: str | None = None
+    block: str | None = None
+    if kind in ("wikilink", "embed"):
+        target, bar, alias = target.partition("|")
+        if bar:
+            target = target.removesuffix("\\")  # in a table the bar is escaped
+            label = alias.strip() or None
+        target, heading, block = _anchor(target.strip())
+    elif "#" in target and not _SCHEME.match(target):
+        # In a URL the part behind "#" may be what names the page: it stays.
+        target, heading, block = _anchor(target)
+    return Link(kind, target, label, heading, block, line)
+
+
+def _anchor(target: str) -> tuple[str, str | None, str | None]:
+    path, mark, anchor = target.partition("#")
+    anchor = anchor.strip()
+    if not mark or not anchor:
+        return path.strip(), None, None
+    if anchor.startswith("^"):
+        return path.strip(), None, anchor[1:] or None
+    heading, mark, block = anchor.partition("#^")
+    return path.strip(), heading or None, block or None

@@ -1,0 +1,504 @@
+"""
+Markdown's block structure in one pass over the lines: headings, code, tables, paragraphs.
+
+This is the part of CommonMark that an index needs, written for speed: a full parser costs
+twenty times more and its tree would be thrown away. Headings inside lists and block quotes
+are not headings of the document. Every loop moves forward, so hostile input stays linear.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from qmd.model import Heading
+from qmd.parse.lines import line_starts, split_lines
+
+BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]
+
+_MAX_HEADING = 1000  # characters of a heading line that are looked at
+_MAX_SETEXT = 300  # a longer paragraph above a rule is prose above a rule
+
+_SPECIAL = frozenset(" \t#`~-=+*_>|<:0123456789[\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000")
+_ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*)|$)", re.DOTALL)
+_FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
+_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
+_RULE = re.compile(r"(?:\*[ \t]*){3,}$|(?:-[ \t]*){3,}$|(?:_[ \t]*){3,}$")
+_TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
+_QUOTE = re.compile(r"[ \t]{0,3}>[ \t]?")
+_DEFINITION = re.compile(r"\[[^\[\]]{1,999}\]:")
+_VERBATIM = re.compile(r"<(?:pre|script|style|textarea)(?:[\s>]|$)", re.IGNORECASE)
+_VERBATIM_END = re.compile(r"</(?:pre|script|style|textarea)>", re.IGNORECASE)
+_HTML_BLOCK = re.compile(
+    r"</?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|"
+    r"details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|"
+    r"head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|nav|noframes|ol|optgroup|"
+    r"option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul)"
+    r"(?:\s|/?>|$)",
+    re.IGNORECASE,
+)
+_LONE_TAG = re.compile(
+    r"<(?:/[a-zA-Z][\w-]*\s*|[a-zA-Z][\w-]*(?:\s+[\w:@.-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'=<>`]+))?)*\s*/?)>\s*$"
+)
+
+
+class Block(NamedTuple):
+    """Lines ``[start, end)``, 0-based; ``level`` is a heading's, else 0."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """
+    A document's lines and blocks, in order; blank lines between blocks belong to none.
+
+    ``lines`` and ``starts`` (character offsets) cover the whole text, ``blocks`` the part
+    behind the frontmatter. ``headings[i]`` belongs to the i-th block of kind heading.
+    ``hidden`` are the line ranges ``[start, end)`` of code and HTML comments;
+    ``definitions`` the lines that may define a link reference.
+    """
+
+    lines: list[str]
+    starts: list[int]
+    blocks: list[Block]
+    headings: tuple[Heading, ...]
+    hidden: list[tuple[int, int]]
+    definitions: list[int]
+
+
+def outline(text: str, body_start: int = 0) -> Outline:
+    """Scan the text from ``body_start`` (a line start) on."""
+    lines = split_lines(text)
+    starts = line_starts(text)
+    first = 0
+    if body_start:
+        first = bisect_left(starts, body_start)
+    scanner = _Scanner(lines, starts, first)
+    scanner.run()
+    return Outline(
+        lines, starts, scanner.blocks, tuple(scanner.headings), scanner.hidden, scanner.definitions
+    )
+
+
+class _Scanner:
+    """The state of one pass: an open block, an open paragraph, and the open list items."""
+
+    def __init__(self, lines: list[str], starts: list[int], first: int) -> None:
+        self.lines = lines
+        self.starts = starts
+        self.at = first
+        self.blocks: list[Block] = []
+        self.headings: list[Heading] = []
+        self.hidden: list[tuple[int, int]] = []
+        self.definitions: list[int] = []
+        self.block = -1  # first line of the open block of text
+        self.kind: BlockKind = "text"
+        self.paragraph = -1  # first line of the open paragraph of the document itself
+        self.lazy = False  # a paragraph in a list or quote is open: plain lines continue it
+        self.items: list[int] = []  # content columns of the open list items
+
+    def run(self) -> None:
+        lines = self.lines
+        count = len(lines)
+        special = _SPECIAL
+        while self.at < count:
+            line = lines[self.at]
+            if line and line[0] not in special:
+                # The common case: a line of prose.
+                if self.block < 0:
+                    self.block = self.at
+                if self.paragraph < 0 and not self.lazy:
+                    self.paragraph = self.at
+                    if self.items:
+                        self.items.clear()
+                self.at += 1
+            elif not line or line.isspace():
+                self.close()
+                self.at += 1
+            else:
+                self.special(line)
+        self.close()
+
+    def close(self) -> None:
+        """End the open block and paragraph before the current line."""
+        if self.block >= 0:
+            self.blocks.append(Block(self.kind, self.block, self.at))
+            self.block = -1
+            self.kind = "text"
+        self.paragraph = -1
+        self.lazy = False
+
+    def take(self, kind: BlockKind, end: int, *, hidden: bool = False) -> None:
+        """Lines from the current one up to ``end`` are a block of their own."""
+        self.close()
+        self.blocks.append(Block(kind, self.at, end))
+        if hidden:
+            self.hidden.append((self.at, end))
+        self.at = end
+
+    def special(self, line: str) -> None:
+        body = line.lstrip(" \t")
+        lead = line[: len(line) - len(body)]
+        indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
+        items = self.items
+        if items and self.block < 0 and indent < items[0]:
+            # Behind a blank line, text left of the list's content ends the list,
+            # unless it is another item.
+            if not _LIST_ITEM.match(body):
+                items.clear()
+            else:
+                while items and items[-1] > indent:
+                    items.pop()
+        base = self.container(indent)
+        if indent - base >= 4:
+            if self.paragraph < 0 and not self.lazy and self.block < 0:
+                self.indented_code(base)
+            else:
+                self.text()
+            return
+        handler = _HANDLERS.get(body[0])
+        if handler is None or not handler(self, body, indent, base):
+            self.text(inside=base > 0)
+
+    def container(self, indent: int) -> int:
+        """The content column of the innermost list item that reaches this far right."""
+        for column in reversed(self.items):
+            if column <= indent:
+                return column
+        return 0
+
+    def text(self, *, inside: bool = False) -> None:
+        if self.block < 0:
+            self.block = self.at
+        if inside:
+            self.lazy = True
+        elif self.paragraph < 0 and not self.lazy:
+            self.paragraph = self.at
+            self.items.clear()
+        self.at += 1
+
+    # Each handler gets the line without its indentation, and says whether it took the line.
+
+    def heading(self, body: str, indent: int, base: int) -> bool:
+        match = _ATX.match(body)
+        if match is None or base:
+            return False
+        raw = (match[2] or "")[:_MAX_HEADING].strip(" \t")
+        bare = raw.rstrip("#")
+        if len(bare) < len(raw) and (not bare or bare[-1] in " \t"):
+            raw = bare.rstrip(" \t")
+        self.add_heading(len(match[1]), raw, self.at, self.at + 1)
+        return True
+
+    def add_heading(self, level: int, raw: str, start: int, end: int) -> None:
+        if self.block >= 0 and self.block < start:
+            self.blocks.append(Block(self.kind, self.block, start))
+        self.block = -1
+        self.close()
+        self.kind = "text"
+        self.items.clear()
+        self.blocks.append(Block("heading", start, end, level))
+        self.headings.append(Heading(level, plain(raw), start + 1, self.starts[start]))
+        self.at = end
+
+    def setext(self, body: str) -> bool:
+        """A run of ``=`` or ``-`` under a paragraph."""
+        if self.paragraph < 0 or body.rstrip(" \t").strip(body[0]):
+            return False
+        raw = " ".join(line.strip() for line in self.lines[self.paragraph : self.at])
+        if len(raw) > _MAX_SETEXT or _DEFINITION.match(raw):
+            return False
+        self.add_heading(1 if body[0] == "=" else 2, raw, self.paragraph, self.at + 1)
+        return True
+
+    def equals(self, body: str, indent: int, base: int) -> bool:
+        return not base and self.setext(body)
+
+    def dash(self, body: str, indent: int, base: int) -> bool:
+        if not base and self.setext(body):
+            return True
+        return self.table(body) or self.star(body, indent, base)
+
+    def star(self, body: str, indent: int, base: int) -> bool:
+        """``*``, ``-``, ``_`` or ``+``: a rule or a list item."""
+        if _RULE.match(body):
+            if self.block < 0:
+                self.block = self.at
+            self.paragraph = -1
+            self.lazy = False
+            if not base:
+                self.items.clear()
+            self.at += 1
+            return True
+        return self.item(body, indent, base)
+
+    def item(self, body: str, indent: int, base: int) -> bool:
+        match = _LIST_ITEM.match(body)
+        if match is None:
+            return False
+        space = match[1]
+        if space is None and self.paragraph >= 0:
+            return False
+        if self.paragraph >= 0 and body[0].isdigit() and body[:2] not in ("1.", "1)"):
+            return False  # only a list that begins with 1 may interrupt a paragraph
+        marker = match.end() - len(space or "")
+        column = indent + (match.end() if space and len(space) <= 4 else marker + 1)
+        items = self.items
+        while items and items[-1] > indent:
+            items.pop()
+        items.append(column)
+        if self.block < 0:
+            self.block = self.at
+        self.paragraph = -1
+        rest = body[match.end() :]
+        fence = _FENCE.match(rest)
+        if fence is not None:
+            self.at += 1
+            self.close()
+            self.fence_until(fence[1], self.at - 1, column)
+            if self.blocks and len(self.blocks) > 1:
+                self.join_last()
+            return True
+        self.lazy = bool(rest)
+        self.at += 1
+        return True
+
+    def join_last(self) -> None:
+        """An item line that opens a fence belongs to the fence's block."""
+        item, fence = self.blocks[-2:]
+        if item.end - 1 > item.start:
+            self.blocks[-2:] = [Block(item.kind, item.start, item.end - 1), fence]
+        else:
+            self.blocks[-2:] = [fence]
+
+    def table(self, body: str) -> bool:
+        """The rule below a table's head makes the line above it a table."""
+        if self.paragraph < 0 or "|" not in body:
+            return False
+        if not _TABLE_RULE.fullmatch(body.rstrip(" \t")):
+            return False
+        head = self.at - 1
+        if "|" not in self.lines[head]:
+            return False
+        if self.block < head:
+            self.blocks.append(Block(self.kind, self.block, head))
+        self.block = head
+        self.kind = "table"
+        self.paragraph = -1
+        self.lazy = True
+        self.at += 1
+        return True
+
+    def pipe(self, body: str, indent: int, base: int) -> bool:
+        return self.table(body)
+
+    def fence(self, body: str, indent: int, base: int) -> bool:
+        match = _FENCE.match(body)
+        if match is None:
+            return False
+        self.close()
+        self.fence_until(match[1], self.at, base)
+        return True
+
+    def fence_until(self, mark: str, start: int, base: int) -> None:
+        """Find the closing line, or where the list item around the fence ends."""
+        lines = self.lines
+        count = len(lines)
+        at = start + 1
+        character = mark[0]
+        length = len(mark)
+        while at < count:
+            line = lines[at]
+            body = line.lstrip(" \t")
+            if body.startswith(mark) and len(line) - len(body) < base + 4:
+                tail = body.rstrip(" \t")
+                if len(tail) >= length and not tail.strip(character):
+                    at += 1
+                    break
+            if base and body and len(line) - len(body) < base and line[0] != "\t":
+                break
+            at += 1
+        self.at = start
+        self.take("fence", at, hidden=True)
+
+    def indented_code(self, base: int) -> None:
+        lines = self.lines
+        count = len(lines)
+        need = base + 4
+        at = end = self.at
+        while at < count:
+            line = lines[at]
+            body = line.lstrip(" \t")
+            if body:
+                lead = line[: len(line) - len(body)]
+                if (len(lead.expandtabs(4)) if "\t" in lead else len(lead)) < need:
+                    break
+                end = at + 1
+            elif at > end and at - end > 2:
+                break  # a long gap: let the next lines be a block of their own
+            at += 1
+        self.take("code", max(end, self.at + 1), hidden=True)
+
+    def quote(self, body: str, indent: int, base: int) -> bool:
+        if self.block < 0:
+            self.block = self.at
+        self.paragraph = -1
+        inner = body[1:].lstrip(" \t")
+        fence = _FENCE.match(inner) if inner[:1] in ("`", "~") and inner else None
+        if fence is not None:
+            self.quoted_fence(fence[1])
+        else:
+            self.lazy = bool(inner)
+            self.at += 1
+        return True
+
+    def quoted_fence(self, mark: str) -> None:
+        """Code in a block quote ends with the quote at the latest."""
+        lines = self.lines
+        count = len(lines)
+        start = self.at
+        at = start + 1
+        while at < count:
+            prefix = _QUOTE.match(lines[at])
+            if prefix is None:
+                break
+            tail = lines[at][prefix.end() :].strip(" \t")
+            at += 1
+            if tail.startswith(mark) and not tail.strip(mark[0]):
+                break
+        self.hidden.append((start, at))
+        self.lazy = False
+        self.at = at
+
+    def html(self, body: str, indent: int, base: int) -> bool:
+        if body.startswith("<!--"):
+            self.html_until("-->", 4)
+            return True
+        if _VERBATIM.match(body):
+            self.verbatim()
+            return True
+        if body.startswith("<?"):
+            self.html_until("?>", 2)
+            return True
+        if body.startswith("<![CDATA["):
+            self.html_until("]]>", 9)
+            return True
+        if _HTML_BLOCK.match(body) or (
+            self.paragraph < 0 and not self.lazy and len(body) < 1024 and _LONE_TAG.match(body)
+        ):
+            # To the next blank line, whatever it looks like.
+            if self.block < 0:
+                self.block = self.at
+            self.paragraph = -1
+            at = self.at + 1
+            lines = self.lines
+            while at < len(lines) and lines[at] and not lines[at].isspace():
+                at += 1
+            self.at = at
+            return True
+        return False
+
+    def html_until(self, mark: str, skip: int) -> None:
+        lines = self.lines
+        count = len(lines)
+        line = lines[self.at]
+        at = self.at + 1
+        if line.find(mark, line.index("<") + skip) < 0:
+            while at < count:
+                at += 1
+                if mark in lines[at - 1]:
+                    break
+        self.take("html", at, hidden=True)
+
+    def verbatim(self) -> None:
+        lines = self.lines
+        count = len(lines)
+        at = self.at
+        while at < count:
+            at += 1
+            if _VERBATIM_END.search(lines[at - 1]):
+                break
+        self.take("html", at, hidden=True)
+
+    def bracket(self, body: str, indent: int, base: int) -> bool:
+        if "]:" in body:
+            self.definitions.append(self.at)
+        return False
+
+
+_HANDLERS = {
+    "#": _Scanner.heading,
+    "`": _Scanner.fence,
+    "~": _Scanner.fence,
+    "-": _Scanner.dash,
+    "=": _Scanner.equals,
+    "*": _Scanner.star,
+    "_": _Scanner.star,
+    "+": _Scanner.item,
+    ">": _Scanner.quote,
+    "|": _Scanner.pipe,
+    ":": _Scanner.pipe,
+    "<": _Scanner.html,
+    "[": _Scanner.bracket,
+    **dict.fromkeys("0123456789", _Scanner.item),
+}
+
+
+# --- inline markup of one line ----------------------------------------------------------
+
+_MARKUP = re.compile(r"[\\`*_\[<&~={]")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_WIKILINK = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\](?!\()")
+_FOOTNOTE = re.compile(r"\[\^[^\[\]]+\]")
+_INLINE_LINK = re.compile(
+    r"!?\[([^\[\]]*)\](?:\((?:<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)*)\)|\[[^\[\]]*\])"
+)
+_AUTOLINK = re.compile(r"<([a-zA-Z][a-zA-Z0-9+.-]*:[^\s<>]*|[^\s<>@]+@[^\s<>@]+)>")
+_TAG = re.compile(r"<(?:/?[a-zA-Z][^<>]*|!--[^<>]*--)>")
+_EMPHASIS = re.compile(
+    r"(\*{1,3})(?=\S)([^*]+?)(?<=\S)\1"
+    r"|~~(?=\S)([^~]+?)~~|==(?=\S)([^=]+?)=="
+    r"|(?<!\w)(_{1,3})(?=\S)(.{1,200}?)(?<=\S)\5(?!\w)"
+)
+_ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}[ \t]*$")
+
+# Escaped characters and code must not be taken for markup: they wait in a private plane.
+_SHIELD = {code: chr(0xF0000 + code) for code in range(0x21, 0x7F) if not chr(code).isalnum()}
+_UNSHIELD = {ord(value): chr(code) for code, value in _SHIELD.items()}
+
+
+def plain(raw: str) -> str:
+    """A heading's text without its Markdown: links as their text, no emphasis, no code marks."""
+    if not _MARKUP.search(raw):
+        return " ".join(raw.split()) if "  " in raw or "\t" in raw else raw
+    text = _ATTRIBUTES.sub("", raw)
+    text = _ESCAPE.sub(lambda match: match[1].translate(_SHIELD), text)
+    if "`" in text:
+        text = _CODE.sub(lambda match: match[2].strip().translate(_SHIELD), text)
+    if "[" in text:
+        text = _FOOTNOTE.sub("", text)
+        text = _WIKILINK.sub(r"\1", text)
+        text = _INLINE_LINK.sub(r"\1", text)
+        text = _INLINE_LINK.sub(r"\1", text)  # an image inside a link
+    if "<" in text:
+        text = _AUTOLINK.sub(r"\1", text)
+        text = _TAG.sub("", text)
+    for _ in range(3):
+        bare = _EMPHASIS.sub(lambda match: match[2] or match[3] or match[4] or match[6], text)
+        if bare == text:
+            break
+        text = bare
+    if "&" in text:
+        from html import unescape
+
+        text = unescape(text)
+    text = " ".join(text.translate(_UNSHIELD).split())
+    # html.unescape can make what the decoder never lets through.
+    return text.replace("\0", "\ufffd")
