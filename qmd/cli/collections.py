@@ -18,7 +18,7 @@ from qmd.errors import InputError
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:
-    """Add, list, show, remove and rename collections (indexed directories)."""
+    """Add, list, show, remove, rename indexed directories."""
 
 
 @command(

@@ -13,13 +13,11 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from qmd.parse.lines import split_lines
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("cli", "json", "csv", "md", "xml", "files")
 # What XML 1.0 cannot hold, not even escaped.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def format_options(function: F) -> F:
@@ -47,6 +45,8 @@ def format_options(function: F) -> F:
 
 def numbered(text: str, first: int = 1) -> str:
     """Each line as ``N: text``, as the MCP tools number them."""
+    from qmd.parse.lines import split_lines
+
     return "".join(f"{number}: {line}\n" for number, line in enumerate(split_lines(text), first))
 
 
@@ -65,7 +65,7 @@ def csv_rows(rows: Iterable[Sequence[object]]) -> str:
 
 
 def xml_text(text: str) -> str:
-    text = _NOT_XML.sub("\ufffd", text)
+    text = re.sub(_NOT_XML, "\ufffd", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

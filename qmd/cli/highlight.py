@@ -1,46 +1,38 @@
-"""Which parts of a snippet answer the query; for the eye only, so roughly."""
+"""Marks in a text what the query asks for; for the eye only."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-_PART = re.compile(r'(-?)(?:\w+:)?(?:"([^"]*)"|(\S+))')
-_CJK_RUN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-_ENDING = re.compile(r"(?:ings?|ed|es|s|ly|e|y)$")
-_LONGEST_LITERAL = 4  # a longer run of Chinese is a phrase or a question: mark its bigrams too
+from qmd.search.language import parse
+from qmd.search.snippet import Needle, needles
+
+_LOUD = 0.5  # stop words weigh less: marking every "the" would hide the rest
 
 
 def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
     """
-    A function that marks in a text what the query asks for.
+    A function that marks the parts of a text which the snippet was chosen for.
 
-    Words match at the start of a word and with another ending, as the stemmer has it; Chinese
-    anywhere, a long run also by its bigrams.
+    Words are marked from their start and to their end, whatever the ending; Chinese anywhere.
     """
-    patterns: list[str] = []
-    for negated, phrase, word in _PART.findall(query):
-        if negated or word in ("OR", "AND", "NOT"):
-            continue
-        for piece in re.findall(r"\w+", phrase or word):
-            patterns.extend(_patterns(piece))
-    if not patterns:
+    wanted = needles(parse(query))
+    loud = [needle for needle in wanted if needle.weight >= _LOUD] or wanted
+    if not loud:
         return lambda text: text
-    patterns.sort(key=len, reverse=True)
-    wanted = re.compile("(?:" + "|".join(patterns) + ")+", re.IGNORECASE)
-    return lambda text: wanted.sub(lambda match: mark(match[0]), text)
+    patterns = map(_pattern, sorted(loud, key=lambda needle: -len(needle.text)))
+    found = re.compile("(?:" + "|".join(patterns) + ")+", re.IGNORECASE)
+    return lambda text: found.sub(lambda match: mark(match[0]), text)
 
 
-def _patterns(piece: str) -> list[str]:
-    found = []
-    for run in _CJK_RUN.findall(piece):
-        found.append(re.escape(run))
-        if len(run) > _LONGEST_LITERAL:
-            found.extend(re.escape(run[i : i + 2]) for i in range(len(run) - 1))
-    for word in _CJK_RUN.sub(" ", piece).split():
-        stem = _ENDING.sub("", word)
-        if len(stem) >= 3 and stem.isascii():
-            found.append(rf"(?<![^\W_]){re.escape(stem)}[a-zA-Z]{{0,4}}(?![a-zA-Z])")
-        else:
-            found.append(rf"(?<![^\W_]){re.escape(word)}(?![a-zA-Z0-9])")
-    return found
+def _pattern(needle: Needle) -> str:
+    text = needle.text
+    pattern = re.escape(text)
+    if not text.isascii():
+        return pattern
+    if text[0].isalnum():
+        pattern = rf"(?<![a-zA-Z0-9]){pattern}"
+    if len(text) > 2 and text.isalpha():
+        return rf"{pattern}[a-zA-Z]{{0,4}}(?![a-zA-Z])"
+    return rf"{pattern}(?![a-zA-Z0-9])" if text[-1].isalnum() else pattern

@@ -35,7 +35,7 @@ _embed = click.option(
 @_embed
 def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> None:
     """
-    Bring the index in line with the disk, then make missing vectors.
+    Bring the index in line with the disk, and make missing vectors.
 
     Only changed files are read. Everything is searchable by words before the vectors are
     made; an interruption loses nothing, the next run goes on.
@@ -66,7 +66,11 @@ def update(pull: bool, embed: bool | None) -> None:
 @click.option("-f", "--force", is_flag=True, help="Make all vectors anew.")
 @_collections
 def embed(force: bool, collections: tuple[str, ...]) -> None:
-    """Make the missing vectors, for 'vsearch' and 'query'; an interruption loses nothing."""
+    """
+    Make the missing vectors, for 'vsearch' and 'query'.
+
+    It can be interrupted at any time: the next run goes on.
+    """
     with session().open(write=True) as kb:
         run_embed(kb, collections, force=force)
 

@@ -97,8 +97,9 @@ def multi_get(
     pattern: str, lines: int | None, max_bytes: int, line_numbers: bool, output: str
 ) -> None:
     """
-    Print several documents: a glob, or names separated by commas.
+    Print several documents, by glob or list of names.
 
+    PATTERN is a glob, or names separated by commas.
     Names that match nothing are named on stderr, and the exit code is then 1.
     """
     from qmd.cli.render_documents import render_documents
@@ -114,7 +115,7 @@ def multi_get(
 @click.argument("prefix", metavar="[COLLECTION[/PREFIX]]", default="")
 @json_option
 def ls(prefix: str, as_json: bool) -> None:
-    """List documents: docid, size, time of change, name and title."""
+    """List documents: docid, size, time of change, file, title."""
     from qmd.cli.render_documents import listing_object, render_listing
 
     with session().open() as kb:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_LIMIT = 1000
-_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?")
+_DATE = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
 
 
 def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -42,7 +42,7 @@ def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     if value is None:
         return None
     text = value.strip()
-    if _DATE.fullmatch(text):
+    if re.fullmatch(_DATE, text):
         from datetime import datetime
 
         whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
@@ -143,10 +143,11 @@ def vsearch(**options: Any) -> None:
 @search_options(min_score=0.0, hybrid=True)
 def query(**options: Any) -> None:
     """
-    Search by words and by meaning, fused and reranked: the best answer there is.
+        Search by words and by meaning: the best answer.
 
-    Without vectors it answers from words alone and says so. Lines 'lex: …', 'vec: …',
-    'hyde: …' and 'intent: …' address the retrievers one by one.
+    Both rankings are fused and the best are reranked. Without vectors it answers from words
+    alone and says so. Lines 'lex: …', 'vec: …', 'hyde: …' and 'intent: …' address the
+    retrievers one by one.
     """
 
     def ask(kb: KnowledgeBase, text: str, arguments: dict[str, Any]) -> SearchReply:

@@ -14,7 +14,7 @@ from qmd.cli.session import session
 )
 @click.pass_context
 def mcp(ctx: click.Context) -> None:
-    """Serve MCP over stdin and stdout, for a client that starts this command."""
+    """Serve MCP over stdin and stdout, to a client that starts it."""
     from qmd.server.mcp import serve_stdio
 
     here = session()

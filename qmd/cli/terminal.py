@@ -14,10 +14,8 @@ from typing import TextIO
 
 # C0 but for tab and newline, DEL and C1, bidi marks, embeddings, overrides and isolates,
 # line and paragraph separators, and lone surrogates.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_UNSAFE_IN_LINE = re.compile(_UNSAFE.pattern[:-1] + "\t\n]")
+# A pattern's text, for compiling it while importing would slow the start of every command.
+_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
 RESET = "\x1b[0m"
 STYLES = {
@@ -55,12 +53,12 @@ def paint(text: str, style: str, color: bool) -> str:
 
 def one_line(text: str) -> str:
     """A name or title for a line of output: every control character is shown as an escape."""
-    return _UNSAFE_IN_LINE.sub(_escape, text)
+    return text if text.isprintable() else re.sub(f"[\t\n]|{_UNSAFE}", _escape, text)
 
 
 def harmless(text: str) -> str:
     """A text of many lines for a terminal; tabs and line ends stay."""
-    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
+    return re.sub(_UNSAFE, _escape, text.replace("\r\n", "\n"))
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -75,7 +73,7 @@ def _escape(match: re.Match[str]) -> str:
 def escape_json(text: str) -> str:
     """JSON in which the unsafe characters that JSON allows raw are escaped too."""
     # Outside strings JSON has no such character but the newlines of its layout.
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_UNSAFE, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def write(text: str) -> None:

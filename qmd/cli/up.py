@@ -26,7 +26,7 @@ _WORD = re.compile("[\u4e00-\u9fff]{2,4}|[^\\W\\d_]{4,}")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 def up(paths: tuple[str, ...]) -> None:
     """
-    Make folders searchable: add, index, embed, and show how to search.
+    Make folders searchable: add, index, embed, show how to search.
 
     Each PATH becomes a collection if it is none yet; without one all collections are brought
     up to date. By words everything is found before the vectors are made. Ctrl-C loses

@@ -12,7 +12,7 @@ from qmd.cli.terminal import write_json
 @command("status", examples=("qmd status", "qmd status --json"))
 @json_option
 def status(as_json: bool) -> None:
-    """Show what is indexed, what awaits vectors, and what was skipped."""
+    """Show what is indexed, awaits vectors, or was skipped."""
     from qmd.cli.render_reports import render_status, status_object
 
     with session().open() as kb:
@@ -42,7 +42,7 @@ def why(path: str, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @json_option
 def cleanup(dry_run: bool, as_json: bool) -> None:
-    """Remove what nothing refers to any more, and give the space back."""
+    """Remove what nothing refers to, and give the space back."""
     from qmd.cli.render_reports import cleanup_object, render_cleanup
 
     with session().open(write=not dry_run) as kb:
@@ -57,7 +57,11 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Check the database, the SQLite library and the model; exit code 1 if one is broken."""
+    """
+    Check the database, the SQLite library and the model.
+
+    The exit code is 1 if something is broken.
+    """
     from qmd.cli.render_reports import check_object, render_checks
 
     with session().open() as kb:

@@ -1,0 +1,67 @@
+"""
+Writes the reference of the command line into docs/cli.md, between its two markers.
+
+Run ``python docs/generate_cli.py`` after changing a command; a test fails when it is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from qmd.cli.command import Command, Group
+from qmd.cli.main import cli
+
+DOCUMENT = Path(__file__).with_name("cli.md")
+BEGIN = "<!-- generated: python docs/generate_cli.py -->\n"
+END = "<!-- end of generated text -->\n"
+
+
+def reference() -> str:
+    """Every command with its usage, its help, its options and its examples."""
+    return "\n".join(_section(name, command) for name, command in commands("qmd", cli))
+
+
+def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Every command by its full name, in the order of the help."""
+    yield name, command
+    if isinstance(command, Group):
+        context = click.Context(command, info_name=name)
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            if found is not None:
+                yield from commands(f"{name} {child}", found)
+
+
+def _section(name: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=name, max_content_width=100)
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    lines = [f"## {name}\n" if name != "qmd" else "## The command itself\n", f"`{usage}`\n"]
+    if command.help:
+        lines.append(f"{_paragraphs(command.help)}\n")
+    rows = [param.get_help_record(context) for param in command.params]
+    options = [f"- `{row[0]}`: {row[1]}" for row in rows if row is not None]
+    if options:
+        lines.append("\n".join(options) + "\n")
+    if isinstance(command, Command | Group) and command.examples:
+        lines.append("```sh\n" + "\n".join(command.examples) + "\n```\n")
+    return "\n".join(lines)
+
+
+def _paragraphs(text: str) -> str:
+    import inspect
+
+    return inspect.cleandoc(text).replace("*", "\\*")
+
+
+def fresh(document: str) -> str:
+    """The document with the generated part made anew."""
+    head, _, rest = document.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{reference()}\n{END}{tail}"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(fresh(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,138 @@
+"""The help of every command, the reference made from it, and what asking for help costs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from qmd.cli.command import Command, Group
+from qmd.cli.main import cli
+
+DOCS = Path(__file__).parents[2] / "docs"
+HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils", "rich")
+
+# The commands of the contract; one that vanishes breaks someone's script.
+CONTRACT = [
+    "up",
+    "index",
+    "update",
+    "embed",
+    "search",
+    "vsearch",
+    "query",
+    "get",
+    "multi-get",
+    "ls",
+    "status",
+    "why",
+    "cleanup",
+    "doctor",
+    "config",
+    "mcp",
+    "collection",
+    "collection.add",
+    "collection.list",
+    "collection.show",
+    "collection.remove",
+    "collection.rename",
+    "context",
+    "context.add",
+    "context.list",
+    "context.rm",
+]
+READING = [
+    "search",
+    "vsearch",
+    "query",
+    "get",
+    "multi-get",
+    "ls",
+    "status",
+    "why",
+    "doctor",
+    "config",
+    "collection.list",
+    "collection.show",
+    "context.list",
+]
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_cli", DOCS / "generate_cli.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+COMMANDS = {
+    name.removeprefix("qmd").strip().replace(" ", "."): command
+    for name, command in generator().commands("qmd", cli)
+}
+
+
+def test_the_commands_are_those_of_the_contract() -> None:
+    assert sorted(COMMANDS) == sorted(["", *CONTRACT])
+
+
+def test_the_other_spelling_of_multi_get_is_the_same_command() -> None:
+    context = click.Context(cli)
+    assert cli.get_command(context, "multi_get") is cli.get_command(context, "multi-get")
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_help_has_a_first_line_and_an_example(name: str) -> None:
+    command = COMMANDS[name]
+    assert isinstance(command, Command | Group)
+    text = command.get_help(click.Context(command, info_name="qmd"))
+    assert "Example" in text
+    assert all("qmd" in example for example in command.examples)
+    assert command.get_short_help_str(70).rstrip(".") != ""
+    if name:
+        assert not command.get_short_help_str(66).endswith("..."), "too long for the overview"
+
+
+@pytest.mark.parametrize("name", READING)
+def test_every_command_that_reads_has_json(name: str) -> None:
+    options = [option for param in COMMANDS[name].params for option in param.opts]
+    assert "--json" in options
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS)))
+def test_the_database_can_be_named_before_and_behind_every_command(name: str) -> None:
+    options = {option for param in COMMANDS[name].params for option in param.opts}
+    assert {"--db", "--index"} <= options
+
+
+def test_the_reference_is_up_to_date() -> None:
+    document = (DOCS / "cli.md").read_text(encoding="utf-8")
+    assert generator().fresh(document) == document, "run: python docs/generate_cli.py"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import qmd.cli.main",
+        "from qmd.cli.main import main; assert main(['--help']) == 0",
+        "from qmd.cli.main import main; assert main(['search', '--help']) == 0",
+        "from qmd.cli.main import main; assert main(['--db', 'none', 'search', 'x']) == 1",
+    ],
+)
+def test_help_and_errors_load_nothing_heavy(code: str, tmp_path: Path) -> None:
+    report = f"import json, sys; print(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == []

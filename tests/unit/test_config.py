@@ -1,0 +1,145 @@
+"""Settings: the order of sources, the file's rules, the places platformdirs names."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from qmd.config import SETTINGS, env_name, load_settings, user_dir
+from qmd.errors import ConfigError, InputError
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="platformdirs is asked elsewhere")
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    file = tmp_path / "config" / "qmd" / "config.toml"
+    file.parent.mkdir(parents=True)
+    return file
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+
+
+@linux
+class TestOrder:
+    def test_without_any_source_the_defaults_hold(self, environ: dict[str, str]) -> None:
+        found = load_settings(environ=environ)
+        assert found.db == Path(environ["XDG_DATA_HOME"], "qmd", "index.sqlite")
+        assert found.cache_dir == Path(environ["XDG_CACHE_HOME"], "qmd")
+        assert found.model is None
+        assert dict(found.sources) == dict.fromkeys(SETTINGS, "default")
+
+    def test_the_file_beats_the_default(self, environ: dict[str, str], config_file: Path) -> None:
+        config_file.write_text('model = "other"\n')
+        found = load_settings(environ=environ)
+        assert (found.model, found.sources["model"]) == ("other", str(config_file))
+
+    def test_the_environment_beats_the_file(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.write_text('model = "file"\n')
+        found = load_settings(environ=environ | {"QMD_MODEL": "env"})
+        assert (found.model, found.sources["model"]) == ("env", "QMD_MODEL")
+
+    def test_the_flag_beats_the_environment(self, environ: dict[str, str], tmp_path: Path) -> None:
+        flag = str(tmp_path / "flag.sqlite")
+        found = load_settings(db=flag, environ=environ | {"QMD_DB": "/env.sqlite"})
+        assert (found.db, found.sources["db"]) == (Path(flag), "--db")
+
+    def test_an_empty_variable_counts_as_unset(self, environ: dict[str, str]) -> None:
+        assert load_settings(environ=environ | {"QMD_MODEL": ""}).sources["model"] == "default"
+
+    def test_an_index_is_a_file_beside_the_default_one(self, environ: dict[str, str]) -> None:
+        found = load_settings(index="work", environ=environ | {"QMD_DB": "/env.sqlite"})
+        assert found.db == Path(environ["XDG_DATA_HOME"], "qmd", "work.sqlite")
+        assert found.sources["db"] == "--index"
+
+    def test_a_relative_path_in_the_file_belongs_to_the_files_directory(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.write_text('db = "../notes.sqlite"\n')
+        assert load_settings(environ=environ).db == config_file.parent.parent / "notes.sqlite"
+
+    def test_a_tilde_is_the_home_directory(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.write_text('db = "~/notes.sqlite"\n')
+        assert load_settings(environ=environ).db == Path.home() / "notes.sqlite"
+
+    def test_a_byte_order_mark_in_the_file_does_no_harm(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.write_bytes(b'\xef\xbb\xbfmodel = "x"\n')
+        assert load_settings(environ=environ).model == "x"
+
+
+@linux
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("text", "message", "hint"),
+        [
+            ('modle = "x"\n', "Unknown setting", "Did you mean: model"),
+            ("colour = 1\n", "Unknown setting", "Known settings: db, model, cache_dir"),
+            ("model = 3\n", "must be a string", "For example"),
+            ('db = ""\n', "must be a string", "For example"),
+            ("db = \n", "is not TOML", "Mend the file"),
+            ("[db]\n", "must be a string", "For example"),
+        ],
+    )
+    def test_a_wrong_file_is_an_error_with_a_hint(
+        self, environ: dict[str, str], config_file: Path, text: str, message: str, hint: str
+    ) -> None:
+        config_file.write_text(text)
+        with pytest.raises(ConfigError, match=message) as caught:
+            load_settings(environ=environ)
+        assert str(config_file) in str(caught.value)
+        assert hint in str(caught.value.hint)
+
+    def test_bytes_that_are_no_text_are_an_error(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.write_bytes(b'model = "\xff"\n')
+        with pytest.raises(ConfigError, match="is not TOML"):
+            load_settings(environ=environ)
+
+    def test_a_directory_in_the_files_place_is_an_error(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.mkdir()
+        with pytest.raises(ConfigError, match="Cannot read"):
+            load_settings(environ=environ)
+
+    @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "a\\b", "a\0b"])
+    def test_an_index_name_cannot_leave_the_directory(
+        self, environ: dict[str, str], name: str
+    ) -> None:
+        with pytest.raises(InputError, match="Not a name for an index"):
+            load_settings(index=name, environ=environ)
+
+
+class TestPlaces:
+    @pytest.mark.parametrize("kind", ["config", "data", "cache"])
+    @pytest.mark.parametrize("base", [None, "/srv/x", "relative", "  "])
+    def test_they_are_those_of_platformdirs(
+        self, kind: str, base: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = f"XDG_{kind.upper()}_HOME"
+        if base is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, base)
+        expected = getattr(platformdirs, f"user_{kind}_path")("qmd", appauthor=False)
+        assert user_dir(kind) == expected
+
+    def test_every_setting_has_a_variable_of_its_name(self) -> None:
+        assert [env_name(name) for name in SETTINGS] == ["QMD_DB", "QMD_MODEL", "QMD_CACHE_DIR"]
