@@ -35,8 +35,10 @@ _OTHER_PLAIN = (
 _PLAIN = f"{_WORD}(?: {_WORD})*"
 _DOUBLE = '"[^"\\\\\\x00-\\x1f\\x7f-\\xa0\u2028\u2029\ufeff\ufffe\uffff\U00010000-\U0010ffff]*"'
 _SINGLE = "'[^'\\x00-\\x1f\\x7f-\\xa0\u2028\u2029\ufeff\ufffe\uffff\U00010000-\U0010ffff]*'"
-_SCALAR = f"({_DOUBLE}|{_SINGLE})|({_PLAIN}|{_OTHER_PLAIN})|([0-9]{{1,15}})"
-    "|([0-9]{4}-[0-9]{2}-[0-9]{2})"
+_SCALAR = (
+    f"({_DOUBLE}|{_SINGLE})|({_PLAIN}|{_OTHER_PLAIN})"
+    "|([0-9]{1,15})|([0-9]{4}-[0-9]{2}-[0-9]{2})"
+)
 _ITEM = f"(?:{_DOUBLE}|{_SINGLE}|{_WORD})"
 _SIMPLE_LINE = re.compile(
     f"([A-Za-z][A-Za-z0-9_.-]*(?: [A-Za-z][A-Za-z0-9_.-]*)*):"
@@ -45,7 +47,7 @@ _SIMPLE_LINE = re.compile(
 _SIMPLE_ENTRY = re.compile(f"( *)- +(?:{_SCALAR}) *")
 _SIMPLE_ITEM = re.compile(f"({_DOUBLE}|{_SINGLE})|({_WORD})")
 _LOOKS_LIKE_MAPPING = re.compile(r"\s*(?:#[^\r\n]*\s+)*[\w\"'][^\r\n:]*:(?:\s|$)")
-_SALVAGE = re.compile(r"([\w][\w .-]*?)[ \t]*[:：](?:[ \t]+(.*))?$")
+_SALVAGE = re.compile(r"(\w[\w .-]*)[:：](?:[ \t]+(.*))?$")
 
 # YAML 1.1 words that are no strings.
 _RESERVED = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "none"))
@@ -198,10 +200,10 @@ def _salvage(source: str) -> Iterator[tuple[str, Any]]:
             continue
         value = (match[2] or "").strip()
         if not value:
-            key = match[1]
+            key = match[1].rstrip()
             continue
         simple = _simple(f"x: {value}\n")
-        yield match[1], simple["x"] if simple is not None else value.strip("\"'")
+        yield match[1].rstrip(), simple["x"] if simple is not None else value.strip("\"'")
     if key is not None and items:
         yield key, items
 
