@@ -80,7 +80,7 @@ def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...
     return None, tuple(warnings)
 
 
-def _read(value: object) -> tuple[str | None, str]:  # noqa: PLR0912 (one for each spelling)
+def _read(value: object) -> tuple[str | None, str]:
     """The date in ISO 8601, or why there is none."""
     unknown = "is not a date that qmd can read"
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):

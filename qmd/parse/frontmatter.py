@@ -17,12 +17,15 @@ from typing import Any
 from qmd.parse.yaml_values import Refused, YamlReader, json_safe
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
+MAX_TOML_CHARACTERS = 32 * 1024
 
 _YAML_OPEN = re.compile(r"---[ \t]*(?:\r\n|\r|\n)")
 _YAML_CLOSE = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)")
 _TOML_OPEN = re.compile(r"\+\+\+[ \t]*(?:\r\n|\r|\n)")
 _TOML_CLOSE = re.compile(r"(?:(?<=\n)|(?<=\r))\+\+\+[ \t]*(?:\r\n|\r|\n|\Z)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+
+_LONG_TOML_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){51}")
 
 # Text that means itself in YAML: begins with a letter (of any script YAML lets pass) and holds
 # nothing that ends a plain scalar.
@@ -82,7 +85,7 @@ def split(text: str) -> Frontmatter:
     return Frontmatter()
 
 
-def _yaml(source: str, end: int) -> Frontmatter:  # noqa: PLR0911 (one for each outcome)
+def _yaml(source: str, end: int) -> Frontmatter:
     simple = _simple(source)
     if simple is not None:
         return Frontmatter(simple, end)
@@ -216,8 +219,11 @@ def _toml(source: str, end: int) -> Frontmatter:
     else:
         import tomli as tomllib
 
-    if len(source) > MAX_CHARACTERS // 4:
-        return Frontmatter({}, end, ("The frontmatter is over 64 KiB and was not read.",))
+    if len(source) > MAX_TOML_CHARACTERS:
+        return Frontmatter({}, end, ("The frontmatter is over 32 KiB and was not read.",))
+    if _LONG_TOML_KEY.search(source):
+        # The parser's time grows with the square of a dotted key's length.
+        return Frontmatter({}, end, ("The frontmatter is nested too deeply and was not read.",))
     try:
         value = tomllib.loads(_LINE_END.sub("\n", source))
         return Frontmatter({key: _toml_value(item) for key, item in value.items()}, end)

@@ -30,7 +30,7 @@ class YamlReader:
         self.warnings: list[str] = []
         self.anchors: dict[str, tuple[Any, int]] = {}
 
-    def read(self, source: str) -> tuple[Any, list[str]]:  # noqa: PLR0912 (one for each event)
+    def read(self, source: str) -> tuple[Any, list[str]]:
         """
         The first document's value.
 
@@ -102,7 +102,7 @@ class YamlReader:
                 )
             container[key] = value
 
-    def scalar(self, event: Any) -> Any:  # noqa: PLR0911 (one for each type)
+    def scalar(self, event: Any) -> Any:
         """A scalar as null, bool, number or string; dates as ISO strings."""
         from yaml.nodes import ScalarNode
 
