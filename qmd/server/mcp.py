@@ -230,7 +230,10 @@ def instructions(collections: Sequence[Collection]) -> str:
             f"{how} The index has no collections yet: "
             "the user adds one with 'qmd collection add DIR'."
         )
-    shown = [f"{each.name} ({each.documents} documents)" for each in collections[:20]]
+    shown = [
+        f"{each.name} ({each.documents} document{'' if each.documents == 1 else 's'})"
+        for each in collections[:20]
+    ]
     more = f", and {len(collections) - 20} more (see status)" if len(collections) > 20 else ""
     return f"{how} Collections: {', '.join(shown)}{more}."
 

@@ -40,7 +40,8 @@ def _vsearch(kb: KnowledgeBase, arguments: VsearchArguments, dialect: Dialect) -
             min_score=arguments.min_score,
             filters=arguments.filters(),
             explain=arguments.explain,
-        )
+        ),
+        waiting=dialect.field("needs_embedding"),
     )
 
 
@@ -52,16 +53,20 @@ def _query(kb: KnowledgeBase, arguments: SearchArguments, dialect: Dialect) -> R
             min_score=arguments.min_score,
             filters=arguments.filters(),
             explain=arguments.explain,
-        )
+        ),
+        waiting=dialect.field("needs_embedding"),
     )
 
 
-def _hits(reply: SearchReply) -> Reply:
+def _hits(reply: SearchReply, waiting: str | None = None) -> Reply:
+    """``waiting``: the field that says how many documents have no vectors yet, if that matters."""
     blocks = [TextBlock(texts.search_summary(reply.hits, reply.query))]
     structured: dict[str, Any] = {"results": [_hit(each) for each in reply.hits]}
     if reply.degraded is not None:
         blocks.append(TextBlock(f"Note: {reply.degraded}"))
         structured["degraded"] = reply.degraded
+    if waiting is not None and reply.needs_embedding:
+        structured[waiting] = reply.needs_embedding
     return Reply(tuple(blocks), structured)
 
 
@@ -95,8 +100,12 @@ def _hits_schema(dialect: Dialect) -> dict[str, Any]:
         "match": {"enum": ["exact", "relaxed", "semantic"]},
         "explain": {"type": "object"},
     }
+    extra = {
+        "degraded": {"type": "string"},
+        dialect.field("needs_embedding"): {"type": "integer"},
+    }
     results = {"type": "array", "items": _object(hit, optional=("explain",))}
-    return _object({"results": results, "degraded": {"type": "string"}}, optional=("degraded",))
+    return _object({"results": results, **extra}, optional=tuple(extra))
 
 
 # --- get, multi_get ------------------------------------------------------------------

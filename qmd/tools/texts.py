@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from qmd.errors import DocumentNotFoundError, QmdError
+from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.model import Hit, Status
 from qmd.parse.lines import line_starts
 
@@ -142,6 +142,6 @@ def error_text(error: QmdError) -> str:
             return message
         listed = "\n".join(f"  - {each}" for each in error.suggestions)
         return f"{message}\n\nDid you mean one of these?\n{listed}"
-    if error.hint is None or error.hint in message:
-        return message
+    if error.hint is None or error.hint in message or isinstance(error, NoMatchError):
+        return message  # the specification gives NoMatchError's text to the letter
     return f"{message}\n\n{error.hint}"
