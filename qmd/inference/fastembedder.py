@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
@@ -27,11 +29,16 @@ class FastEmbedder:
 
     One text a run: int8 activations are scaled per batch, so in a batch a text's vector
     would depend on its neighbours, and long batches take gigabytes for no gain in speed.
+    One core a run, ``threads`` runs at once (None: as many as there are cores): a text is
+    too small to share out, and threads that wait for each other suffer on a busy machine.
     """
 
-    def __init__(self, spec: ModelSpec, load: Callable[[], TextEmbedding]) -> None:
+    def __init__(
+        self, spec: ModelSpec, load: Callable[[], TextEmbedding], *, threads: int | None = None
+    ) -> None:
         self._spec = spec
         self._load = load
+        self._threads = threads or available_cores()
         self._lock = threading.Lock()
         self._loaded: tuple[int, TextEmbedding] | None = None
 
@@ -44,8 +51,21 @@ class FastEmbedder:
         import numpy as np
 
         vectors = np.empty((len(texts), self._spec.dimension), np.float32)
-        for row, text in enumerate(texts):
-            vectors[row] = self._embed(self._spec.passage_prefix, text)
+
+        def embed_row(row: int) -> None:
+            vectors[row] = self._embed(self._spec.passage_prefix, texts[row])
+
+        workers = min(self._threads, len(texts))
+        if workers < 2:
+            for row in range(len(texts)):
+                embed_row(row)
+            return vectors
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="qmd-embed")
+        try:
+            for _done in pool.map(embed_row, range(len(texts))):
+                pass
+        finally:
+            pool.shutdown(cancel_futures=True)  # at Ctrl-C, do not embed the rest first
         return vectors
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -56,11 +76,12 @@ class FastEmbedder:
         import numpy as np
 
         model = self._model()
-        parts = list(self._parts(model, prefix, clean(text)))
         total = np.zeros(self._spec.dimension, np.float32)
-        for part, tokens in parts:
-            (vector,) = model.embed([prefix + part], batch_size=1)
-            total += vector * (tokens if len(parts) > 1 else 1)
+        with _inference_errors(f"Cannot embed a text with {self._spec.name}"):
+            parts = list(self._parts(model, prefix, clean(text)))
+            for part, tokens in parts:
+                (vector,) = model.embed([prefix + part], batch_size=1)
+                total += vector * (tokens if len(parts) > 1 else 1)
         norm = float(np.linalg.norm(total))
         if not np.isfinite(norm) or norm == 0:
             raise InferenceError(
@@ -76,7 +97,7 @@ class FastEmbedder:
         if len(text) <= limit * _MAX_CHARS_PER_TOKEN:
             tokenizer = _tokenizer(model)
             encoding = tokenizer.encode(prefix + text) if tokenizer else None
-            if encoding is None or not encoding.overflowing:
+            if encoding is None or not encoding.overflowing or len(text) < 2:
                 yield text, len(encoding.ids) if encoding else len(text)
                 return
         halves = [half for half in _halves(text) if half.strip()]
@@ -89,6 +110,25 @@ class FastEmbedder:
             if self._loaded is None or self._loaded[0] != os.getpid():
                 self._loaded = (os.getpid(), self._load())
             return self._loaded[1]
+
+
+@contextmanager
+def _inference_errors(doing: str) -> Iterator[None]:
+    """Whatever the libraries raise, as an InferenceError."""
+    try:
+        yield
+    except Exception as error:  # onnxruntime's and tokenizers' share no other base
+        raise InferenceError(
+            f"{doing}: {error}",
+            hint="Run 'qmd doctor'. If the model is damaged, 'qmd models pull' makes it anew.",
+        ) from error
+
+
+def available_cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def clean(text: str) -> str:
@@ -118,7 +158,7 @@ def quiet_libraries() -> None:
 
 def text_embedding(name: str, **options: Any) -> TextEmbedding:
     """
-    A loaded fastembed model.
+    A loaded fastembed model that uses one core a run.
 
     Raises:
         InferenceError: It cannot be loaded.
@@ -126,13 +166,8 @@ def text_embedding(name: str, **options: Any) -> TextEmbedding:
     from fastembed import TextEmbedding
 
     quiet_libraries()
-    try:
-        model = TextEmbedding(name, **options)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise InferenceError(
-            f"Cannot load the embedding model {name}: {error}",
-            hint="Run 'qmd models pull' to get it anew.",
-        ) from error
+    with _inference_errors(f"Cannot load the embedding model {name}"):
+        model = TextEmbedding(name, threads=1, cuda=False, **options)
     tokenizer = _tokenizer(model)
     if tokenizer is not None:
         tokenizer.encode_special_tokens = True  # in a note, "</s>" and "<pad>" are characters

@@ -64,7 +64,6 @@ def is_ready(name: str, cache_dir: Path) -> bool:
 def loader(
     name: str,
     cache_dir: Path,
-    threads: int | None,
     download: bool,
     progress: Callable[[Progress], None] | None,
 ) -> Callable[[], TextEmbedding]:
@@ -81,8 +80,6 @@ def loader(
             return text_embedding(
                 name,
                 cache_dir=str(_directory(cache_dir)),
-                threads=threads,
-                cuda=False,
                 local_files_only=local_files_only,
             )
         except InferenceError as error:

@@ -35,9 +35,9 @@ _REGISTERED_NAME = f"qmd/{NAME}"
 _register_lock = threading.Lock()
 
 
-def load(directory: Path, *, threads: int | None = None) -> TextEmbedding:
+def load(directory: Path) -> TextEmbedding:
     """
-    The model in ``directory``, on ``threads`` threads of onnxruntime. Asks no network.
+    The model in ``directory``. Asks no network.
 
     Raises:
         InferenceError: A file is damaged, or onnxruntime cannot run it.
@@ -47,8 +47,6 @@ def load(directory: Path, *, threads: int | None = None) -> TextEmbedding:
         _REGISTERED_NAME,
         specific_model_path=str(directory),
         cache_dir=str(directory.parent),  # unused with a path; the default is a place in /tmp
-        threads=threads,
-        cuda=False,
     )
 
 
