@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -115,12 +116,13 @@ class StatusArguments(Arguments):
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
+@cache
 def input_schema(model: type[Arguments]) -> dict[str, Any]:
     """
     The JSON Schema of a model by its camel-case names, as short as it can be and still be true.
 
     An optional argument is one that is not in ``required``; null for it counts as absent,
-    which clients need not know, so no property is a union with null.
+    which clients need not know, so no property is a union with null. Shared: not to be changed.
     """
     schema = model.model_json_schema(by_alias=True)
     properties = {name: _compact(each) for name, each in schema.get("properties", {}).items()}
