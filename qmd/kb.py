@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from qmd.model import (
     Check,
@@ -24,6 +25,12 @@ from qmd.model import (
     SearchReply,
     Status,
 )
+from qmd.search import lookup, pipeline
+from qmd.store import collections, documents, upkeep, vectors
+from qmd.store.store import Store
+
+if TYPE_CHECKING:
+    from qmd.inference.protocols import Embedder, Expander, Reranker
 
 ProgressCallback = Callable[[Progress], None]
 
@@ -33,7 +40,27 @@ class KnowledgeBase:
     One qmd database. Thread-safe: any thread may call any method.
 
     ``with KnowledgeBase.open("notes.sqlite", create=True) as kb: ...``
+
+    Reading methods run on the calling thread; writing ones queue up behind each other and
+    wait for their turn. Every error a caller can cause is a `QmdError` with a hint.
     """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        model: str | None = None,
+        cache_dir: Path | None = None,
+        embedder: Embedder | None = None,
+        expander: Expander | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        """Use `open`."""
+        self._store = store
+        self._model = model
+        self._cache_dir = cache_dir
+        self._embedder = embedder
+        self._models = pipeline.Models(self._open_embedder, expander, reranker)
 
     @classmethod
     def open(
@@ -43,18 +70,44 @@ class KnowledgeBase:
         create: bool = False,
         read_only: bool = False,
         model: str | None = None,
+        cache_dir: str | Path | None = None,
+        embedder: Embedder | None = None,
+        expander: Expander | None = None,
+        reranker: Reranker | None = None,
     ) -> KnowledgeBase:
         """
         Open a database file.
 
+        Args:
+            create: Make the file if there is none; an older one is brought up to date.
+            read_only: Never write; many processes may do so at once.
+            model: An embedding model's name; None for the embedded default.
+            cache_dir: Where models are kept; None for the user's cache directory.
+            embedder: Use this instead of ``model``.
+
         Raises:
             DatabaseMissingError: The file does not exist and ``create`` is false.
-            SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError.
+            SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
+            MigrationRequiredError: As their names say; the file is left as it was.
         """
-        raise NotImplementedError
+        store = Store(Path(path).expanduser(), create=create, read_only=read_only)
+        return cls(
+            store,
+            model=model,
+            cache_dir=Path(cache_dir).expanduser() if cache_dir is not None else None,
+            embedder=embedder,
+            expander=expander,
+            reranker=reranker,
+        )
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._store.path
 
     def close(self) -> None:
-        raise NotImplementedError
+        """Wait for what is being written, then close the file. May be called twice."""
+        self._store.close()
 
     def __enter__(self) -> KnowledgeBase:
         return self
@@ -77,31 +130,78 @@ class KnowledgeBase:
         mask: str = "**/*.md",
         ignore: Sequence[str] = (),
     ) -> Collection:
-        """Register a directory; `index` fills it. Raises InputError, ConflictError."""
-        raise NotImplementedError
+        """
+        Register a directory; `index` fills it.
+
+        Args:
+            name: None for the directory's own name.
+            mask: Which files are documents: globs, by comma or braces.
+            ignore: What is left out, as in a .gitignore.
+
+        Raises:
+            InputError: No such directory, or a bad name or mask.
+            ConflictError: There is a collection of that name.
+        """
+        from qmd.ingest import places
+
+        place = places.new_collection(path, name, mask, ignore)
+        return self._store.write(
+            lambda c: collections.add(
+                c, name=place.name, path=place.path, pattern=mask, ignore=ignore
+            )
+        )
 
     def collections(self) -> list[Collection]:
-        """By last update, newest first."""
-        raise NotImplementedError
+        """All collections, the one whose documents changed last first."""
+        with self._store.reading() as connection:
+            return collections.everything(connection)
 
     def collection(self, name: str) -> Collection:
-        raise NotImplementedError
+        """Raises CollectionNotFoundError."""
+        with self._store.reading() as connection:
+            return collections.by_name(connection, name)
 
     def remove_collection(self, name: str) -> Collection:
-        raise NotImplementedError
+        """Forget a collection; its files stay. Raises CollectionNotFoundError."""
+        return self._store.write(lambda c: collections.remove(c, name))
 
     def rename_collection(self, old: str, new: str) -> Collection:
-        raise NotImplementedError
+        """Raises CollectionNotFoundError, ConflictError, InputError."""
+        from qmd.ingest import places
+
+        places.check_name(new)
+        return self._store.write(lambda c: collections.rename(c, old, new))
 
     def add_context(self, path: str, text: str) -> Context:
-        """``path``: a directory or file on the disk, ``qmd://collection/prefix``, or ``/``."""
-        raise NotImplementedError
+        """
+        Say what lies below a path; replaces what was said there before.
+
+        Args:
+            path: A directory or file on the disk, ``qmd://collection/prefix``, or ``/`` for all.
+
+        Raises:
+            InputError: The path lies in no collection, or the text is blank.
+        """
+        from qmd.ingest import places
+
+        places.check_context_text(text)
+        number, prefix = self._context_place(path)
+        return self._store.write(lambda c: collections.set_context(c, number, prefix, text.strip()))
 
     def contexts(self) -> list[Context]:
-        raise NotImplementedError
+        """From the global one to the most specific."""
+        with self._store.reading() as connection:
+            return collections.contexts(connection)
 
     def remove_context(self, path: str) -> Context:
-        raise NotImplementedError
+        """Raises ContextNotFoundError, InputError."""
+        number, prefix = self._context_place(path)
+        return self._store.write(lambda c: collections.remove_context(c, number, prefix))
+
+    def _context_place(self, path: str) -> tuple[int | None, str]:
+        from qmd.ingest import places
+
+        return places.context_place(path, self.collections())
 
     # -- disk → store ------------------------------------------------------------------
 
@@ -112,14 +212,31 @@ class KnowledgeBase:
         verify: bool = False,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
-        """Bring the store in line with the disk; ``verify`` reads files that look unchanged too."""
-        raise NotImplementedError
+        """
+        Bring the store in line with the disk; may be interrupted and repeated at any time.
+
+        Args:
+            collections: Names; none for all.
+            verify: Read also the files that look unchanged.
+
+        Raises:
+            CollectionNotFoundError, DatabaseBusyError, DiskFullError. A collection whose
+            directory cannot be read is told in ``report.errors``, and keeps its documents.
+        """
+        from qmd.ingest import runs
+
+        chosen = self._chosen(collections)
+        return runs.index(self._store, chosen, verify=verify, progress=progress)
 
     def update(
         self, *, pull: bool = False, progress: ProgressCallback | None = None
     ) -> IndexReport:
         """``git pull`` in each collection that is a git work tree (if ``pull``), then `index`."""
-        raise NotImplementedError
+        from qmd.ingest import runs
+
+        chosen = self._chosen(())
+        problems = runs.pull(chosen) if pull else []
+        return runs.index(self._store, chosen, problems=problems, progress=progress)
 
     def embed(
         self,
@@ -128,11 +245,45 @@ class KnowledgeBase:
         force: bool = False,
         progress: ProgressCallback | None = None,
     ) -> EmbedReport:
-        """Make the missing vectors. Raises ModelMissingError, VectorsUnavailableError."""
-        raise NotImplementedError
+        """
+        Make the missing vectors (``force``: all anew); what is finished survives an interruption.
+
+        Raises:
+            ModelMissingError: The model is not on this machine and cannot be had.
+            VectorsUnavailableError: sqlite-vec cannot be loaded here.
+        """
+        from qmd.ingest.embedding import embed
+
+        ids = [collection.id for collection in self._chosen(collections)] if collections else []
+        embedder = self._open_embedder(download=True, progress=progress)
+        return embed(self._store, embedder, collection_ids=ids, force=force, progress=progress)
+
+    def can_embed(self) -> bool:
+        """Whether `embed` can run without downloading anything."""
+        if self._embedder is not None:
+            return True
+        from qmd.inference import embedders
+
+        name = self._model or embedders.DEFAULT_MODEL
+        return embedders.is_available(name, self._cache())
 
     def why(self, path: str | Path) -> Explanation:
-        raise NotImplementedError
+        """
+        Is this file a document, and if not, which rule says so?
+
+        Args:
+            path: On the disk, or ``collection/path``, or ``qmd://…``.
+        """
+        from qmd.ingest import why
+
+        with self._store.reading() as connection:
+            return why.explain_path(connection, str(path))
+
+    def _chosen(self, names: Sequence[str]) -> list[Collection]:
+        with self._store.reading() as connection:
+            if not names:
+                return sorted(collections.everything(connection), key=lambda c: c.name)
+            return [collections.by_name(connection, name) for name in dict.fromkeys(names)]
 
     # -- search and read ---------------------------------------------------------------
 
@@ -145,8 +296,15 @@ class KnowledgeBase:
         filters: Filters = Filters(),
         explain: bool = False,
     ) -> SearchReply:
-        """Full text (BM25). ``limit`` None means all. Raises InputError, CollectionNotFoundError."""
-        raise NotImplementedError
+        """
+        Full text (BM25). ``limit`` None means all.
+
+        Raises:
+            InputError, CollectionNotFoundError.
+        """
+        request = pipeline.Request(query, limit, min_score, filters, explain)
+        with self._store.reading() as connection:
+            return pipeline.search(connection, request)
 
     def vsearch(
         self,
@@ -157,8 +315,16 @@ class KnowledgeBase:
         filters: Filters = Filters(),
         explain: bool = False,
     ) -> SearchReply:
-        """Vectors. Raises VectorIndexMissingError, ModelMissingError, VectorsUnavailableError."""
-        raise NotImplementedError
+        """
+        Vectors.
+
+        Raises:
+            VectorIndexMissingError, ModelMissingError, ModelMismatchError,
+            VectorsUnavailableError, InputError, CollectionNotFoundError.
+        """
+        request = pipeline.Request(query, limit, min_score, filters, explain)
+        with self._store.reading() as connection:
+            return pipeline.vsearch(connection, request, self._models)
 
     def query(
         self,
@@ -173,39 +339,116 @@ class KnowledgeBase:
         candidates: int = 30,
         intent: str | None = None,
     ) -> SearchReply:
-        """Both, fused; full text alone where vectors are missing (``reply.degraded`` says why)."""
-        raise NotImplementedError
+        """
+        Both, fused; full text alone where vectors are missing (``reply.degraded`` says why).
+
+        Args:
+            rerank: Let the reranker, if one was given, look at the best ``candidates``.
+            expand: Let the expander, if one was given, ask in other words too.
+            intent: What the question is about, for expander and reranker.
+
+        Raises:
+            InputError, CollectionNotFoundError.
+        """
+        request = pipeline.Request(query, limit, min_score, filters, explain)
+        models = self._models.without(rerank=not rerank, expand=not expand)
+        with self._store.reading() as connection:
+            return pipeline.query(connection, request, models, candidates=candidates, intent=intent)
 
     def get(
         self, file: str, *, from_line: int | None = None, max_lines: int | None = None
     ) -> DocumentSlice:
         """
         One document, by ``collection/path``, ``qmd://…``, a path on the disk, a unique suffix,
-        ``#docid`` or six hex digits; ``:LINE`` behind it beats ``from_line``.
+        ``#docid`` or six hex digits; ``:LINE`` (and ``:COUNT``) behind it beats ``from_line``.
 
         Raises:
             DocumentNotFoundError: With up to three suggestions.
             AmbiguousNameError: More than one document fits.
+            InputError: ``max_lines`` below 1.
         """
-        raise NotImplementedError
+        with self._store.reading() as connection:
+            return lookup.get(connection, file, from_line=from_line, max_lines=max_lines)
 
     def multi_get(
         self, pattern: str, *, max_lines: int | None = None, max_bytes: int = 10240
     ) -> MultiGetReply:
-        """Several documents by glob or comma-separated list. Raises NoMatchError."""
-        raise NotImplementedError
+        """
+        Several documents by glob or comma-separated list; larger ones than ``max_bytes`` are
+        named, not read.
+
+        Raises:
+            NoMatchError, InputError.
+        """
+        with self._store.reading() as connection:
+            return lookup.multi_get(connection, pattern, max_lines=max_lines, max_bytes=max_bytes)
 
     def documents(self, prefix: str = "") -> list[DocumentInfo]:
         """The documents below ``collection/prefix``, by collection and path."""
-        raise NotImplementedError
+        collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
+        with self._store.reading() as connection:
+            if collection:
+                collections.by_name(connection, collection)
+            return documents.below(connection, collection or None, rest)
 
     # -- upkeep ------------------------------------------------------------------------
 
     def status(self) -> Status:
-        raise NotImplementedError
+        with self._store.reading() as connection:
+            counts = upkeep.counts(connection)
+            model = vectors.active(connection)
+            known = collections.everything(connection)
+            return Status(
+                database=str(self._store.path),
+                database_bytes=self._store.path.stat().st_size,
+                total_documents=counts.documents,
+                needs_embedding=counts.needs_embedding,
+                chunks=counts.chunks,
+                chunks_embedded=counts.chunks_embedded,
+                has_vector_index=counts.chunks_embedded > 0,
+                model=model.name if model else None,
+                collections=tuple(known),
+                skipped=tuple(documents.skipped(connection)),
+                excluded=collections.excluded(connection),
+                last_indexed=max((c.last_indexed for c in known if c.last_indexed), default=None),
+            )
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
-        raise NotImplementedError
+        """Remove what nothing refers to any more, and give the space back to the disk."""
+        before = self._store.path.stat().st_size
+        if dry_run:
+            with self._store.reading() as connection:
+                return CleanupReport(upkeep.leftovers(connection), before, before, dry_run=True)
+        removed = self._store.write(upkeep.remove_leftovers)
+        self._store.write_outside_transaction(upkeep.compact)
+        return CleanupReport(removed, before, self._store.path.stat().st_size, dry_run=False)
 
     def doctor(self) -> list[Check]:
-        raise NotImplementedError
+        """Everything that may be wrong, each with a remedy."""
+        from qmd import doctor
+
+        return doctor.examine(self._store, self._model, self._cache(), self._embedder)
+
+    # -- models ------------------------------------------------------------------------
+
+    def _cache(self) -> Path:
+        if self._cache_dir is None:
+            from platformdirs import user_cache_dir
+
+            self._cache_dir = Path(user_cache_dir("qmd", appauthor=False))
+        return self._cache_dir
+
+    def _open_embedder(
+        self, *, download: bool = False, progress: ProgressCallback | None = None
+    ) -> Embedder:
+        if self._embedder is not None:
+            return self._embedder
+        from qmd.inference import embedders
+
+        # embedders keeps one model a process; opening again is cheap.
+        return embedders.open_embedder(
+            self._model or embedders.DEFAULT_MODEL,
+            cache_dir=self._cache(),
+            download=download,
+            progress=progress,
+        )

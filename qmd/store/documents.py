@@ -91,9 +91,10 @@ def put(
     connection: Connection, collection_id: int, document: NewDocument, replace: int | None = None
 ) -> int:
     """
-    Store a document, in place of the one with id ``replace`` if that is given.
+    Store a document, in place of the one with id ``replace`` if that is still there.
 
-    Chunks whose text did not change keep their ids, and with them their vectors.
+    Chunks whose text did not change keep their ids, and with them their vectors. Another
+    process may have stored the same file meanwhile: then its row is replaced.
 
     Returns:
         The document's id.
@@ -116,6 +117,7 @@ def put(
         clock.now(),
         parsed.text,
     ]
+    replace = _row_to_replace(connection, collection_id, document.path, replace)
     if replace is None:
         number = connection.execute(_INSERT, row).lastrowid
         assert number is not None  # an INSERT has one
@@ -153,6 +155,21 @@ def put(
     _put_chunks(connection, number, document, fresh=replace is None)
     _put_fulltext(connection, number, document.fulltext, fresh=replace is None)
     return number
+
+
+def _row_to_replace(
+    connection: Connection, collection_id: int, path: str, wanted: int | None
+) -> int | None:
+    row = connection.execute(
+        "SELECT id FROM documents WHERE collection_id = ? AND path = ?", [collection_id, path]
+    ).fetchone()
+    if row is not None:
+        return int(row[0])
+    if wanted is not None:
+        row = connection.execute(
+            "SELECT 1 FROM documents WHERE id = ? AND collection_id = ?", [wanted, collection_id]
+        ).fetchone()
+    return wanted if row is not None else None
 
 
 def _put_fulltext(connection: Connection, number: int, row: FullText, *, fresh: bool) -> None:
@@ -222,11 +239,22 @@ def set_state(connection: Connection, number: int, state: FileState) -> None:
     )
 
 
-def delete(connection: Connection, ids: Iterable[int]) -> None:
-    """Documents with their chunks, vectors, tags, links and full text."""
-    for number in ids:
-        vectors.delete_where(connection, "document_id = ?", [number])
-        connection.execute("DELETE FROM documents WHERE id = ?", [number])
+def delete_at(
+    connection: Connection, collection_id: int, places: Iterable[tuple[int, str]]
+) -> None:
+    """
+    Documents, by id and path, with their chunks, vectors, tags, links and full text.
+
+    One that another process has moved elsewhere meanwhile stays.
+    """
+    for number, path in places:
+        row = connection.execute(
+            "SELECT 1 FROM documents WHERE id = ? AND collection_id = ? AND path = ?",
+            [number, collection_id, path],
+        ).fetchone()
+        if row is not None:
+            vectors.delete_where(connection, "document_id = ?", [number])
+            connection.execute("DELETE FROM documents WHERE id = ?", [number])
 
 
 # --- skipped files -------------------------------------------------------------------
@@ -392,3 +420,34 @@ def warnings(connection: Connection, number: int) -> list[str]:
     row = connection.execute("SELECT warnings FROM documents WHERE id = ?", [number]).fetchone()
     found: list[str] = json.loads(row[0])
     return found
+
+
+def title_and_text(connection: Connection, number: int) -> str:
+    """What a quoted literal is looked for in."""
+    row = connection.execute(
+        "SELECT title || char(10) || text FROM documents WHERE id = ?", [number]
+    ).fetchone()
+    return str(row[0])
+
+
+def path_and_text(connection: Connection, number: int) -> str:
+    """What loose words are looked for in."""
+    row = connection.execute(
+        "SELECT path || char(10) || title || char(10) || text FROM documents WHERE id = ?", [number]
+    ).fetchone()
+    return str(row[0])
+
+
+class Page(NamedTuple):
+    """What a hit shows of its document."""
+
+    info: DocumentInfo
+    text: str
+    body_start: int
+
+
+def page(connection: Connection, number: int) -> Page:
+    text, body_start = connection.execute(
+        "SELECT text, body_start FROM documents WHERE id = ?", [number]
+    ).fetchone()
+    return Page(info(connection, number), text, body_start)

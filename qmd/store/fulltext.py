@@ -63,16 +63,6 @@ def containing(
     return [number for (number,) in rows]
 
 
-def allowed(connection: Connection, ids: Sequence[int], where: Where) -> set[int]:
-    """Those of the documents that satisfy the condition."""
-    marks = ", ".join("?" * len(ids))
-    rows = connection.execute(
-        f"SELECT d.id FROM documents d WHERE {where.sql} AND d.id IN ({marks})",
-        [*where.values, *ids],
-    )
-    return {number for (number,) in rows}
-
-
 def total(connection: Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 

@@ -10,6 +10,7 @@ a chunk has in the index, NULL while it waits for one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -156,6 +157,12 @@ def activate(connection: Connection, spec: ModelSpec) -> Model:
         f" embedding int8[{current.dimension}] distance_metric=L1, chunk_size=256)"
     )
     return current
+
+
+def has_vectors(connection: Connection) -> bool:
+    """Whether any chunk is in the index."""
+    row = connection.execute("SELECT 1 FROM chunks WHERE model_id IS NOT NULL LIMIT 1").fetchone()
+    return row is not None
 
 
 # --- filling -------------------------------------------------------------------------
@@ -350,10 +357,10 @@ def everything(
 
 def spans(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[int, int, int]]:
     """Chunk id → start_char, end_char, start_line."""
-    marks = ", ".join("?" * len(ids))
     rows = connection.execute(
-        f"SELECT id, start_char, end_char, start_line FROM chunks WHERE id IN ({marks})",
-        list(ids),
+        "SELECT id, start_char, end_char, start_line FROM chunks"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        [json.dumps(list(ids))],
     )
     return {number: (start, end, line) for number, start, end, line in rows}
 

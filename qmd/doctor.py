@@ -1,0 +1,121 @@
+"""`qmd doctor`: what may be wrong with this installation and this database, and the remedy."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+from qmd import sqlite
+from qmd.errors import QmdError
+from qmd.inference import embedders
+from qmd.inference.protocols import Embedder
+from qmd.model import Check
+from qmd.store import collections, documents, migrate, upkeep, vectors
+from qmd.store.store import Store
+
+
+def examine(
+    store: Store, model: str | None, cache_dir: Path, embedder: Embedder | None
+) -> list[Check]:
+    """All findings, good ones too."""
+    name = embedder.spec.name if embedder else model or embedders.DEFAULT_MODEL
+    return [
+        Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}"),
+        *_sqlite(store),
+        *_database(store),
+        *_collections(store),
+        *_model(store, name, cache_dir, given=embedder is not None),
+    ]
+
+
+def _sqlite(store: Store) -> Iterator[Check]:
+    yield Check("sqlite", "ok", f"{sqlite.library()}")
+    with store.reading() as connection:
+        try:
+            version = vectors.load(connection)
+        except QmdError as error:
+            yield Check("sqlite-vec", "warning", str(error), error.hint)
+        else:
+            yield Check("sqlite-vec", "ok", f"sqlite-vec {version}")
+
+
+def _database(store: Store) -> Iterator[Check]:
+    with store.reading() as connection:
+        problems = upkeep.problems(connection)
+        applied = migrate.applied(connection)
+    size = store.path.stat().st_size
+    yield Check("schema", "ok", f"{store.path} ({size:,} bytes), migration {applied[-1]}")
+    if problems:
+        yield Check(
+            "integrity",
+            "error",
+            "The database is damaged: " + "; ".join(problems),
+            "Move the file away and index again; your documents are not affected.",
+        )
+    else:
+        yield Check("integrity", "ok", "SQLite finds no damage")
+
+
+def _collections(store: Store) -> Iterator[Check]:
+    with store.reading() as connection:
+        known = collections.everything(connection)
+        skipped = documents.skipped(connection)
+    if not known:
+        yield Check(
+            "collections", "warning", "There is no collection.", "qmd collection add FOLDER"
+        )
+    for collection in known:
+        if not Path(collection.path).is_dir():
+            yield Check(
+                f"collection {collection.name}",
+                "error",
+                f"Its directory {collection.path} is not there.",
+                "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
+            )
+        elif collection.last_indexed is None:
+            yield Check(
+                f"collection {collection.name}",
+                "warning",
+                "It has not been indexed to the end yet.",
+                f"qmd index -c {collection.name}",
+            )
+        else:
+            yield Check(
+                f"collection {collection.name}",
+                "ok",
+                f"{collection.documents} documents from {collection.path}",
+            )
+    if skipped:
+        yield Check(
+            "skipped files",
+            "warning",
+            f"{len(skipped)} files could not be read as documents.",
+            "qmd status lists them; qmd why FILE explains one.",
+        )
+
+
+def _model(store: Store, name: str, cache_dir: Path, *, given: bool) -> Iterator[Check]:
+    with store.reading() as connection:
+        active = vectors.active(connection)
+        waiting = upkeep.needs_embedding(connection)
+    try:
+        ready = given or embedders.is_available(name, cache_dir)
+        spec = None if given else embedders.spec_of(name)
+    except QmdError as error:
+        yield Check("model", "error", str(error), error.hint)
+        return
+    if ready:
+        yield Check("model", "ok", f"{name} is on this machine")
+    else:
+        yield Check("model", "warning", f"{name} is not on this machine yet.", "qmd embed")
+    if active is not None and spec is not None and active.fingerprint != spec.fingerprint:
+        yield Check(
+            "vectors", "warning", f"The vectors are those of the model {active.name}.", "qmd embed"
+        )
+    elif waiting:
+        yield Check("vectors", "warning", f"{waiting} documents wait for vectors.", "qmd embed")
+    elif active is None:
+        yield Check("vectors", "warning", "Nothing has been embedded yet.", "qmd embed")
+    else:
+        yield Check("vectors", "ok", "Every document has its vectors")

@@ -1,0 +1,88 @@
+"""Store → vectors: every chunk gets the vector of its text, from the cache or the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from qmd.model import EmbedReport, Progress
+from qmd.sqlite import Connection
+from qmd.store import vectors
+from qmd.store.store import Store
+
+if TYPE_CHECKING:
+    from qmd.inference.protocols import Embedder
+
+ProgressCallback = Callable[[Progress], None]
+
+#: Chunks in one transaction: about a second of work, so an interruption loses no more.
+BATCH = 32
+
+
+def embedded_text(title: str, heading_path: str, text: str) -> str:
+    """What a chunk's vector is made of: its title, where it stands, and its text."""
+    head = title if not heading_path or heading_path == title else f"{title}\n{heading_path}"
+    return f"{head}\n\n{text}"
+
+
+def embed(
+    store: Store,
+    embedder: Embedder,
+    *,
+    collection_ids: Sequence[int] = (),
+    force: bool = False,
+    progress: ProgressCallback | None = None,
+) -> EmbedReport:
+    """
+    Make the missing vectors (``force``: all), a batch a transaction, until none is missing.
+
+    Raises:
+        VectorsUnavailableError: sqlite-vec cannot be loaded here.
+        InferenceError: The model failed; what was embedded before is kept.
+    """
+    tick = progress or (lambda _: None)
+
+    def prepare(connection: Connection) -> vectors.Model:
+        model = vectors.activate(connection, embedder.spec)
+        vectors.purge(connection, model)
+        if force:
+            vectors.forget(connection, model, collection_ids)
+        return model
+
+    model = store.write(prepare)
+    with store.reading() as connection:
+        total = vectors.count_waiting(connection, collection_ids)
+    embedded = reused = done = last = 0
+    while True:
+        tick(Progress("embed", done, total))
+        with store.reading() as connection:
+            waiting = vectors.waiting(connection, BATCH, collection_ids, after=last)
+            known = vectors.cached(connection, model, (chunk.hash for chunk in waiting))
+        if not waiting:
+            break
+        last = waiting[-1].id
+        texts = {
+            chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text)
+            for chunk in waiting
+            if chunk.hash not in known
+        }
+        made = embedder.embed_passages(list(texts.values()))
+        new = dict(zip(texts, vectors.pack(made), strict=True))
+        _store(store, model, waiting, known | new)
+        embedded += len(new)
+        reused += len(waiting) - len(new)
+        done += len(waiting)
+        total = max(total, done)
+    with store.reading() as connection:
+        remaining = vectors.count_waiting(connection, collection_ids)
+    return EmbedReport(embedded, reused, remaining, embedder.spec.name)
+
+
+def _store(
+    store: Store,
+    model: vectors.Model,
+    chunks: Sequence[vectors.Waiting],
+    made: dict[bytes, bytes],
+) -> None:
+    places = [(chunk.id, chunk.hash) for chunk in chunks]
+    store.write(lambda connection: vectors.store(connection, model, places, made))

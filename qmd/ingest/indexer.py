@@ -1,0 +1,309 @@
+"""
+Disk → store: one collection brought in line with its directory.
+
+The directory is scanned to the end first; then the differences are read, parsed and
+stored in batches, each one transaction. Whatever interrupts it, finished batches stay and
+the next run goes on from there: a file whose size, times and inode are as stored is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qmd.errors import FileVanishedError, IngestError
+from qmd.ingest.embedding import embedded_text
+from qmd.ingest.read import ReadFile, read_file
+from qmd.ingest.rules import MAX_BYTES, Rules
+from qmd.ingest.scan import FoundFile, scan
+from qmd.model import Collection, ParsedDocument, Progress, SkippedFile
+from qmd.parse.document import PARSER_VERSION, parse_document
+from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
+from qmd.sqlite import Connection
+from qmd.store import collections, documents
+from qmd.store.documents import FileState, FullText, Known, NewDocument
+from qmd.store.store import Pending, Store
+
+ProgressCallback = Callable[[Progress], None]
+
+#: What a stored document was made with; any other number and it is made anew.
+VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
+
+BATCH_DOCUMENTS = 256
+BATCH_CHARACTERS = 4_000_000
+#: A file that was written within this time before it was read may be written again without
+#: its time changing: the clock of most file systems ticks in milliseconds, of some in seconds.
+TICK_NS = 20_000_000
+COARSE_TICK_NS = 2_000_000_000
+
+
+@dataclass(slots=True)
+class CollectionReport:
+    """What happened to one collection; see `qmd.model.IndexReport`."""
+
+    added: int = 0
+    updated: int = 0
+    moved: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    skipped: list[SkippedFile] = field(default_factory=list)
+    excluded: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.added or self.updated or self.moved or self.removed)
+
+
+class CollectionIndexer:
+    """One run over one collection."""
+
+    def __init__(
+        self,
+        store: Store,
+        collection: Collection,
+        *,
+        verify: bool = False,
+        max_bytes: int = MAX_BYTES,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.store = store
+        self.collection = collection
+        self.root = Path(collection.path)
+        self.verify = verify
+        self.rules = Rules(self.root, collection.pattern, collection.ignore, max_bytes)
+        self.progress = progress or (lambda tick: None)
+        self.report = CollectionReport()
+        self.known: dict[str, Known] = {}
+        self.vanished: dict[str, Known] = {}
+        self.skips: list[tuple[SkippedFile, FileState | None]] = []
+        self.batch: list[tuple[NewDocument, int | None]] = []
+        self.batch_characters = 0
+        self.pending: Pending[None] | None = None
+
+    def run(self) -> CollectionReport:
+        """
+        Bring the store in line with the disk.
+
+        Raises:
+            NotFoundError, InputError: The directory is gone or cannot be read; nothing is
+                concluded from that, and the documents stay.
+        """
+        with self.store.reading() as connection:
+            self.known = documents.known(connection, self.collection.id)
+            old_skips = documents.known_skips(connection, self.collection.id)
+        found = self._scan()
+        unread = [
+            file
+            for file in found
+            if not self._is_unchanged(file) and not self._is_skipped(file, old_skips)
+        ]
+        self._find_vanished({file.path for file in found})
+        try:
+            for number, file in enumerate(unread):
+                self.progress(Progress("index", number, len(unread), file.path))
+                self._read(file)
+            self.progress(Progress("index", len(unread), len(unread)))
+            self._flush()
+        finally:
+            self._wait()
+        self._finish(old_skips)
+        return self.report
+
+    # -- what is there -----------------------------------------------------------------
+
+    def _scan(self) -> list[FoundFile]:
+        """Every file the rules include; a directory that cannot be read keeps its documents."""
+        found: list[FoundFile] = []
+        walk = scan(self.root, self.rules)
+        for item in walk:
+            if isinstance(item, FoundFile):
+                found.append(item)
+                if len(found) % 1000 == 0:
+                    self.progress(Progress("scan", len(found), None, item.path))
+            else:
+                self._skip(item.path, item.reason, item.detail)
+                if item.is_directory and item.reason == "unreadable":
+                    self._keep_below(item.path)
+        self.report.excluded = walk.excluded
+        return found
+
+    def _keep_below(self, folder: str) -> None:
+        """What lies in an unreadable directory is unknown, not gone."""
+        for path in [path for path in self.known if path.startswith(folder + "/")]:
+            del self.known[path]
+            self.report.unchanged += 1
+
+    def _is_unchanged(self, file: FoundFile) -> bool:
+        known = self.known.get(file.path)
+        if (
+            known is None
+            or self.verify
+            or known.parser_version != VERSION
+            or known.state != _state(file)
+        ):
+            return False
+        self.report.unchanged += 1
+        return True
+
+    def _is_skipped(
+        self, file: FoundFile, old: dict[str, tuple[SkippedFile, FileState | None]]
+    ) -> bool:
+        """A file that was no document last time and has not changed since."""
+        if self.verify or file.path not in old or file.path in self.known:
+            return False
+        skip, state = old[file.path]
+        if state != _state(file):
+            return False
+        self._skip(skip.path, skip.reason, skip.detail, state)
+        return True
+
+    def _find_vanished(self, paths: set[str]) -> None:
+        self.vanished = {path: known for path, known in self.known.items() if path not in paths}
+
+    # -- one file ----------------------------------------------------------------------
+
+    def _read(self, file: FoundFile) -> None:
+        known = self.known.get(file.path)
+        try:
+            read = read_file(self.root, file.path, file, self.rules.max_bytes)
+            parsed = parse_document(file.path, read.data)
+        except FileVanishedError:
+            if known is not None:
+                self.vanished[file.path] = known
+            return
+        except IngestError as error:
+            self._skip(file.path, error.reason, str(error), _state(file))
+            if known is not None:
+                self.vanished[file.path] = known
+            return
+        digest = hashlib.sha256(parsed.text.encode()).hexdigest()
+        state = _settled(read)
+        if known is not None and known.hash == digest and known.parser_version == VERSION:
+            self.report.unchanged += 1
+            self.store.write(lambda connection: documents.set_state(connection, known.id, state))
+            return
+        replace = known.id if known is not None else self._moved_from(digest, read)
+        if known is not None:
+            self.report.updated += 1
+        elif replace is not None:
+            self.report.moved += 1
+        else:
+            self.report.added += 1
+        self.report.warnings += [
+            f"{self.collection.name}/{file.path}: {warning}" for warning in parsed.warnings
+        ]
+        self._add(new_document(file.path, parsed, digest, state), replace)
+
+    def _moved_from(self, digest: str, read: ReadFile) -> int | None:
+        """A vanished document with this very text: the file was renamed or moved."""
+        same = [path for path, known in self.vanished.items() if known.hash == digest]
+        if not same:
+            return None
+        path = min(same, key=lambda path: (self.vanished[path].state.inode != read.inode, path))
+        return self.vanished.pop(path).id
+
+    def _add(self, document: NewDocument, replace: int | None) -> None:
+        self.batch.append((document, replace))
+        self.batch_characters += len(document.parsed.text)
+        if len(self.batch) >= BATCH_DOCUMENTS or self.batch_characters >= BATCH_CHARACTERS:
+            self._flush()
+
+    def _skip(self, path: str, reason: str, detail: str, state: FileState | None = None) -> None:
+        skip = SkippedFile(self.collection.name, path, reason, detail)
+        self.report.skipped.append(skip)
+        self.skips.append((skip, state))
+
+    # -- storing -----------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Hand the batch to the writer, and parse on while it writes."""
+        self._wait()
+        batch, self.batch, self.batch_characters = self.batch, [], 0
+        if batch:
+            number = self.collection.id
+            self.pending = self.store.write_later(lambda c: _put(c, number, batch))
+
+    def _wait(self) -> None:
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            pending()
+
+    def _finish(self, old: dict[str, tuple[SkippedFile, FileState | None]]) -> None:
+        gone = list(self.vanished.items())
+        self.report.removed = len(gone)
+        skips = {skip.path: (skip, state) for skip, state in self.skips}
+
+        def finish(connection: Connection) -> None:
+            documents.delete_at(
+                connection, self.collection.id, [(known.id, path) for path, known in gone]
+            )
+            if skips != old:
+                documents.set_skips(connection, self.collection.id, skips.values())
+            collections.mark_indexed(
+                connection,
+                self.collection.id,
+                excluded=self.report.excluded,
+                changed=self.report.changed,
+            )
+
+        self.store.write(finish)
+
+
+def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
+    """A parsed file in the form in which the store takes it."""
+    front = parsed.text[: parsed.body_start]
+    extra = [front, *camel_parts(parsed.text)]
+    return NewDocument(
+        path=path,
+        state=state,
+        hash=digest,
+        parser_version=VERSION,
+        parsed=parsed,
+        fulltext=FullText(
+            title=segment(parsed.title),
+            headings=segment("\n".join(heading.text for heading in parsed.headings)),
+            body=segment(parsed.text[parsed.body_start :]),
+            path=segment(path),
+            extra=segment("\n".join(extra)),
+        ),
+        chunk_hashes=[
+            text_hash(
+                embedded_text(
+                    parsed.title,
+                    " > ".join(chunk.heading_path),
+                    parsed.text[chunk.start_char : chunk.end_char],
+                )
+            )
+            for chunk in parsed.chunks
+        ],
+    )
+
+
+def text_hash(text: str) -> bytes:
+    """What the embedding cache knows a text by: 16 bytes of SHA-256."""
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+def _put(
+    connection: Connection, collection_id: int, batch: Sequence[tuple[NewDocument, int | None]]
+) -> None:
+    for document, replace in batch:
+        documents.put(connection, collection_id, document, replace)
+
+
+def _state(file: FoundFile) -> FileState:
+    return FileState(file.size, file.mtime_ns, file.inode, file.device)
+
+
+def _settled(read: ReadFile) -> FileState:
+    """
+    The file's state, or one that equals none where the file was written a moment ago: then
+    it is read once more next time, because a second change may carry the same time.
+    """
+    tick = COARSE_TICK_NS if read.mtime_ns % 1_000_000_000 == 0 else TICK_NS
+    recent = time.time_ns() - read.mtime_ns < tick
+    return FileState(read.size, read.mtime_ns, -1 if recent else read.inode, read.device)

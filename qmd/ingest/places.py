@@ -1,0 +1,141 @@
+"""Names and paths that people give: of a new collection, of a context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from qmd.errors import CollectionNotFoundError, InputError, NotFoundError
+from qmd.ingest.rules import Rules
+from qmd.model import Collection
+
+#: What would be taken for something else in collection/path, qmd://…, #docid or a list.
+_BAD = re.compile(r"[/\\,#?*\[\]{}\x00-\x1f\x7f]")
+MAX_NAME = 100
+
+
+class NewCollection(NamedTuple):
+    name: str
+    path: str
+
+
+def new_collection(
+    path: str | Path, name: str | None, mask: str, ignore: Sequence[str]
+) -> NewCollection:
+    """
+    Check what a new collection is to be.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        InputError: It is no directory or cannot be read, or the name or a mask is bad.
+    """
+    try:
+        root = Path(path).expanduser().resolve()
+        is_directory, exists = root.is_dir(), root.exists()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise InputError(f"Not a usable path: {path!s} ({error})") from error
+    if not exists:
+        raise NotFoundError(
+            f"There is no directory {root}", hint="Check the spelling, or make it first."
+        )
+    if not is_directory:
+        raise InputError(
+            f"{root} is a file, not a directory.",
+            hint="Give the directory that holds it, and choose files with --mask.",
+        )
+    try:
+        next(root.iterdir(), None)
+    except OSError as error:
+        raise InputError(
+            f"The directory {root} cannot be read: {error.strerror}",
+            hint="Check its permissions.",
+        ) from error
+    Rules(root, mask, ignore)
+    if name is None:
+        name = _BAD.sub("-", root.name).strip() or "root"
+    check_name(name)
+    return NewCollection(name, str(root))
+
+
+def check_name(name: str) -> None:
+    """Raises InputError for a name that could not be written as ``name/path``."""
+    if not name.strip() or name in {".", ".."} or name != name.strip() or len(name) > MAX_NAME:
+        raise InputError(
+            f"Not a usable collection name: {name!r}",
+            hint=f"Use 1 to {MAX_NAME} characters without blanks around them.",
+        )
+    if _BAD.search(name) or name.startswith(("~", "-")) or not _encodable(name):
+        raise InputError(
+            f"Not a usable collection name: {name!r}",
+            hint=r"Leave out / \ , # ? * [ ] { } and control characters; begin with a letter.",
+        )
+
+
+def _encodable(name: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in name)
+
+
+def check_context_text(text: str) -> None:
+    """Raises InputError."""
+    if not text.strip():
+        raise InputError(
+            "The context's text is blank.", hint="Say in a sentence what lies below the path."
+        )
+
+
+def context_place(path: str, collections: Sequence[Collection]) -> tuple[int | None, str]:
+    """
+    The collection's id (None: all collections) and the prefix below it.
+
+    ``path`` is ``/``, ``qmd://collection/prefix``, a path on the disk, or ``collection/prefix``.
+
+    Raises:
+        CollectionNotFoundError, InputError.
+    """
+    if path.strip() == "/":
+        return None, ""
+    if path.startswith("qmd://"):
+        rest = unquote(path.removeprefix("qmd://")).strip("/")
+        if not rest:
+            return None, ""
+        return _named(rest, collections)
+    place = below_collection(path, collections)
+    if place is not None:
+        collection, prefix = place
+        return collection.id, prefix
+    try:
+        return _named(path.strip("/"), collections)
+    except CollectionNotFoundError:
+        raise InputError(
+            f"{path} lies in no collection.",
+            hint="Give a directory of a collection ('qmd collection list'), qmd://NAME, or /.",
+        ) from None
+
+
+def _named(path: str, collections: Sequence[Collection]) -> tuple[int, str]:
+    name, _, prefix = path.partition("/")
+    for collection in collections:
+        if collection.name == name:
+            return collection.id, prefix.strip("/")
+    raise CollectionNotFoundError(name)
+
+
+def below_collection(path: str, collections: Sequence[Collection]) -> tuple[Collection, str] | None:
+    """The innermost collection that a path on the disk lies in, and its place there."""
+    try:
+        given = Path(path).expanduser()
+        # The name itself is not resolved: a link inside the collection is itself the question.
+        spellings = {given.absolute(), given.parent.resolve() / given.name, given.resolve()}
+    except (RuntimeError, OSError, ValueError):
+        return None
+    for collection in sorted(collections, key=lambda c: (-len(c.path), c.name)):
+        root = Path(collection.path)
+        for spelling in sorted(spellings):
+            if spelling == root:
+                return collection, ""
+            if spelling.is_relative_to(root):
+                return collection, spelling.relative_to(root).as_posix()
+    return None

@@ -1,0 +1,91 @@
+"""A run over several collections, and the git pull before it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from qmd.errors import InputError, NotFoundError
+from qmd.ingest.indexer import CollectionIndexer
+from qmd.model import Collection, IndexReport, Progress, SkippedFile
+from qmd.store import fulltext
+from qmd.store.store import Store
+
+PULL_TIMEOUT_S = 120
+
+
+def index(
+    store: Store,
+    collections: Sequence[Collection],
+    *,
+    verify: bool = False,
+    problems: Sequence[str] = (),
+    progress: Callable[[Progress], None] | None = None,
+) -> IndexReport:
+    """Bring each collection in line with its directory; one that fails does not stop the rest."""
+    added = updated = moved = removed = unchanged = 0
+    skipped: list[SkippedFile] = []
+    excluded: dict[str, int] = {}
+    warnings: list[str] = []
+    errors = list(problems)
+    for collection in collections:
+        try:
+            report = CollectionIndexer(store, collection, verify=verify, progress=progress).run()
+        except (NotFoundError, InputError) as error:
+            errors.append(f"{collection.name}: {error}" + (f" {error.hint}" if error.hint else ""))
+            continue
+        added += report.added
+        updated += report.updated
+        moved += report.moved
+        removed += report.removed
+        unchanged += report.unchanged
+        skipped += report.skipped
+        warnings += report.warnings
+        for reason, number in report.excluded.items():
+            excluded[reason] = excluded.get(reason, 0) + number
+    with store.reading() as connection:
+        total = fulltext.total(connection)
+    return IndexReport(
+        collections=len(collections),
+        added=added,
+        updated=updated,
+        moved=moved,
+        removed=removed,
+        unchanged=unchanged,
+        total_documents=total,
+        skipped=tuple(skipped),
+        excluded=excluded,
+        warnings=tuple(warnings),
+        errors=tuple(errors),
+    )
+
+
+def pull(collections: Sequence[Collection]) -> list[str]:
+    """``git pull`` in each collection inside a git work tree; what went wrong, in sentences."""
+    problems = []
+    for collection in collections:
+        root = Path(collection.path)
+        if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+            continue
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(root), "pull", "--ff-only", "--quiet"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=PULL_TIMEOUT_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            return ["git is not installed; nothing was pulled."]
+        except subprocess.TimeoutExpired:
+            problems.append(
+                f"{collection.name}: git pull took longer than {PULL_TIMEOUT_S} s and was stopped."
+            )
+            continue
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            problems.append(f"{collection.name}: git pull failed: {said[-1] if said else '?'}")
+    return problems

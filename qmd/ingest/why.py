@@ -1,0 +1,112 @@
+"""`qmd why PATH`: the scan's rules and the store's knowledge about one path, in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from qmd.errors import NotFoundError
+from qmd.ingest.explain import RuleVerdict, explain
+from qmd.ingest.places import below_collection
+from qmd.ingest.rules import Rules
+from qmd.model import Collection, Explanation
+from qmd.sqlite import Connection
+from qmd.store import collections, documents
+
+
+def explain_path(connection: Connection, path: str) -> Explanation:
+    """Why the path is, or is no, document."""
+    known = collections.everything(connection)
+    place = _place(path, known)
+    if place is None:
+        return Explanation(
+            path,
+            indexed=False,
+            reason="It lies in no collection.",
+            remedy="Add its directory: qmd collection add DIRECTORY",
+        )
+    collection, relative = place
+    file = f"{collection.name}/{relative}" if relative else collection.name
+    detail: dict[str, Any] = {"collection": collection.name, "path": relative}
+    root = Path(collection.path)
+    if not relative:
+        return Explanation(
+            file,
+            indexed=True,
+            reason=f"It is the collection '{collection.name}' with {collection.documents}"
+            f" documents, those that match {collection.pattern}.",
+            detail=detail,
+        )
+    document = documents.by_path(connection, collection.name, relative)
+    skip = documents.known_skips(connection, collection.id).get(relative)
+    try:
+        verdict = explain(root, Rules(root, collection.pattern, collection.ignore), relative)
+    except NotFoundError as error:
+        return Explanation(file, document is not None, str(error), detail, error.hint)
+    detail |= _rule(verdict)
+    if verdict.included and skip is not None:
+        return Explanation(
+            file,
+            indexed=False,
+            reason=f"The rules include it, but it is no document: {skip[0].reason}"
+            f" ({skip[0].detail}).",
+            detail=detail | {"skipped": skip[0].reason},
+            remedy="Save it as UTF-8 text if it is meant to be read, then run 'qmd index'.",
+        )
+    if document is not None:
+        detail |= {
+            "docid": document.docid,
+            "title": document.title,
+            "modified": document.modified,
+            "warnings": documents.warnings(connection, document.id),
+        }
+        if verdict.included:
+            reason = f"It is a document ({document.docid}, “{document.title}”)."
+            for warning in detail["warnings"]:
+                reason += f" Warning: {warning}"
+            return Explanation(file, indexed=True, reason=reason, detail=detail)
+        return Explanation(
+            file,
+            indexed=True,
+            reason=f"It is still in the index, but the next run drops it: {verdict.detail}",
+            detail=detail,
+            remedy="qmd index",
+        )
+    if verdict.included:
+        return Explanation(
+            file,
+            indexed=False,
+            reason="The rules include it, but it has not been indexed yet.",
+            detail=detail,
+            remedy="qmd index",
+        )
+    return Explanation(
+        file, indexed=False, reason=verdict.detail, detail=detail, remedy=verdict.remedy
+    )
+
+
+def _place(path: str, known: list[Collection]) -> tuple[Collection, str] | None:
+    name = path
+    if path.startswith("qmd://"):
+        name = unquote(path.removeprefix("qmd://"))
+    else:
+        place = below_collection(path, known)
+        if place is not None:
+            return place
+    first, _, rest = name.strip("/").partition("/")
+    for collection in known:
+        if collection.name == first:
+            return collection, rest
+    return None
+
+
+def _rule(verdict: RuleVerdict) -> dict[str, Any]:
+    parts = {
+        "rule": verdict.reason,
+        "subject": verdict.subject,
+        "ignore_file": verdict.file,
+        "line": verdict.line,
+        "pattern": verdict.pattern,
+    }
+    return {key: value for key, value in parts.items() if value is not None}

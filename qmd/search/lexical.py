@@ -1,0 +1,267 @@
+"""
+Full-text retrieval: documents that hold all of the query first, looser matches behind them.
+
+Scores are 0..1: 0.5 and above, everything the query asks for is there (``exact``); below,
+only a part of it (``relaxed``). Inside each half bm25 orders, squeezed by x / (x + 10), so
+that the only hit of a small collection, whose bm25 SQLite puts at 0.000001, is not 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from qmd.model import Match
+from qmd.parse import segment
+from qmd.search.language import ParsedQuery, Term, parts
+from qmd.sqlite import Connection
+from qmd.store import documents, fulltext
+from qmd.store.filters import Where
+
+#: bm25 at which the squeezed score reaches one half.
+HALF = 10.0
+#: A word in more than this share of the documents is left out of loose matching, if others stay.
+COMMON = 0.10
+#: Below this many documents no word counts as common.
+SMALL = 200
+#: Loose matches are scored by what they cover; this many of the best by bm25 are looked at.
+RELAXED_DEPTH = 100
+#: Most terms in one loose expression.
+MAX_PARTS = 96
+
+#: Words that say nothing about a document's subject (loose matching only).
+STOP_WORDS = frozenset(
+    """
+    a about after all an and any are as at be been but by can could did do does for from get had
+    has have how i if in into is it its me my no not of on one or our out over she so some than
+    that the their them then there these they this to up us was we were what when where which
+    who why will with would you your
+    """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalHit:
+    """``relevance``: the share of the query that the document answers, rare words counting more."""
+
+    document: int
+    score: float
+    bm25: float
+    match: Match
+    relevance: float
+
+
+def search(
+    connection: Connection, query: ParsedQuery, where: Where, limit: int | None
+) -> list[LexicalHit]:
+    """Exact hits, filled up with relaxed ones to ``limit`` (None: all), best first."""
+    if not query.groups and not query.excluded:
+        return []
+    hits = _exact(connection, query, where, limit)
+    if limit is None or len(hits) < limit:
+        found = {hit.document for hit in hits}
+        depth = None if limit is None else max(RELAXED_DEPTH, limit) + len(found)
+        loose = _relaxed(connection, query, where, depth, found)
+        hits += loose if limit is None else loose[: limit - len(hits)]
+    return hits
+
+
+# --- exact ---------------------------------------------------------------------------
+
+
+def _exact(
+    connection: Connection, query: ParsedQuery, where: Where, limit: int | None
+) -> list[LexicalHit]:
+    groups: list[str] = []
+    literals: list[str] = []  # what only a scan of the texts can find
+    for group in query.groups:
+        expressions = [e for e in map(expression, group) if e is not None]
+        if expressions:
+            groups.append(_any(expressions))
+        else:
+            literals += [term.text for term in group]
+    checks = _checks(query)
+    if not groups:
+        if not literals:
+            return []
+        ids = fulltext.containing(connection, literals, where, None if checks else limit)
+        rows = [(number, 0.0) for number in ids]
+    else:
+        match = _but_not(" AND ".join(groups), query.excluded)
+        # A check in Python may refuse any of the rows, so there is no telling how many to ask for.
+        rows = fulltext.search(connection, match, where, None if checks else limit)
+    hits: list[LexicalHit] = []
+    for number, bm25 in rows:
+        if checks and not all(_holds(connection, number, check) for check in checks):
+            continue
+        hits.append(LexicalHit(number, 0.5 + 0.5 * _squeeze(bm25), bm25, "exact", 1.0))
+        if limit is not None and len(hits) == limit:
+            break
+    return hits
+
+
+def expression(term: Term) -> str | None:
+    """The FTS5 expression for a term, or None where the index holds nothing of it."""
+    phrase = segment.phrase(term.text)
+    if phrase is None:
+        return None
+    if term.prefix and not phrase.endswith("*"):
+        phrase += " *"
+    if term.field:
+        return f"{term.field} : {phrase}"
+    # A path is no text: a folder named after a Chinese word must not make all files in it hits.
+    return f"{fulltext.CONTENT} : {phrase}" if term.literal or term.chinese else phrase
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """What to look for in the raw text, because the index has lost its signs and spacing."""
+
+    patterns: tuple[re.Pattern[str] | str, ...]  # one of them must be there
+    negated: bool
+
+
+def _checks(query: ParsedQuery) -> list[_Check]:
+    checks = []
+    for group in query.groups:
+        if all(term.literal and not term.field for term in group):
+            checks.append(_Check(tuple(_pattern(term.text) for term in group), negated=False))
+    for term in query.excluded:
+        if term.literal and not term.field:
+            checks.append(_Check((_pattern(term.text),), negated=True))
+    return checks
+
+
+def _pattern(literal: str) -> re.Pattern[str] | str:
+    words = segment.fold(literal).split()
+    if len(words) == 1:
+        return words[0]
+    return re.compile(r"\s+".join(map(re.escape, words)))
+
+
+def _holds(connection: Connection, number: int, check: _Check) -> bool:
+    text = segment.fold(documents.title_and_text(connection, number))
+    found = any(
+        pattern in text if isinstance(pattern, str) else pattern.search(text) is not None
+        for pattern in check.patterns
+    )
+    return found is not check.negated
+
+
+# --- relaxed -------------------------------------------------------------------------
+
+
+def _relaxed(
+    connection: Connection,
+    query: ParsedQuery,
+    where: Where,
+    depth: int | None,
+    found: set[int],
+) -> list[LexicalHit]:
+    required: list[str] = []
+    words: dict[str, None] = {}
+    for group in query.groups:
+        if any(term.quoted or term.field for term in group):
+            expressions = [e for e in map(expression, group) if e is not None]
+            if not expressions:
+                return []
+            required.append(_any(expressions))
+        else:
+            for term in group:
+                words.update(dict.fromkeys(parts(term)))
+    rare = _informative(connection, list(words))
+    if not rare:
+        return []
+    match = " OR ".join(phrase for phrase, _ in rare.values())
+    if required:
+        match = f"{' AND '.join(required)} AND ({match})"
+    rows = fulltext.search(connection, _but_not(match, query.excluded), where, depth)
+    checks = [check for check in _checks(_only_quoted(query)) if check]
+    total = sum(weight for _, weight in rare.values())
+    hits = []
+    for number, bm25 in rows:
+        if number in found:
+            continue
+        if checks and not all(_holds(connection, number, check) for check in checks):
+            continue
+        text = segment.fold(documents.path_and_text(connection, number))
+        covered = sum(weight for word, (_, weight) in rare.items() if stem(word) in text) / total
+        # Half for how much of the query is there, half for bm25.
+        score = 0.5 * (0.5 * covered + 0.5 * _squeeze(bm25))
+        hits.append(LexicalHit(number, min(score, 0.4999), bm25, "relaxed", 0.9 * covered))
+    return sorted(hits, key=lambda hit: (-hit.score, hit.document))
+
+
+def _only_quoted(query: ParsedQuery) -> ParsedQuery:
+    groups = tuple(group for group in query.groups if any(term.quoted for term in group))
+    return ParsedQuery(groups, query.excluded, (), "")
+
+
+def _informative(connection: Connection, words: Sequence[str]) -> dict[str, tuple[str, float]]:
+    """
+    The words worth searching for, with FTS5 phrase and weight (idf, > 0).
+
+    A word in more than a tenth of the documents, or a stop word, is left out where rarer ones
+    remain: it costs most of the time and says least.
+    """
+    total = max(1, fulltext.total(connection))
+    most = total if total < SMALL else int(total * COMMON) + 1
+    rare: dict[str, tuple[str, float]] = {}
+    common: dict[str, tuple[str, float]] = {}
+    for word in words[:MAX_PARTS]:
+        phrase = segment.phrase(word)
+        if phrase is None:
+            continue
+        number = fulltext.count(connection, phrase, most)
+        if number == 0:
+            rare[word] = (phrase, _idf(0, total))
+        elif word.casefold() in STOP_WORDS or (total >= SMALL and number >= most):
+            common[word] = (phrase, _idf(number, total))
+        else:
+            rare[word] = (phrase, _idf(number, total))
+    found = {word for word, (_, weight) in rare.items() if weight < _idf(0, total)}
+    return rare if found else {**rare, **common} if common else rare
+
+
+def _idf(number: int, total: int) -> float:
+    from math import log
+
+    return log(1 + (total + 0.5) / (number + 0.5))
+
+
+def stem(word: str) -> str:
+    """A rough stem of a folded word, enough to see whether a text holds it."""
+    word = segment.fold(word)
+    if not word.isascii() or len(word) < 4:
+        return word
+    for ending in ("ations", "ation", "ings", "ing", "ies", "ied", "edly", "ed", "es", "ly", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word[:-1] if word.endswith(("e", "y")) else word
+
+
+# --- expressions ---------------------------------------------------------------------
+
+
+def _any(expressions: Sequence[str]) -> str:
+    unique = dict.fromkeys(expressions)
+    return "(" + " OR ".join(f"({e})" if ":" in e else e for e in unique) + ")"
+
+
+def _but_not(match: str, excluded: Sequence[Term]) -> str:
+    """Negated literals with signs are left to the check of the raw text."""
+    for phrase in _phrases(excluded):
+        match = f"({match}) NOT ({phrase})"
+    return match
+
+
+def _phrases(excluded: Sequence[Term]) -> Iterator[str]:
+    for term in excluded:
+        phrase = expression(term)
+        if phrase is not None and not (term.literal and not term.field):
+            yield phrase
+
+
+def _squeeze(bm25: float) -> float:
+    return bm25 / (bm25 + HALF) if bm25 > 0 else 0.0

@@ -1,0 +1,245 @@
+"""From the name of a document, as people and programs write it, to the document."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from qmd.errors import (
+    AmbiguousNameError,
+    DocumentNotFoundError,
+    InputError,
+    NoMatchError,
+)
+from qmd.model import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
+from qmd.parse.lines import split_lines
+from qmd.search import contexts
+from qmd.sqlite import Connection
+from qmd.store import collections, documents
+
+_LINES = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<count>\d+))?\Z", re.DOTALL)
+_DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
+_GLOB = re.compile(r"[*?]|\[.+\]|\{.+\}")
+
+SUGGESTIONS = 3
+#: Names less alike than this (0..100) are no suggestion.
+ALIKE = 60
+
+
+def get(
+    connection: Connection, name: str, *, from_line: int | None, max_lines: int | None
+) -> DocumentSlice:
+    """Raises DocumentNotFoundError, AmbiguousNameError, InputError."""
+    if max_lines is not None and max_lines < 1:
+        raise InputError(
+            "The number of lines must be 1 or more.", hint="Leave it out for the whole document."
+        )
+    document, line, count = resolve(connection, name)
+    return read(
+        connection,
+        document,
+        from_line=line if line is not None else from_line,
+        max_lines=max_lines if max_lines is not None else count,
+    )
+
+
+def read(
+    connection: Connection,
+    document: DocumentInfo,
+    *,
+    from_line: int | None = None,
+    max_lines: int | None = None,
+) -> DocumentSlice:
+    """Lines of a document; without limits its text as it is. Lines below 1 count as 1."""
+    text = documents.text(connection, document.id)
+    start = max(1, from_line or 1)
+    more = 0
+    if start > 1 or max_lines is not None:
+        lines = split_lines(text)
+        end = len(lines) if max_lines is None else min(len(lines), start - 1 + max_lines)
+        more = len(lines) - end if start <= len(lines) else 0
+        if start > 1 or more:
+            text = "\n".join(lines[start - 1 : end])
+    context = contexts.load(connection).of(document.collection, document.path)
+    return DocumentSlice(document, context, text, start, more)
+
+
+def multi_get(
+    connection: Connection, pattern: str, *, max_lines: int | None, max_bytes: int
+) -> MultiGetReply:
+    """Raises NoMatchError if nothing at all is found, InputError."""
+    if max_lines is not None and max_lines < 1:
+        raise InputError(
+            "The number of lines must be 1 or more.", hint="Leave it out for whole documents."
+        )
+    if max_bytes < 1:
+        raise InputError("The size limit must be 1 byte or more.")
+    chosen: list[tuple[DocumentInfo, int | None]] = []
+    errors: list[str] = []
+    exact = _exactly(connection, pattern.strip())
+    if exact is not None:
+        chosen.append((exact, None))
+    elif _GLOB.search(pattern):
+        chosen = [(document, None) for document in match(connection, pattern.strip())]
+    else:
+        for name in filter(None, (part.strip() for part in pattern.split(","))):
+            try:
+                document, line, _ = resolve(connection, name)
+                chosen.append((document, line))
+            except DocumentNotFoundError as error:
+                hint = ", ".join(error.suggestions)
+                errors.append(
+                    f"File not found: {name}" + (f" (did you mean: {hint}?)" if hint else "")
+                )
+            except AmbiguousNameError as error:
+                errors.append(str(error))
+    if not chosen and not (errors and "," in pattern):
+        raise NoMatchError(
+            f"No files matched pattern: {pattern}",
+            hint="Run 'qmd ls' to see the documents; patterns match collection/path and path.",
+        )
+    items: list[DocumentSlice | SkippedDocument] = []
+    for document, line in dict.fromkeys(chosen):
+        if documents.text_bytes(connection, document.id) > max_bytes:
+            items.append(SkippedDocument(document))
+        else:
+            items.append(read(connection, document, from_line=line, max_lines=max_lines))
+    return MultiGetReply(tuple(errors), tuple(items))
+
+
+def match(connection: Connection, pattern: str) -> list[DocumentInfo]:
+    """Documents whose ``collection/path`` or ``path`` matches a glob (``**``, braces), in order."""
+    from wcmatch import glob
+    from wcmatch._wcparse import PatternLimitException
+
+    flags = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.FORCEUNIX | glob.NODOTDIR
+    pattern = pattern.removeprefix("qmd://")
+    if len(pattern) > 4096:
+        raise InputError("The pattern is too long (more than 4,096 characters).")
+    try:
+        matcher = glob.compile(pattern, flags=flags, limit=1000)
+    except PatternLimitException as error:
+        raise InputError(
+            "The pattern stands for too many patterns.", hint="Use fewer alternatives in braces."
+        ) from error
+    return [
+        document
+        for document in documents.below(connection, None)
+        if matcher.match(document.file) or matcher.match(document.path)
+    ]
+
+
+def resolve(connection: Connection, name: str) -> tuple[DocumentInfo, int | None, int | None]:
+    """
+    The document a name stands for, and the ``:LINE[:COUNT]`` behind it.
+
+    A document of that very name comes first, so ``notes.md:100`` may be a file.
+
+    Raises:
+        DocumentNotFoundError: With suggestions.
+        AmbiguousNameError: With the candidates.
+    """
+    name = name.strip()
+    document = _find(connection, name)
+    if document is not None:
+        return document, None, None
+    lines = _LINES.match(name)
+    if lines is not None:
+        document = _find(connection, lines["file"])
+        if document is not None:
+            return document, int(lines["line"]), int(lines["count"]) if lines["count"] else None
+    wanted = lines["file"] if lines else name
+    raise DocumentNotFoundError(name, suggestions(connection, wanted))
+
+
+def _find(connection: Connection, name: str) -> DocumentInfo | None:
+    if name.startswith("#"):
+        digits = name[1:].lower()
+        return _by_docid(connection, digits) if _DOCID.fullmatch(digits) else None
+    found = _exactly(connection, name)
+    if found is not None:
+        return found
+    if name.startswith("qmd://"):
+        name = unquote(name.removeprefix("qmd://"))
+    name = name.removeprefix("./")
+    found_below = _by_absolute_path(connection, name)
+    if found_below is not None:
+        return found_below
+    suffixes = documents.by_suffix(connection, name.strip("/"))
+    if len(suffixes) > 1:
+        raise AmbiguousNameError(name, [document.file for document in suffixes])
+    if suffixes:
+        return suffixes[0]
+    return _by_docid(connection, name.lower()) if _DOCID.fullmatch(name) else None
+
+
+def _exactly(connection: Connection, name: str) -> DocumentInfo | None:
+    spellings = [name]
+    if name.startswith("qmd://"):
+        rest = name.removeprefix("qmd://")
+        spellings = [unquote(rest), rest]
+    for spelling in spellings:
+        collection, _, path = spelling.partition("/")
+        document = documents.by_path(connection, collection, path)
+        if document is not None:
+            return document
+    return None
+
+
+def _by_docid(connection: Connection, digits: str) -> DocumentInfo | None:
+    found = documents.by_docid(connection, digits)
+    contents = {documents.content_hash(connection, document.id) for document in found}
+    if len(contents) > 1:
+        raise AmbiguousNameError(
+            f"#{digits}", [f"{document.docid} ({document.file})" for document in found]
+        )
+    return found[0] if found else None
+
+
+def _by_absolute_path(connection: Connection, name: str) -> DocumentInfo | None:
+    """A path on the disk, as the collection's directory spells it or resolved."""
+    if not name.startswith(("/", "~")) and not Path(name).is_absolute():
+        return None
+    try:
+        path = Path(name).expanduser()
+        spellings = {str(path), str(path.resolve())}
+    except (RuntimeError, OSError, ValueError):
+        return None  # no such user, or a name no file can have
+    for collection in collections.everything(connection):
+        for spelling in spellings:
+            if spelling.startswith(collection.path.rstrip("/") + "/"):
+                relative = Path(spelling).relative_to(collection.path).as_posix()
+                document = documents.by_path(connection, collection.name, relative)
+                if document is not None:
+                    return document
+    return None
+
+
+def suggestions(connection: Connection, name: str) -> list[str]:
+    """At most three documents whose names are like this one, nearest first (Levenshtein)."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import Levenshtein
+
+    name = name.removeprefix("qmd://").strip().casefold()
+    if not name:
+        return []
+    base = name.rpartition("/")[2]
+    files = documents.files(connection)
+    scores: dict[str, float] = {}
+    for query, choices in (
+        (name, [file.casefold() for file in files]),
+        (name, [file.partition("/")[2].casefold() for file in files]),
+        (base, [file.rpartition("/")[2].casefold() for file in files]),
+    ):
+        found = process.extract(
+            query,
+            choices,
+            scorer=Levenshtein.normalized_similarity,
+            score_cutoff=ALIKE / 100,
+            limit=SUGGESTIONS * 2,
+        )
+        for _, score, position in found:
+            scores[files[position]] = max(scores.get(files[position], 0.0), score)
+    ranked = sorted(scores, key=lambda file: (-scores[file], file))
+    return ranked[:SUGGESTIONS]

@@ -1,0 +1,309 @@
+"""From a query to a reply: `search` by words, `vsearch` by meaning, `query` by both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from qmd.errors import InferenceError, InputError
+from qmd.model import Filters, Hit, Match, SearchReply
+from qmd.search import contexts, fusion, language, lexical, semantic, snippet
+from qmd.sqlite import Connection
+from qmd.store import documents, upkeep, vectors
+from qmd.store import filters as store_filters
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
+
+MAX_LIMIT = 1000
+#: Each list that `query` fuses is at least this deep.
+DEPTH = 100
+#: Most expansions of one query.
+EXPANSIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question; ``limit`` None means all hits."""
+
+    query: str
+    limit: int | None = 10
+    min_score: float = 0.0
+    filters: Filters = field(default_factory=Filters)
+    explain: bool = False
+
+    def check(self) -> None:
+        """Raises InputError."""
+        if self.limit is not None and not 1 <= self.limit <= MAX_LIMIT:
+            raise InputError(
+                f"The limit must be between 1 and {MAX_LIMIT}, not {self.limit}.",
+                hint="On the command line --all lifts the limit.",
+            )
+        if not 0 <= self.min_score <= 1:
+            raise InputError(
+                f"The minimum score must be between 0 and 1, not {self.min_score}.",
+                hint="Scores are 0 to 1, 1 best.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """
+    What may take part beside full text. ``embedder`` opens the model on the first need.
+
+    Raises (embedder): ModelMissingError.
+    """
+
+    embedder: Callable[[], Embedder] | None = None
+    expander: Expander | None = None
+    reranker: Reranker | None = None
+    timeout_s: float = 5.0
+
+    def without(self, *, rerank: bool, expand: bool) -> Models:
+        """The same, without the named parts."""
+        return replace(
+            self,
+            reranker=None if rerank else self.reranker,
+            expander=None if expand else self.expander,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A hit before its document is read."""
+
+    document: int
+    score: float
+    relevance: float
+    match: Match
+    chunk: int | None = None
+    explain: Mapping[str, Any] | None = None
+
+
+def search(connection: Connection, request: Request) -> SearchReply:
+    """Full text (BM25)."""
+    request.check()
+    query, where = _read(connection, request)
+    found = [
+        _Found(
+            hit.document,
+            hit.score,
+            hit.relevance,
+            hit.match,
+            explain={"terms": [term.text for term in query.terms], "bm25": round(hit.bm25, 6)},
+        )
+        for hit in lexical.search(connection, query, where, request.limit)
+    ]
+    return _reply(connection, request, query, found)
+
+
+def vsearch(connection: Connection, request: Request, models: Models) -> SearchReply:
+    """
+    Vectors.
+
+    Raises:
+        VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
+    """
+    request.check()
+    query, where = _read(connection, request)
+    semantic.require_index(connection, None)
+    if not query.text:
+        return _reply(connection, request, query, [])
+    spec, vector = _embed(query.text, models)
+    model = semantic.require_index(connection, spec)
+    found = []
+    for hit in semantic.search(connection, model, vector, where, request.limit):
+        score = semantic.score(hit.cosine, spec)
+        explain = {"model": spec.name, "cosine": round(hit.cosine, 6)}
+        found.append(_Found(hit.document, score, score, "semantic", hit.chunk, explain))
+    return _reply(connection, request, query, found)
+
+
+def query(
+    connection: Connection,
+    request: Request,
+    models: Models,
+    *,
+    candidates: int = 30,
+    intent: str | None = None,
+) -> SearchReply:
+    """Both, fused by reciprocal rank; full text alone where vectors are missing, saying so."""
+    request.check()
+    parsed, where = _read(connection, request)
+    depth = None if request.limit is None else max(DEPTH, request.limit)
+    expansions, degraded = _expand(models, parsed.text)
+    words = lexical.search(connection, parsed, where, depth)
+    runs = [_lexical_run(request.query, words, "original")]
+    for expansion in expansions:
+        if expansion.kind == "lex":
+            found = lexical.search(connection, language.parse(expansion.text), where, depth)
+            runs.append(_lexical_run(expansion.text, found, "expansion"))
+    by_meaning: dict[int, semantic.SemanticHit] = {}
+    spec = None
+    if parsed.text:
+        questions = [(parsed.text, False)]
+        questions += [(e.text, True) for e in expansions if e.kind != "lex"]
+        try:
+            semantic.require_index(connection, None)
+            for text, expanded in questions:
+                spec, vector = _embed(text, models)
+                model = semantic.require_index(connection, spec)
+                near = semantic.search(connection, model, vector, where, depth)
+                runs.append(_semantic_run(text, near, "expansion" if expanded else "original"))
+                for hit in near:
+                    by_meaning.setdefault(hit.document, hit)
+        except InferenceError as error:
+            degraded = f"Answered from full text alone: {error}"
+    fused = fusion.reciprocal_rank_fusion(runs)
+    by_words = {hit.document: hit for hit in words}
+    reranked: dict[int, float] = {}
+    if models.reranker is not None and fused:
+        asked = f"{intent}\n{parsed.text}" if intent else parsed.text
+        reranked, problem = _rerank(connection, models, asked, fused[:candidates], by_meaning)
+        degraded = degraded or problem
+    hits = []
+    for entry, rerank_score, score in fusion.blend(fused, reranked):
+        word, meaning = by_words.get(entry.document), by_meaning.get(entry.document)
+        relevance = max(
+            word.relevance if word else 0.0,
+            semantic.score(meaning.cosine, spec) if meaning and spec else 0.0,
+        )
+        hits.append(
+            _Found(
+                entry.document,
+                score,
+                relevance,
+                word.match if word else "semantic",
+                meaning.chunk if meaning else None,
+                _explain(entry, rerank_score, score) if request.explain else None,
+            )
+        )
+    return replace(_reply(connection, request, parsed, hits), degraded=degraded)
+
+
+def _expand(models: Models, text: str) -> tuple[Sequence[Expansion], str | None]:
+    """Other ways to ask; an expander that fails takes nothing away but its own part."""
+    if models.expander is None or not text:
+        return (), None
+    try:
+        return models.expander.expand(text, limit=EXPANSIONS, timeout_s=models.timeout_s), None
+    except InferenceError as error:
+        return (), f"Not expanded: {error}"
+
+
+def _lexical_run(
+    text: str, hits: Sequence[lexical.LexicalHit], kind: Literal["original", "expansion"]
+) -> fusion.Run:
+    weight = fusion.ORIGINAL_WEIGHT if kind == "original" else fusion.EXPANSION_WEIGHT
+    return fusion.Run("fts", text, kind, weight, [(hit.document, hit.score) for hit in hits])
+
+
+def _semantic_run(
+    text: str, hits: Sequence[semantic.SemanticHit], kind: Literal["original", "expansion"]
+) -> fusion.Run:
+    weight = fusion.ORIGINAL_WEIGHT if kind == "original" else fusion.EXPANSION_WEIGHT
+    return fusion.Run("vec", text, kind, weight, [(hit.document, hit.cosine) for hit in hits])
+
+
+def _read(
+    connection: Connection, request: Request
+) -> tuple[language.ParsedQuery, store_filters.Where]:
+    parsed = language.parse(request.query)
+    tags = (*request.filters.tags, *parsed.tags)
+    return parsed, store_filters.where(connection, replace(request.filters, tags=tags))
+
+
+def _embed(text: str, models: Models) -> tuple[Any, NDArray[np.float32]]:
+    if models.embedder is None:
+        raise InferenceError("No embedding model is set up.", hint="qmd doctor")
+    embedder = models.embedder()
+    return embedder.spec, embedder.embed_query(text)
+
+
+def _rerank(
+    connection: Connection,
+    models: Models,
+    text: str,
+    candidates: Sequence[fusion.Fused],
+    by_meaning: Mapping[int, semantic.SemanticHit],
+) -> tuple[dict[int, float], str | None]:
+    """Scores 0..1 by document; a reranker that fails takes nothing away but its own part."""
+    assert models.reranker is not None
+    passages = []
+    for entry in candidates:
+        page = documents.page(connection, entry.document)
+        meaning = by_meaning.get(entry.document)
+        spans = vectors.spans(connection, [meaning.chunk]) if meaning else {}
+        start, end, _ = spans[meaning.chunk] if meaning else (page.body_start, None, 0)
+        passages.append(f"{page.info.title}\n{page.text[start:end]}"[:4000])
+    try:
+        scores = models.reranker.rerank(text, passages, timeout_s=models.timeout_s)
+    except InferenceError as error:
+        return {}, f"Not reranked: {error}"
+    return {
+        entry.document: min(1.0, max(0.0, float(score)))
+        for entry, score in zip(candidates, scores, strict=True)
+    }, None
+
+
+def _explain(entry: fusion.Fused, rerank: float | None, score: float) -> dict[str, Any]:
+    return {
+        "lists": [
+            {
+                "source": part.source,
+                "query": part.query,
+                "type": part.type,
+                "rank": part.rank,
+                "score": round(part.score, 6),
+                "weight": part.weight,
+                "contribution": part.contribution,
+            }
+            for part in entry.lists
+        ],
+        "bonus": entry.bonus,
+        "rrf": entry.rrf,
+        "rerank": rerank,
+        "score": score,
+    }
+
+
+def _reply(
+    connection: Connection,
+    request: Request,
+    query: language.ParsedQuery,
+    found: Sequence[_Found],
+) -> SearchReply:
+    chosen = [hit for hit in found if hit.score >= request.min_score]
+    if request.limit is not None:
+        chosen = chosen[: request.limit]
+    wanted = snippet.needles(query)
+    known = contexts.load(connection) if chosen else contexts.Contexts(())
+    chunks = [hit.chunk for hit in chosen if hit.chunk is not None]
+    spans = vectors.spans(connection, chunks) if chunks else {}
+    hits = []
+    for hit in chosen:
+        page = documents.page(connection, hit.document)
+        span = spans.get(hit.chunk) if hit.chunk is not None else None
+        shown = snippet.make(page.text, page.body_start, wanted, span[:2] if span else None)
+        hits.append(
+            Hit(
+                docid=page.info.docid,
+                collection=page.info.collection,
+                path=page.info.path,
+                title=page.info.title,
+                score=round(hit.score, 4),
+                context=known.of(page.info.collection, page.info.path),
+                snippet=shown.text,
+                line=shown.line,
+                relevance=round(hit.relevance, 4),
+                match=hit.match,
+                explain=hit.explain if request.explain else None,
+            )
+        )
+    return SearchReply(
+        request.query, tuple(hits), needs_embedding=upkeep.needs_embedding(connection)
+    )

@@ -1,0 +1,142 @@
+"""The lines of a document that show why it was found."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from qmd.parse.lines import line_starts, split_lines
+from qmd.parse.segment import CJK_RUN, fold, pairs_of
+from qmd.search.language import ParsedQuery, parts
+from qmd.search.lexical import STOP_WORDS, stem
+
+MAX_CHARS = 300
+#: Beyond this many characters of a text only its lines up to here are looked at for words.
+MAX_SCAN = 2_000_000
+
+
+class Needle(NamedTuple):
+    """What to look for in a folded line, and how much it counts."""
+
+    text: str
+    weight: float
+
+
+class Snippet(NamedTuple):
+    """``text``: lines ``N: …``, at most 300 characters; ``line``: the best one's number."""
+
+    text: str
+    line: int
+
+
+def needles(query: ParsedQuery) -> list[Needle]:
+    """Whole terms weigh most, then words, then pairs of Chinese characters."""
+    found: dict[str, float] = {}
+    for term in query.terms:
+        whole = fold(term.text)
+        if not CJK_RUN.fullmatch(whole) or len(whole) <= 2:
+            found[whole] = max(found.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
+        for part in parts(term):
+            word = part.casefold()
+            weight = 0.1 if word in STOP_WORDS else 1.0
+            found.setdefault(stem(word), weight)
+        for match in CJK_RUN.finditer(whole):
+            run = match[0]
+            if len(run) > 2:
+                found[run] = 3.0 * len(run) / 2
+                found.update(dict.fromkeys(pairs_of(run), 1.0))
+    return [Needle(text, weight) for text, weight in found.items() if text]
+
+
+def make(
+    text: str,
+    body_start: int,
+    wanted: Sequence[Needle],
+    span: tuple[int, int] | None = None,
+) -> Snippet:
+    """
+    The line with most of the query and its neighbours.
+
+    Args:
+        span: start_char and end_char of the best chunk, if there is one: its lines win ties,
+            and where no line holds a word of the query it starts the snippet.
+    """
+    lines = split_lines(text)
+    if not lines:
+        return Snippet("", 1)
+    starts = line_starts(text)
+    first = bisect_right(starts, body_start) - 1 if body_start < len(text) else 0
+    best = _best_line(text, lines, starts, max(first, 0), wanted, span)
+    return Snippet(_window(lines, best, wanted), best + 1)
+
+
+def _best_line(
+    text: str,
+    lines: list[str],
+    starts: list[int],
+    first: int,
+    wanted: Sequence[Needle],
+    span: tuple[int, int] | None,
+) -> int:
+    low = high = -1
+    if span is not None:
+        low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
+    present = fold(text[:MAX_SCAN])
+    useful = [needle for needle in wanted if needle.text in present]
+    best, best_score = -1, 0.0
+    for number, line in enumerate(lines):
+        if starts[number] > MAX_SCAN or not useful:
+            break
+        folded = fold(line)
+        score = sum(needle.weight for needle in useful if needle.text in folded)
+        if score <= 0:
+            continue
+        if low <= number <= high:
+            score += 1.5
+        if number < first:
+            score *= 0.5  # frontmatter is found, but the text explains more
+        if score > best_score:
+            best, best_score = number, score
+    if best >= 0:
+        return best
+    start = low if low >= 0 else first
+    for number in range(start, len(lines)):
+        if lines[number].strip():
+            return number
+    return start
+
+
+def _window(lines: list[str], best: int, wanted: Sequence[Needle]) -> str:
+    """The best line, then as many of its neighbours as fit: below, above, below, above."""
+    low = high = best
+    shown = {best: _numbered(best, _crop(lines[best], wanted, MAX_CHARS - len(f"{best + 1}: ")))}
+    used = len(shown[best])
+    for step in (1, -1, 1):
+        number = high + 1 if step > 0 else low - 1
+        if not 0 <= number < len(lines):
+            continue
+        line = _numbered(number, lines[number])
+        if used + 1 + len(line) > MAX_CHARS:
+            continue
+        shown[number] = line
+        used += 1 + len(line)
+        low, high = min(low, number), max(high, number)
+    return "\n".join(shown[number] for number in sorted(shown))
+
+
+def _numbered(number: int, line: str) -> str:
+    return f"{number + 1}: {line}"
+
+
+def _crop(line: str, wanted: Sequence[Needle], most: int) -> str:
+    """The part of a long line around the first word that was looked for."""
+    if len(line) <= most:
+        return line
+    folded = fold(line)
+    # Folding may change the length; then the place is near enough.
+    places = [folded.find(needle.text) for needle in wanted if needle.weight >= 1]
+    place = min((p for p in places if p >= 0), default=0)
+    start = max(0, min(place - most // 3, len(line) - most + 2))
+    piece = line[start : start + most - 2]
+    return ("…" if start else "") + piece + ("…" if start + len(piece) < len(line) else "")
