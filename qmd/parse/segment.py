@@ -32,7 +32,8 @@ CJK_RUN = re.compile(f"[{_CJK}]+")
 _PLUSPLUS = re.compile(r"(?<=[A-Za-z0-9])\+\+")
 _SHARP = re.compile(r"(?<=[A-Za-z])#(?![A-Za-z0-9_#])")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_CAMEL_WORD = re.compile(r"[A-Za-z]*[a-z][A-Z][A-Za-z0-9]*")
+_HUMP = re.compile(r"[a-z][A-Z]")
+_WORD = re.compile(r"[A-Za-z0-9]*")
 
 
 def normalize(text: str) -> str:
@@ -89,14 +90,20 @@ def pairs_of(run: str) -> list[str]:
 
 def camel_parts(text: str) -> list[str]:
     """The parts of the CamelCase words of a text, in order, each once: extra search terms."""
-    tokens = [
-        token
-        for token in dict.fromkeys(text.split())
-        if not (token.islower() or token.istitle() or token.isupper())
-    ]
+    words: dict[str, None] = {}
+    end = 0
+    for hump in _HUMP.finditer(text):
+        start = hump.start()
+        if start >= end:  # else a further hump of the same word
+            while start and text[start - 1].isalnum() and text[start - 1].isascii():
+                start -= 1
+            word = _WORD.match(text, start)
+            assert word is not None
+            end = word.end()
+            words[word[0]] = None
     parts: dict[str, None] = {}
-    for word in dict.fromkeys(_CAMEL_WORD.findall(" ".join(tokens))):
-        parts.update(dict.fromkeys(_parts_of(word)))
+    for found in words:
+        parts.update(dict.fromkeys(_parts_of(found)))
     return list(parts)
 
 
