@@ -116,7 +116,6 @@ class StatusArguments(Arguments):
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
-@cache
 def input_schema(model: type[Arguments]) -> dict[str, Any]:
     """
     The JSON Schema of a model by its camel-case names, as short as it can be and still be true.
@@ -124,6 +123,11 @@ def input_schema(model: type[Arguments]) -> dict[str, Any]:
     An optional argument is one that is not in ``required``; null for it counts as absent,
     which clients need not know, so no property is a union with null. Shared: not to be changed.
     """
+    return _input_schema(model)
+
+
+@cache
+def _input_schema(model: type[Arguments]) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=True)
     properties = {name: _compact(each) for name, each in schema.get("properties", {}).items()}
     result: dict[str, Any] = {"type": "object", "properties": properties}

@@ -8,7 +8,6 @@ else in here depends on the transport.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -16,8 +15,6 @@ from itertools import zip_longest
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.model import Hit, Status
 from qmd.parse.lines import line_starts
-
-_FINAL_LINE_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +73,8 @@ def line_numbers(text: str, first: int = 1) -> str:
 
 
 def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
-    """Say how many lines were cut off, if any were."""
-    if not more_lines:
-        return text
-    return _FINAL_LINE_END.sub("", text) + dialect.truncated.format(n=more_lines)
+    """Say how many lines were cut off, if any were; a cut text ends without a line end."""
+    return text + dialect.truncated.format(n=more_lines) if more_lines else text
 
 
 def with_context(text: str, context: str | None) -> str:

@@ -12,6 +12,7 @@ from qmd.errors import (
     CollectionNotFoundError,
     DocumentNotFoundError,
     InputError,
+    NoMatchError,
     VectorIndexMissingError,
 )
 from qmd.model import Collection, Hit, Status
@@ -73,7 +74,7 @@ def test_numbering_only_adds_numbers(text: str, first: int) -> None:
 
 
 def test_the_truncation_notice_is_mcps() -> None:
-    assert texts.with_notice("a\nb\n", 7, texts.MCP) == "a\nb\n\n[... truncated 7 more lines]"
+    assert texts.with_notice("a\nb", 7, texts.MCP) == "a\nb\n\n[... truncated 7 more lines]"
     assert texts.with_notice("a\nb\n", 0, texts.MCP) == "a\nb\n"
 
 
@@ -141,3 +142,8 @@ def test_an_error_brings_its_hint_unless_the_message_already_says_it() -> None:
         "Collection not found: nots\n\nDid you mean: notes"
     )
     assert texts.error_text(InputError("No.")) == "No."
+
+
+def test_no_match_is_said_without_a_hint() -> None:
+    error = NoMatchError("No files matched pattern: *.txt", hint="Run 'qmd ls'.")
+    assert texts.error_text(error) == "No files matched pattern: *.txt"

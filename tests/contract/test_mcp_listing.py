@@ -1,0 +1,123 @@
+"""What a client sees before its first call: tools, resources, prompts, instructions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from mcp import Client
+from mcp.server import Server
+from support.golden import assert_golden
+from support.mcp_client import Mode, with_client
+
+from qmd import KnowledgeBase, __version__
+from qmd.server.mcp import McpFace, guide
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    directory = tmp_path_factory.mktemp("listing")
+    with KnowledgeBase.open(directory / "index.sqlite", create=True) as kb:
+        yield McpFace(kb).server
+
+
+def wire(result: Any) -> dict[str, Any]:
+    dumped = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return {key: dumped[key] for key in dumped if key not in ("resultType", "ttlMs", "cacheScope")}
+
+
+def test_tools_are_listed_as_reviewed(server: Server[Any]) -> None:
+    listed = with_client(server, lambda client: client.list_tools())
+    assert_golden("mcp_tools.json", wire(listed))
+
+
+def test_the_list_of_tools_takes_at_most_ten_kilobytes(server: Server[Any]) -> None:
+    listed = with_client(server, lambda client: client.list_tools())
+    text = json.dumps(wire(listed), ensure_ascii=False, separators=(",", ":"))
+    assert len(text.encode()) <= 10_000
+
+
+def test_names_and_titles_are_the_sources(server: Server[Any]) -> None:
+    listed = with_client(server, lambda client: client.list_tools())
+    assert [(tool.name, tool.title) for tool in listed.tools] == [
+        ("search", "Search (BM25)"),
+        ("vsearch", "Vector search"),
+        ("query", "Hybrid query"),
+        ("get", "Get document"),
+        ("multi_get", "Get several documents"),
+        ("status", "Index status"),
+    ]
+
+
+def test_every_tool_says_that_it_only_reads(server: Server[Any]) -> None:
+    listed = with_client(server, lambda client: client.list_tools())
+    for tool in listed.tools:
+        assert tool.annotations is not None
+        hints = tool.annotations.model_dump(by_alias=True, exclude_none=True)
+        assert hints == {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
+
+
+def test_all_schemas_are_valid_json_schema(server: Server[Any]) -> None:
+    listed = with_client(server, lambda client: client.list_tools())
+    for tool in listed.tools:
+        Draft202012Validator.check_schema(tool.input_schema)
+        assert tool.input_schema["additionalProperties"] is False
+        if tool.output_schema is not None:
+            Draft202012Validator.check_schema(tool.output_schema)
+
+
+def test_resources_are_found_by_template_and_never_listed(server: Server[Any]) -> None:
+    listed = with_client(server, lambda client: client.list_resources())
+    assert listed.resources == []
+    templates = with_client(server, lambda client: client.list_resource_templates())
+    assert_golden("mcp_resource_templates.json", wire(templates))
+
+
+def test_the_prompt_is_listed_and_answers_with_one_user_message(server: Server[Any]) -> None:
+    assert_golden(
+        "mcp_prompts.json", wire(with_client(server, lambda client: client.list_prompts()))
+    )
+    prompt = with_client(server, lambda client: client.get_prompt("query"))
+    assert_golden("mcp_prompt_query.json", wire(prompt))
+    assert len(prompt.messages) == 1
+
+
+def test_the_guide_has_no_outer_fence_and_no_final_newline() -> None:
+    text = guide()
+    assert text.startswith("# QMD - Quick Markdown Search\n\nQMD is your on-device search engine")
+    assert text.endswith("match on display_path (e.g., `journals/2025-*.md`)")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
+def test_both_protocol_eras_list_the_same(server: Server[Any], mode: Mode) -> None:
+    async def names(client: Client) -> list[str]:
+        return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert len(with_client(server, names, mode=mode)) == 6
+
+
+def test_the_server_names_itself_and_its_version(server: Server[Any]) -> None:
+    async def info(client: Client) -> tuple[str, str]:
+        assert client.server_info is not None
+        return client.server_info.name, client.server_info.version
+
+    assert with_client(server, info) == ("qmd", __version__)
+
+
+def test_instructions_name_the_collections_or_how_to_add_one(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("# A\n", encoding="utf-8")
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        assert "qmd collection add" in str(McpFace(kb).server.instructions)
+        kb.add_collection(notes)
+        kb.index()
+        assert "Collections: notes (1 document)." in str(McpFace(kb).server.instructions)

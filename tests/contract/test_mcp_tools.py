@@ -1,0 +1,372 @@
+"""What the six tools answer, to the letter, on a real index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp.server import Server
+from mcp_types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
+from support.mcp_client import with_client
+from support.vault import FILES, make_index
+
+from qmd import KnowledgeBase
+from qmd.server.mcp import McpFace
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server[Any]]:
+    with KnowledgeBase.open(make_index(tmp_path_factory.mktemp("tools"))) as kb:
+        yield McpFace(kb).server
+
+
+def call(server: Server[Any], name: str, **arguments: Any) -> CallToolResult:
+    async def use(client: Client) -> CallToolResult:
+        await client.list_tools()  # so that the client checks results against the schemas
+        return await client.call_tool(name, arguments)
+
+    return with_client(server, use)
+
+
+def texts(result: CallToolResult) -> list[str]:
+    return [block.text for block in result.content if isinstance(block, TextContent)]
+
+
+def documents(result: CallToolResult) -> list[TextResourceContents]:
+    found = []
+    for block in result.content:
+        if isinstance(block, EmbeddedResource):
+            assert isinstance(block.resource, TextResourceContents)
+            found.append(block.resource)
+    return found
+
+
+def refused(result: CallToolResult) -> str:
+    assert result.is_error
+    assert result.structured_content is None
+    (text,) = texts(result)
+    return text
+
+
+# --- search, vsearch, query ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["search", "query"])
+def test_a_hit_has_the_sources_fields_and_ours_behind_them(server: Server[Any], tool: str) -> None:
+    result = call(server, tool, query="islands")
+    (hit,) = result.structured_content["results"]
+    assert list(hit)[:6] == ["docid", "file", "title", "score", "context", "snippet"]
+    assert set(hit) - set(list(hit)[:6]) == {"line", "relevance", "match"}
+    assert (hit["file"], hit["title"]) == ("notes/2025/plan.md", "Plan")
+    assert hit["context"] == "the year 2025"
+    assert hit["docid"].startswith("#")
+    assert len(hit["docid"]) == 7
+    assert hit["line"] == 4
+    assert hit["match"] == "exact"
+    assert "4: Sail to the islands." in hit["snippet"].split("\n")
+    assert hit["score"] == round(hit["score"], 2)
+    assert 0 < hit["score"] <= 1
+    assert texts(result)[0] == (
+        'Found 1 result for "islands":\n\n'
+        f"{hit['docid']} {round(hit['score'] * 100)}% notes/2025/plan.md - Plan"
+    )
+
+
+def test_chinese_words_are_found(server: Server[Any]) -> None:
+    (hit,) = call(server, "search", query="数据库").structured_content["results"]
+    assert (hit["file"], hit["title"]) == ("notes/2025/回顾.md", "年度回顾")
+
+
+def test_no_context_is_null(server: Server[Any]) -> None:
+    (hit,) = call(server, "search", query="sourdough").structured_content["results"]
+    assert hit["context"] is None
+
+
+@pytest.mark.parametrize("tool", ["search", "query"])
+@pytest.mark.parametrize("query", ["xyzzyplugh", "", "   "])
+def test_nothing_found_is_a_sentence_and_an_empty_list(
+    server: Server[Any], tool: str, query: str
+) -> None:
+    result = call(server, tool, query=query)
+    assert not result.is_error
+    assert texts(result)[0] == f'No results found for "{query}"'
+    assert result.structured_content["results"] == []
+
+
+def test_explain_comes_only_when_asked(server: Server[Any]) -> None:
+    (hit,) = call(server, "search", query="islands", explain=True).structured_content["results"]
+    assert isinstance(hit["explain"], dict)
+
+
+def test_filters_narrow_the_hits(server: Server[Any]) -> None:
+    def files(**filters: Any) -> set[str]:
+        results = call(server, "search", query="sail OR sourdough", **filters)
+        return {hit["file"] for hit in results.structured_content["results"]}
+
+    everything = {"notes/2025/plan.md", "notes/External Podcast/2023 April - Interview.md"}
+    assert files(collection="notes") == everything
+    assert files(path="2025") == {"notes/2025/plan.md"}
+    assert files(path="notes/2025") == {"notes/2025/plan.md"}
+    assert files(tags=["none"]) == set()
+    assert files(before="1990") == set()
+    assert files(limit=1) < everything
+
+
+def test_vsearch_without_vectors_says_exactly_what_to_do(server: Server[Any]) -> None:
+    assert refused(call(server, "vsearch", query="sailing")) == (
+        "Vector index not found. Run 'qmd embed' first to create embeddings."
+    )
+
+
+def test_query_without_vectors_answers_and_says_that_it_is_degraded(server: Server[Any]) -> None:
+    result = call(server, "query", query="islands")
+    assert not result.is_error
+    degraded = result.structured_content["degraded"]
+    assert degraded
+    assert texts(result)[1:] == [f"Note: {degraded}"]
+
+
+@pytest.mark.parametrize("tool", ["search", "query"])
+def test_an_unknown_collection_is_an_error_with_a_suggestion(
+    server: Server[Any], tool: str
+) -> None:
+    text = refused(call(server, tool, query="x", collection="nots"))
+    assert text.startswith("Collection not found: nots")
+    assert "notes" in text
+
+
+def test_a_wrong_argument_is_an_error_result(server: Server[Any]) -> None:
+    assert refused(call(server, "search", query="x", limit=0)) == (
+        "Invalid arguments for search: limit must be an integer from 1 to 1000, got 0"
+    )
+
+
+def test_an_unknown_tool_is_a_protocol_error(server: Server[Any]) -> None:
+    with pytest.raises(MCPError) as caught:
+        call(server, "serch", query="x")
+    assert caught.value.error.code == -32602
+    assert "did you mean search?" in caught.value.error.message
+
+
+# --- get -----------------------------------------------------------------------------
+
+
+def test_get_answers_with_one_resource_block(server: Server[Any]) -> None:
+    result = call(server, "get", file="notes/2025/plan.md")
+    (document,) = documents(result)
+    assert len(result.content) == 1
+    assert document.uri == "qmd://notes/2025/plan.md"
+    assert document.mime_type == "text/markdown"
+    assert document.meta == {"name": "notes/2025/plan.md", "title": "Plan"}
+    assert document.text == "<!-- Context: the year 2025 -->\n\n" + FILES["2025/plan.md"]
+
+
+def get_text(server: Server[Any], **arguments: Any) -> str:
+    (document,) = documents(call(server, "get", **arguments))
+    return document.text
+
+
+def test_get_numbers_lines_when_asked(server: Server[Any]) -> None:
+    assert get_text(server, file="notes/no newline.md", lineNumbers=True) == (
+        "1: # Short\n2: \n3: last line"
+    )
+
+
+def test_get_numbers_lines_from_the_first_line_shown(server: Server[Any]) -> None:
+    prefix = "<!-- Context: the year 2025 -->\n\n"
+    text = get_text(server, file="notes/2025/plan.md", fromLine=3, maxLines=2, lineNumbers=True)
+    assert text.rstrip("\n") == prefix + "3: Buy a boat.\n4: Sail to the islands."
+
+
+def test_a_line_behind_the_path_beats_from_line(server: Server[Any]) -> None:
+    text = get_text(server, file="notes/windows.md:3", fromLine=1, maxLines=1, lineNumbers=True)
+    assert text.rstrip("\r\n") == "3: first"
+
+
+@pytest.mark.parametrize("first", [0, -5])
+def test_a_from_line_below_one_is_one(server: Server[Any], first: int) -> None:
+    whole = get_text(server, file="notes/no newline.md")
+    assert get_text(server, file="notes/no newline.md", fromLine=first) == whole
+
+
+def test_a_from_line_past_the_end_gives_an_empty_text(server: Server[Any]) -> None:
+    assert get_text(server, file="notes/no newline.md", fromLine=99, lineNumbers=True) == ""
+
+
+def test_a_document_comes_whole_and_unchanged(server: Server[Any]) -> None:
+    assert get_text(server, file="notes/big.md") == FILES["big.md"]
+    assert get_text(server, file="notes/windows.md") == FILES["windows.md"]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "notes/2025/回顾.md",
+        "2025/回顾.md",
+        "回顾.md",
+        "qmd://notes/2025/%E5%9B%9E%E9%A1%BE.md",
+        "qmd://notes/2025/回顾.md",
+        "qmd://notes%2F2025%2F%E5%9B%9E%E9%A1%BE.md",
+    ],
+)
+def test_all_forms_of_a_name_are_accepted(server: Server[Any], file: str) -> None:
+    (document,) = documents(call(server, "get", file=file))
+    assert document.uri == "qmd://notes/2025/%E5%9B%9E%E9%A1%BE.md"
+
+
+def test_a_docid_from_a_hit_is_accepted_with_and_without_its_sign(server: Server[Any]) -> None:
+    (hit,) = call(server, "search", query="islands").structured_content["results"]
+    for file in (hit["docid"], hit["docid"][1:]):
+        (document,) = documents(call(server, "get", file=file))
+        assert document.uri == "qmd://notes/2025/plan.md"
+
+
+def test_an_unknown_file_is_an_error_with_suggestions(server: Server[Any]) -> None:
+    text = refused(call(server, "get", file="notes/2025/plans.md"))
+    head, *suggestions = text.split("\n  - ")
+    assert head == ("Document not found: notes/2025/plans.md\n\nDid you mean one of these?")
+    assert suggestions[0] == "notes/2025/plan.md"
+    assert len(suggestions) <= 3
+    for each in suggestions:
+        assert not call(server, "get", file=each).is_error
+
+
+def test_nonsense_gets_no_suggestions(server: Server[Any]) -> None:
+    assert refused(call(server, "get", file="qqqqqqqqqqqqqqqqqqqqq")) == (
+        "Document not found: qqqqqqqqqqqqqqqqqqqqq"
+    )
+
+
+# --- multi_get -----------------------------------------------------------------------
+
+
+def test_multi_get_puts_errors_first_and_skips_in_place(server: Server[Any]) -> None:
+    result = call(
+        server, "multi_get", pattern="notes/2025/plan.md, notes/nowhere.md, notes/big.md, 100%.md"
+    )
+    assert not result.is_error
+    assert [block.type for block in result.content] == ["text", "resource", "text", "resource"]
+    errors, skipped = texts(result)
+    assert errors.startswith("Errors:\nFile not found: notes/nowhere.md")
+    size = round(len(FILES["big.md"]) / 1024)
+    assert skipped == (
+        f"[SKIPPED: notes/big.md - File too large ({size}KB). "
+        "Use 'qmd_get' with file=\"notes/big.md\" to retrieve.]"
+    )
+    assert [document.meta for document in documents(result)] == [
+        {"name": "notes/2025/plan.md", "title": "Plan"},
+        {"name": "notes/100%.md", "title": "Percent"},
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["notes/2025/*.md", "2025/*.md"])
+def test_a_glob_matches_with_and_without_the_collection(server: Server[Any], pattern: str) -> None:
+    names = [
+        document.meta["name"]
+        for document in documents(call(server, "multi_get", pattern=pattern))
+        if document.meta
+    ]
+    assert sorted(names) == ["notes/2025/ meeting.md", "notes/2025/plan.md", "notes/2025/回顾.md"]
+
+
+def test_a_cut_document_says_how_many_lines_are_missing(server: Server[Any]) -> None:
+    context = "<!-- Context: the year 2025 -->\n\n"
+    (plain,) = documents(call(server, "multi_get", pattern="2025/plan.md", maxLines=2))
+    assert plain.text == context + "# Plan\n\n\n[... truncated 3 more lines]"
+    (numbered,) = documents(
+        call(server, "multi_get", pattern="2025/plan.md", maxLines=3, lineNumbers=True)
+    )
+    assert numbered.text == (
+        context + "1: # Plan\n2: \n3: Buy a boat.\n4: \n5: [... truncated 2 more lines]"
+    )
+
+
+def test_max_bytes_decides_what_is_skipped(server: Server[Any]) -> None:
+    size = len(FILES["big.md"].encode())
+    assert documents(call(server, "multi_get", pattern="big.md", maxBytes=size))
+    (notice,) = texts(call(server, "multi_get", pattern="big.md", maxBytes=size - 1))
+    assert notice.startswith("[SKIPPED: notes/big.md")
+
+
+def test_a_pattern_that_matches_nothing_is_an_error(server: Server[Any]) -> None:
+    assert refused(call(server, "multi_get", pattern="nowhere/*.md")) == (
+        "No files matched pattern: nowhere/*.md"
+    )
+
+
+# --- status --------------------------------------------------------------------------
+
+
+def test_status_says_the_same_in_text_and_structure(server: Server[Any]) -> None:
+    result = call(server, "status")
+    structured = result.structured_content
+    assert list(structured) == [
+        "totalDocuments",
+        "needsEmbedding",
+        "hasVectorIndex",
+        "collections",
+    ]
+    (collection,) = structured["collections"]
+    count = len(FILES) - 1
+    assert texts(result)[0] == (
+        "QMD Index Status:\n"
+        f"  Total documents: {count}\n"
+        f"  Needs embedding: {count}\n"
+        "  Vector index: no\n"
+        "  Collections: 1\n"
+        f"    - {collection['path']} ({count} docs)"
+    )
+    assert "qmd embed" in texts(result)[1]
+    assert structured["totalDocuments"] == structured["needsEmbedding"] == count
+    assert structured["hasVectorIndex"] is False
+    assert list(collection) == ["name", "path", "pattern", "documents", "lastUpdated"]
+    assert (collection["name"], collection["pattern"]) == ("notes", "**/*.md")
+    datetime.fromisoformat(collection["lastUpdated"].replace("Z", "+00:00"))
+
+
+def test_an_empty_index_answers_and_says_what_to_do(tmp_path: Path) -> None:
+    with KnowledgeBase.open(tmp_path / "new.sqlite", create=True) as kb:
+        empty = McpFace(kb).server
+        assert call(empty, "search", query="x").structured_content["results"] == []
+        assert call(empty, "query", query="x").structured_content["results"] == []
+        status = call(empty, "status")
+        assert status.structured_content["totalDocuments"] == 0
+        assert "qmd collection add" in texts(status)[1]
+
+
+# --- sizes ---------------------------------------------------------------------------
+
+ENGLISH = (
+    "The harbour master keeps a ledger of every vessel that enters the bay, with its tonnage, "
+    "its cargo and the name of its captain; entry {n} of the ledger tells of a lantern.\n"
+)
+CHINESE = (
+    "港口的管理员把每一艘进港船只的吨位、货物和船长的名字都记在账本里，"
+    "第{n}条记录提到了一盏灯笼。\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "query", "limit"),
+    [(ENGLISH, "harbour lantern", 6_000), (CHINESE, "灯笼", 12_000)],
+    ids=["English", "Chinese"],
+)
+def test_a_reply_with_ten_hits_is_small(tmp_path: Path, line: str, query: str, limit: int) -> None:
+    notes = tmp_path / "harbour"
+    notes.mkdir()
+    for n in range(12):
+        body = "".join(line.format(n=n * 100 + each) + "\n" for each in range(20))
+        (notes / f"ledger-{n:03}.md").write_text(f"# Ledger {n}\n\n{body}", encoding="utf-8")
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(notes)
+        kb.index()
+        result = call(McpFace(kb).server, "search", query=query)
+    assert len(result.structured_content["results"]) == 10
+    wire = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
+    assert len(text.encode()) <= limit

@@ -1,0 +1,240 @@
+"""``qmd mcp`` as clients start it: a process, two pipes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from support.mcp_client import Mode, RawClient, qmd_mcp, with_client
+from support.vault import FILES, make_index
+
+from qmd import __version__
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_index(tmp_path_factory.mktemp("stdio"))
+
+
+Start = Callable[..., RawClient]
+
+
+@pytest.fixture
+def start(database: Path, tmp_path: Path) -> Iterator[Start]:
+    started: list[RawClient] = []
+
+    def begin(command: list[str] | None = None) -> RawClient:
+        client = RawClient(command or qmd_mcp(database), tmp_path / f"stderr-{len(started)}")
+        started.append(client)
+        return client
+
+    yield begin
+    for client in started:
+        client.__exit__(None, None, None)
+
+
+def envelope(version: str = "2026-07-28") -> dict[str, Any]:
+    prefix = "io.modelcontextprotocol/"
+    return {
+        f"{prefix}protocolVersion": version,
+        f"{prefix}clientInfo": {"name": "test", "version": "1"},
+        f"{prefix}clientCapabilities": {},
+    }
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_the_handshake_eras_are_served(start: Start, version: str) -> None:
+    client = start()
+    result = client.handshake(version)
+    assert result["protocolVersion"] == version
+    assert result["serverInfo"] == {"name": "qmd", "version": __version__}
+    assert result["capabilities"]["tools"] == {"listChanged": False}
+    assert "notes" in result["instructions"]
+    assert client.tool("search", query="islands")["content"][0]["text"].startswith("Found 1 result")
+
+
+def test_the_stateless_era_is_served_without_a_handshake(start: Start) -> None:
+    client = start()
+    discovered = client.call("server/discover", {"_meta": envelope()})["result"]
+    assert discovered["supportedVersions"] == ["2026-07-28"]
+    called = {"name": "get", "arguments": {"file": "plan.md"}, "_meta": envelope()}
+    result = client.call("tools/call", called)["result"]
+    assert result["resultType"] == "complete"
+    assert result["content"][0]["resource"]["name"] == "notes/2025/plan.md"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+def test_the_sdks_client_works_over_a_process(database: Path, mode: Mode) -> None:
+    async def use(client: Client) -> str:
+        await client.list_tools()
+        result = await client.call_tool("search", {"query": "数据库"})
+        assert result.structured_content is not None
+        return str(result.structured_content["results"][0]["file"])
+
+    command, *args = qmd_mcp(database)
+    server = StdioServerParameters(command=command, args=args)
+    assert with_client(server, use, mode=mode) == "notes/2025/回顾.md"
+
+
+def test_documents_carry_name_and_title_on_the_wire(start: Start) -> None:
+    client = start()
+    client.handshake()
+    expected = {
+        "uri": "qmd://notes/100%25.md",
+        "name": "notes/100%.md",
+        "title": "Percent",
+        "mimeType": "text/markdown",
+        "text": FILES["100%.md"],
+        "_meta": {"name": "notes/100%.md", "title": "Percent"},
+    }
+    got = client.tool("get", file="notes/100%.md")
+    assert got["content"] == [{"type": "resource", "resource": expected}]
+    many = client.tool("multi_get", pattern="100%.md")
+    assert many["content"] == got["content"]
+    read = client.call("resources/read", {"uri": "qmd://notes/100%25.md"})["result"]
+    assert read["contents"] == [{**expected, "text": "1: # Percent\n2: \n3: All of it.\n"}]
+
+
+def test_an_unreadable_line_is_answered_and_the_next_one_served(start: Start) -> None:
+    client = start()
+    client.handshake()
+    client.send_line(b'{"jsonrpc": "2.0", "id": 5, "method"')
+    answer = client.receive()
+    assert answer is not None
+    assert answer["id"] is None
+    assert answer["error"]["code"] == -32700
+    assert client.call("ping")["result"] == {}
+
+
+def test_errors_have_the_protocols_codes(start: Start) -> None:
+    client = start()
+    client.handshake()
+    assert client.call("nonsense/method")["error"]["code"] == -32601
+    unknown = client.call("tools/call", {"name": "nonsense", "arguments": {}})
+    assert unknown["error"]["code"] == -32602
+    listed = client.call("tools/call", {"name": "get", "arguments": []})
+    assert listed["error"]["code"] == -32602
+    refused = client.tool("get", file="plan.md", from_line=3)
+    assert refused["isError"] is True
+    assert "unknown argument" in refused["content"][0]["text"]
+
+
+def test_many_requests_at_once_are_all_answered(start: Start) -> None:
+    client = start()
+    client.handshake()
+    calls = [
+        {"name": "search", "arguments": {"query": "islands", "limit": n + 1}} for n in range(100)
+    ]
+    ids = {client.request("tools/call", each) for each in calls}
+    answers = [client.receive() for _ in calls]
+    assert {answer["id"] for answer in answers if answer is not None} == ids
+    assert all(answer is not None and "result" in answer for answer in answers)
+
+
+def test_a_huge_line_is_served(start: Start) -> None:
+    client = start()
+    client.handshake()
+    result = client.tool("get", file="x" * 3_000_000)
+    assert result["isError"] is True
+    assert result["content"][0]["text"].startswith("Document not found: xxx")
+
+
+def test_the_end_of_input_ends_it_after_the_last_answer(start: Start) -> None:
+    client = start()
+    client.handshake()
+    ids = {
+        client.request("tools/call", {"name": "search", "arguments": {"query": "sail"}})
+        for _ in range(5)
+    }
+    client.end_input()
+    assert {message["id"] for message in client.receive_all() if "result" in message} == ids
+    assert client.process.wait(10) == 0
+    assert client.stderr == ""
+
+
+def test_input_that_ends_at_once_is_no_error(start: Start) -> None:
+    client = start()
+    client.end_input()
+    assert client.receive_all() == []
+    assert client.process.wait(10) == 0
+    assert client.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize(
+    ("signal_number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)], ids=["TERM", "INT"]
+)
+def test_a_signal_ends_it_while_the_client_is_silent(
+    start: Start, signal_number: signal.Signals, code: int
+) -> None:
+    client = start()
+    client.handshake()
+    assert client.call("ping")["result"] == {}
+    assert client.stop(signal_number) == code
+    assert client.receive() is None
+    assert "Traceback" not in client.stderr
+
+
+def test_a_client_that_stops_reading_ends_it(start: Start) -> None:
+    client = start()
+    client.handshake()
+    assert client.process.stdin is not None
+    client.process.stdin.close()
+    assert client.process.wait(10) == 0
+
+
+NOISY = """
+import os, sys
+from qmd import KnowledgeBase
+from qmd.server.mcp import serve_stdio
+
+def open_kb():
+    print("a stray print")
+    os.write(1, b"a C library's message\\n")
+    os.system("echo a child process")
+    return KnowledgeBase.open(sys.argv[1])
+
+sys.exit(serve_stdio(open_kb))
+"""
+
+
+def test_nothing_but_json_rpc_reaches_stdout(start: Start, database: Path) -> None:
+    client = start([sys.executable, "-c", NOISY, str(database)])
+    client.handshake()
+    client.end_input()
+    assert client.receive_all() == []
+    for stray in ("a stray print", "a C library's message", "a child process"):
+        assert stray in client.stderr
+
+
+def test_a_missing_database_is_created(start: Start, tmp_path: Path) -> None:
+    fresh = tmp_path / "deep" / "new.sqlite"
+    client = start(qmd_mcp(fresh))
+    client.handshake()
+    assert client.tool("search", query="x")["structuredContent"] == {"results": []}
+    assert "qmd collection add" in client.tool("status")["content"][1]["text"]
+    assert fresh.exists()
+
+
+def test_a_file_that_is_no_database_is_an_error_on_stderr(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "text.sqlite").write_text("This is no database. " * 100, encoding="utf-8")
+    client = start(qmd_mcp(tmp_path / "text.sqlite"))
+    assert client.receive_all() == []
+    assert client.process.wait(10) == 1
+    assert "qmd: error:" in client.stderr
+
+
+def test_stderr_holds_no_document_text(start: Start) -> None:
+    client = start()
+    client.handshake()
+    client.tool("search", query="islands")
+    client.tool("get", file="plan.md")
+    client.tool("get", file="nowhere.md")
+    client.end_input()
+    assert client.receive_all() == []
+    assert client.stderr == ""
