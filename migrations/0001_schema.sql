@@ -71,7 +71,8 @@ CREATE TABLE aliases (
     PRIMARY KEY (document_id, alias)
 ) WITHOUT ROWID;
 
---: Links as written; target_key is the target's file name in lower case without its suffix.
+--: Links as written; target_key is the target's file name in lower case without its suffix, NULL for a web address.
+--: text is the alias of a wikilink; that of a Markdown link stands in the document.
 CREATE TABLE links (
     document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
     seq         INTEGER NOT NULL,
@@ -84,7 +85,6 @@ CREATE TABLE links (
     line        INTEGER NOT NULL,
     PRIMARY KEY (document_id, seq)
 ) WITHOUT ROWID;
-CREATE INDEX links_target ON links (target_key) WHERE target_key IS NOT NULL;
 
 --: A piece of a document: substr(text, start_char + 1, end_char - start_char). Ids are never reused.
 CREATE TABLE chunks (

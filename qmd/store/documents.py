@@ -144,7 +144,7 @@ def put(
                     link.kind,
                     link.target,
                     name_key(link.target) if "://" not in link.target else None,
-                    link.text,
+                    link.text if link.kind in {"wikilink", "embed"} else None,
                     link.heading,
                     link.block,
                     link.line,
