@@ -25,7 +25,7 @@ _TOML_OPEN = re.compile(r"\+\+\+[ \t]*(?:\r\n|\r|\n)")
 _TOML_CLOSE = re.compile(r"(?:(?<=\n)|(?<=\r))\+\+\+[ \t]*(?:\r\n|\r|\n|\Z)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
-_LONG_TOML_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){51}")
+_LONG_TOML_KEY = re.compile(r"(?:\.[ \t]*[\w\"'-]+[ \t]*){51}")
 
 # Text that means itself in YAML: begins with a letter (of any script YAML lets pass) and holds
 # nothing that ends a plain scalar.

@@ -14,6 +14,7 @@ from qmd.parse.markdown import Outline
 HIDDEN = "\0"  # never occurs in decoded text
 
 _TICKS = re.compile(r"`+")
+_PAIR = re.compile(r"\\`|`[^`\r\n\0]*`|`")
 _BLOCK_EDGE = re.compile(r"\0|[\r\n][ \t]*(?:[\r\n]|[-*+#|>]|\d{1,9}[.)][ \t])")
 
 
@@ -24,13 +25,13 @@ def mask_code(text: str, body_start: int, outline: Outline) -> str:
     pieces: list[str] = []
     at = 0
     if body_start:
-        pieces.append(HIDDEN * body_start)
+        pieces.append(_hidden_lines(body_start))
         at = body_start
     for first, last in outline.hidden:
         begin = starts[first]
         end = starts[last] if last < len(starts) else size
         pieces.append(text[at:begin])
-        pieces.append(HIDDEN * (end - begin))
+        pieces.append(_hidden_lines(end - begin))
         at = end
     if pieces:
         pieces.append(text[at:])
@@ -40,7 +41,30 @@ def mask_code(text: str, body_start: int, outline: Outline) -> str:
     return text
 
 
+def _hidden_lines(size: int) -> str:
+    """Whole lines: what comes behind them still begins a line."""
+    return HIDDEN * (size - 1) + "\n"
+
+
 def _mask_spans(text: str) -> str:
+    """Blank out code spans; the usual ones are single backticks in pairs on one line."""
+    if "``" in text:
+        return _mask_any_spans(text)
+    pieces: list[str] = []
+    at = 0
+    for match in _PAIR.finditer(text):
+        begin, end = match.span()
+        if end - begin == 1:
+            return _mask_any_spans(text)
+        if text[begin] == "`":
+            pieces.append(text[at:begin])
+            pieces.append(HIDDEN * (end - begin))
+            at = end
+    pieces.append(text[at:])
+    return "".join(pieces)
+
+
+def _mask_any_spans(text: str) -> str:
     runs = [match.span() for match in _TICKS.finditer(text)]
     by_length: dict[int, list[int]] = {}
     for index, (begin, end) in enumerate(runs):

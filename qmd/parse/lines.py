@@ -34,6 +34,16 @@ def line_starts(text: str) -> list[int]:
     return starts
 
 
+def lines_and_starts(text: str) -> tuple[list[str], list[int]]:
+    """`split_lines` and `line_starts` in one go."""
+    lines = split_lines(text)
+    if "\r" in text:
+        return lines, line_starts(text)
+    starts = list(accumulate(map(len, lines), _next_start, initial=0))
+    starts.pop()
+    return lines, starts
+
+
 def byte_line_starts(text: str) -> list[int]:
     """The UTF-8 byte offset of each line of `split_lines`."""
     if text.isascii():

@@ -17,7 +17,12 @@ _MAX_TEXT = 300  # characters of a link's text that are kept
 _MAX_DEPTH = 8  # nested parentheses in a target
 _MAX_OPEN = 1000  # brackets open at the same time; more is no prose
 
-_TOKEN = re.compile(r"\\.|\[\[([^\[\]\r\n\0]+)\]\](?!\(|\[(?!\[))|\[|\]", re.DOTALL)
+# A plain link, an escape, a wikilink, a bracket.
+_TOKEN = re.compile(
+    r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
+    r"|\\.|\[\[([^\[\]\r\n\0]+)\]\](?!\(|\[(?!\[))|\[|\]",
+    re.DOTALL,
+)
 _DESTINATION = re.compile(
     r"\([ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?"
     r"(?:<([^<>\r\n]*)>|([^\s()<\\\0][^\s()\\\0]*(?:\([^\s()\\\0]*\)[^\s()\\\0]*)*))"
@@ -81,8 +86,13 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
             skip_to = stop
         elif character == "[":
             marked = begin > 0 and masked[begin - 1] == "!"
-            if match[1] is not None:
-                found.append((begin, end, "embed" if marked else "wikilink", match[1], None))
+            if match[2] is not None:
+                inner, stop = match.span(1)
+                label = " ".join(text[inner : min(stop, inner + _MAX_TEXT)].split())
+                found.append((begin, end, "image" if marked else "link", match[2], label or None))
+                continue
+            if match[3] is not None:
+                found.append((begin, end, "embed" if marked else "wikilink", match[3], None))
                 continue
             if len(stack) >= _MAX_OPEN:
                 del stack[: _MAX_OPEN // 2]

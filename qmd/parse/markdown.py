@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from qmd.model import Heading
-from qmd.parse.lines import line_starts, split_lines
+from qmd.parse.lines import lines_and_starts
 
 BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]
 
@@ -74,8 +74,7 @@ class Outline:
 
 def outline(text: str, body_start: int = 0) -> Outline:
     """Scan the text from ``body_start`` (a line start) on."""
-    lines = split_lines(text)
-    starts = line_starts(text)
+    lines, starts = lines_and_starts(text)
     first = 0
     if body_start:
         first = bisect_left(starts, body_start)
@@ -143,25 +142,31 @@ class _Scanner:
         self.at = end
 
     def special(self, line: str) -> None:
-        body = line.lstrip(" \t")
-        lead = line[: len(line) - len(body)]
-        indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
         items = self.items
-        if items and self.block < 0 and indent < items[0]:
-            # Behind a blank line, text left of the list's content ends the list,
-            # unless it is another item.
-            if not _LIST_ITEM.match(body):
+        if line[0] not in " \t":
+            body = line
+            indent = base = 0
+            if items and self.block < 0 and not _LIST_ITEM.match(line):
                 items.clear()
-            else:
-                while items and items[-1] > indent:
-                    items.pop()
-        base = self.container(indent)
-        if indent - base >= 4:
-            if self.paragraph < 0 and not self.lazy and self.block < 0:
-                self.indented_code(base)
-            else:
-                self.text()
-            return
+        else:
+            body = line.lstrip(" \t")
+            lead = line[: len(line) - len(body)]
+            indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
+            if items and self.block < 0 and indent < items[0]:
+                # Behind a blank line, text left of the list's content ends the list,
+                # unless it is another item.
+                if not _LIST_ITEM.match(body):
+                    items.clear()
+                else:
+                    while items and items[-1] > indent:
+                        items.pop()
+            base = self.container(indent) if items else 0
+            if indent - base >= 4:
+                if self.paragraph < 0 and not self.lazy and self.block < 0:
+                    self.indented_code(base)
+                else:
+                    self.text()
+                return
         handler = _HANDLERS.get(body[0])
         if handler is None or not handler(self, body, indent, base):
             self.text(inside=base > 0)

@@ -1,0 +1,67 @@
+"""A document's title, and that one bad part does not spoil the rest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from qmd.errors import DecodeError
+from qmd.parse.document import PARSER_VERSION, parse_document
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "title", "source"),
+    [
+        ("a/b.md", "---\ntitle: Given\n---\n# Heading", "Given", "frontmatter"),
+        ("a/b.md", "---\ntitle: 2024\n---\n# Heading", "2024", "frontmatter"),
+        ("a/b.md", "---\ntitle: ' '\n---\n# Heading", "Heading", "heading"),
+        ("a/b.md", "---\ntitle: [a]\n---\n# Heading", "Heading", "heading"),
+        ("a/b.md", "---\ntitle: true\n---\ntext", "b", "filename"),
+        ("a/b.md", '+++\ntitle = "Given"\n+++\n', "Given", "frontmatter"),
+        ("a/b.md", "标题\n====\n\n# Later", "标题", "heading"),
+        ("a/b.md", "intro\n\n### Third *level*", "Third level", "heading"),
+        ("a/b.md", "#\n# \n## Real", "Real", "heading"),
+        ("a/b.md", "```\n# code\n```\n", "b", "filename"),
+        ("a/v1.2 notes.md", "", "v1.2 notes", "filename"),
+        ("笔记/计划.md", "text", "计划", "filename"),
+        ("README", "text", "README", "filename"),
+        (".hidden", "text", ".hidden", "filename"),
+    ],
+)
+def test_title(path: str, text: str, title: str, source: str) -> None:
+    document = parse_document(path, text.encode())
+    assert (document.title, document.title_source) == (title, source)
+
+
+def test_everything_of_a_note_at_once() -> None:
+    text = (
+        "---\ntitle: 计划\ntags: [work]\naliases: [Plan]\ndate: 2025-03-01\n---\n"
+        "# 计划\n\nSee [[Other]] #idea\n"
+    )
+    document = parse_document("x.md", text.encode())
+    assert document.text == text
+    assert document.encoding == "utf-8"
+    assert text[document.body_start :].startswith("# 计划")
+    assert document.tags == ("work", "idea")
+    assert document.aliases == ("Plan",)
+    assert document.date == "2025-03-01"
+    assert [link.target for link in document.links] == ["Other"]
+    assert [(heading.text, heading.line) for heading in document.headings] == [("计划", 7)]
+    assert [(chunk.start_line, chunk.end_line) for chunk in document.chunks] == [(7, 10)]
+    assert document.warnings == ()
+    json.dumps(document.properties)
+    assert PARSER_VERSION >= 1
+
+
+def test_bad_frontmatter_bad_bytes_and_a_bad_date_are_warnings_only() -> None:
+    data = "---\na: b: c\ndate: soon\n---\n# Title 标题标题\n".encode() + b"\xff\n"
+    document = parse_document("x.md", data)
+    assert document.title == "Title 标题标题"
+    assert len(document.warnings) == 3
+    assert len(document.chunks) == 1
+
+
+def test_a_binary_file_is_a_decode_error() -> None:
+    with pytest.raises(DecodeError):
+        parse_document("x.md", b"\x89PNG\r\n\x1a\n\0\0")

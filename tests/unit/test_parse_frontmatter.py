@@ -1,0 +1,145 @@
+"""Frontmatter is read when it is some, and never costs a note."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from qmd.parse.frontmatter import split
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("close", ["---", "...", "---  "])
+def test_yaml_ends_at_its_closing_line(end: str, close: str) -> None:
+    text = end.join(["---", "title: Plan", "tags: [a, b]", close, "# Body"])
+    front = split(text)
+    assert front.properties == {"title": "Plan", "tags": ["a", "b"]}
+    assert text[front.body_start :] == "# Body"
+    assert front.warnings == ()
+
+
+def test_types_become_json() -> None:
+    front = split(
+        "---\n"
+        "day: 2025-03-01\n"
+        "at: 2025-03-01 10:00:00 +08:00\n"
+        "no_day: 2025-13-45\n"
+        "count: 3\nratio: 0.5\nyes_: true\nnothing:\nnan: .nan\nhuge: 99999999999999999999999\n"
+        "1: one\nnull: x\n"
+        "nested: {a: [1, 2024-01-01]}\n"
+        "---\n"
+    )
+    assert front.properties == {
+        "day": "2025-03-01",
+        "at": "2025-03-01T10:00:00+08:00",
+        "no_day": "2025-13-45",
+        "count": 3,
+        "ratio": 0.5,
+        "yes_": True,
+        "nothing": None,
+        "nan": ".nan",
+        "huge": "99999999999999999999999",
+        "1": "one",
+        "null": "x",
+        "nested": {"a": [1, "2024-01-01"]},
+    }
+    json.dumps(front.properties, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\ntitle: never closed\n",
+        "---\n\nA paragraph between rules.\n\n---\n\nMore.\n",
+        "---\n\n---\n",
+        "----\na: b\n----\n",
+        "--- a: b\n---\n",
+        "\n---\na: b\n---\n",
+        "---\n- a\n- list\n---\n",
+        "---",
+        "",
+    ],
+)
+def test_a_rule_is_no_frontmatter(text: str) -> None:
+    front = split(text)
+    assert front.body_start == 0
+    assert front.properties == {}
+    assert front.warnings == ()
+
+
+def test_empty_frontmatter_is_frontmatter() -> None:
+    assert split("---\n---\nbody").body_start == 8
+    assert split("---\n# only a comment\n---\nbody").properties == {}
+    assert split("---\n# only a comment\n---\nbody").body_start > 0
+
+
+def test_invalid_yaml_warns_with_the_line_and_keeps_what_can_be_read() -> None:
+    front = split("---\ntitle: One: two\ntags:\n  - a\n  - b\ndate: 2025-03-01\n---\nbody")
+    assert front.properties == {"title": "One: two", "tags": ["a", "b"], "date": "2025-03-01"}
+    assert len(front.warnings) == 1
+    assert "not valid YAML in line 2" in front.warnings[0]
+
+
+def test_a_key_given_twice_warns_and_the_last_counts() -> None:
+    front = split("---\na: 1\na: 2\n---\n")
+    assert front.properties == {"a": 2}
+    assert "twice" in front.warnings[0]
+
+
+def test_an_alias_is_resolved_and_a_merge_key_merged() -> None:
+    front = split("---\nbase: &b {x: 1, y: 2}\nother: {<<: *b, y: 3}\nagain: *b\n---\n")
+    assert front.properties["other"] == {"x": 1, "y": 3}
+    assert front.properties["again"] == {"x": 1, "y": 2}
+
+
+def test_an_alias_bomb_is_refused_and_the_note_stays() -> None:
+    levels = "".join(
+        f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    text = f"---\na: &a [x, x]\n{levels}---\n# Body\n"
+    front = split(text)
+    assert front.properties == {}
+    assert text[front.body_start :] == "# Body\n"
+    assert "aliases" in front.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "value", ["&x [*x]", "*nowhere", "[" * 5000 + "]" * 5000, "\n  " + "- " * 5000 + "x"]
+)
+def test_endless_and_deep_values_are_refused(value: str) -> None:
+    front = split(f"---\na: {value}\n---\nbody")
+    assert front.properties == {}
+    assert front.body_start > 0
+    assert len(front.warnings) == 1
+
+
+def test_toml_is_read() -> None:
+    text = (
+        '+++\ntitle = "Plan"\ndate = 2025-03-01\nweights = [1, 2.5, nan]\n'
+        "[extra]\na = true\n+++\nbody"
+    )
+    front = split(text)
+    assert front.properties == {
+        "title": "Plan",
+        "date": "2025-03-01",
+        "weights": [1, 2.5, "nan"],
+        "extra": {"a": True},
+    }
+    assert text[front.body_start :] == "body"
+
+
+@pytest.mark.parametrize("source", ["a = ", "a=" + "[" * 5000, "a." * 5000 + "b = 1"])
+def test_bad_toml_is_a_warning(source: str) -> None:
+    front = split(f"+++\n{source}\n+++\nbody")
+    assert front.properties == {}
+    assert front.body_start > 0
+    assert len(front.warnings) == 1
+
+
+def test_frontmatter_over_the_limit_is_not_read() -> None:
+    front = split("---\n" + "key: [value, {}]\n" * 20_000 + "---\nbody")
+    assert front.properties == {}
+    assert front.body_start > 0
+    assert "256 KiB" in front.warnings[0]
