@@ -93,12 +93,11 @@ def _read_all(descriptor: int, size: int, max_bytes: int, path: str) -> bytes:
         os.lseek(descriptor, 0, os.SEEK_SET)
         blocks: list[bytes] = []
         total = 0
-        # One byte over what is expected, so that the end shows without another call.
-        while block := os.read(descriptor, min(max(size - total, 0), max_bytes - total) + 1):
+        # At most one byte over the size, which tells that it grew: following a file that
+        # is being written would never end.
+        while total <= size and (block := os.read(descriptor, size - total + 1)):
             blocks.append(block)
             total += len(block)
-            if total > max_bytes:
-                break
         if total <= max_bytes:
             return blocks[0] if len(blocks) == 1 else b"".join(blocks)
         size = total
