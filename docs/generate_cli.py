@@ -6,6 +6,7 @@ Run ``python docs/generate_cli.py`` after changing a command; a test fails when 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,8 +42,12 @@ def _section(name: str, command: click.Command) -> str:
     lines = [f"## {name}\n" if name != "qmd" else "## The command itself\n", f"`{usage}`\n"]
     if command.help:
         lines.append(f"{_paragraphs(command.help)}\n")
-    rows = [param.get_help_record(context) for param in command.params]
-    options = [f"- `{row[0]}`: {row[1]}" for row in rows if row is not None]
+    records = [
+        param.get_help_record(context)
+        for param in command.params
+        if isinstance(param, click.Option)
+    ]
+    options = [f"- `{record[0]}`: {_escaped(record[1])}" for record in records if record]
     if options:
         lines.append("\n".join(options) + "\n")
     if isinstance(command, Command | Group) and command.examples:
@@ -51,9 +56,11 @@ def _section(name: str, command: click.Command) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    import inspect
+    return _escaped(inspect.cleandoc(text))
 
-    return inspect.cleandoc(text).replace("*", "\\*")
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*")
 
 
 def fresh(document: str) -> str:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable
 
 from qmd.search.language import parse
+from qmd.search.lexical import STOP_WORDS
 from qmd.search.snippet import Needle, needles
-
-_LOUD = 0.5  # stop words weigh less: marking every "the" would hide the rest
 
 
 def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
@@ -18,7 +17,8 @@ def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
     Words are marked from their start and to their end, whatever the ending; Chinese anywhere.
     """
     wanted = needles(parse(query))
-    loud = [needle for needle in wanted if needle.weight >= _LOUD] or wanted
+    # Marking every "the" would hide the rest.
+    loud = [needle for needle in wanted if needle.text not in STOP_WORDS] or wanted
     if not loud:
         return lambda text: text
     patterns = map(_pattern, sorted(loud, key=lambda needle: -len(needle.text)))
