@@ -74,12 +74,12 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A hit before its document is read."""
+    """A hit before its document is read; ``cosine`` already mapped to 0..1."""
 
     document: int
     score: float
-    relevance: float
     match: Match
+    cosine: float = 0.0
     chunk: int | None = None
     explain: Mapping[str, Any] | None = None
 
@@ -92,7 +92,6 @@ def search(connection: Connection, request: Request) -> SearchReply:
         _Found(
             hit.document,
             hit.score,
-            hit.relevance,
             hit.match,
             explain={"terms": [term.text for term in query.terms], "bm25": round(hit.bm25, 6)},
         )
@@ -119,7 +118,7 @@ def vsearch(connection: Connection, request: Request, models: Models) -> SearchR
     for hit in semantic.search(connection, model, vector, where, request.limit):
         score = semantic.score(hit.cosine, spec)
         explain = {"model": spec.name, "cosine": round(hit.cosine, 6)}
-        found.append(_Found(hit.document, score, score, "semantic", hit.chunk, explain))
+        found.append(_Found(hit.document, score, "semantic", score, hit.chunk, explain))
     return _reply(connection, request, query, found)
 
 
@@ -168,16 +167,12 @@ def query(
     hits = []
     for entry, rerank_score, score in fusion.blend(fused, reranked):
         word, meaning = by_words.get(entry.document), by_meaning.get(entry.document)
-        relevance = max(
-            word.relevance if word else 0.0,
-            semantic.score(meaning.cosine, spec) if meaning and spec else 0.0,
-        )
         hits.append(
             _Found(
                 entry.document,
                 score,
-                relevance,
                 word.match if word else "semantic",
+                semantic.score(meaning.cosine, spec) if meaning and spec else 0.0,
                 meaning.chunk if meaning else None,
                 _explain(entry, rerank_score, score) if request.explain else None,
             )
@@ -284,6 +279,8 @@ def _reply(
     known = contexts.load(connection) if chosen else contexts.Contexts(())
     chunks = [hit.chunk for hit in chosen if hit.chunk is not None]
     spans = vectors.spans(connection, chunks) if chunks else {}
+    loose = any(hit.match == "relaxed" for hit in chosen)
+    weights = lexical.informative(connection, query) if loose else {}
     hits = []
     for hit in chosen:
         page = documents.page(connection, hit.document)
@@ -299,7 +296,7 @@ def _reply(
                 context=known.of(page.info.collection, page.info.path),
                 snippet=shown.text,
                 line=shown.line,
-                relevance=round(hit.relevance, 4),
+                relevance=round(_relevance(hit, weights, page), 4),
                 match=hit.match,
                 explain=hit.explain if request.explain else None,
             )
@@ -307,3 +304,16 @@ def _reply(
     return SearchReply(
         request.query, tuple(hits), needs_embedding=upkeep.needs_embedding(connection)
     )
+
+
+def _relevance(hit: _Found, weights: Mapping[str, float], page: documents.Page) -> float:
+    """
+    How much of the question the document answers, whatever its rank: all its words, the
+    share of them that it holds, or its nearness in meaning.
+    """
+    if hit.match == "exact":
+        return 1.0
+    if hit.match == "relaxed":
+        text = f"{page.info.path}\n{page.info.title}\n{page.text}"
+        return max(hit.cosine, 0.9 * lexical.coverage(weights, text))
+    return hit.cosine

@@ -430,14 +430,6 @@ def title_and_text(connection: Connection, number: int) -> str:
     return str(row[0])
 
 
-def path_and_text(connection: Connection, number: int) -> str:
-    """What loose words are looked for in."""
-    row = connection.execute(
-        "SELECT path || char(10) || title || char(10) || text FROM documents WHERE id = ?", [number]
-    ).fetchone()
-    return str(row[0])
-
-
 class Page(NamedTuple):
     """What a hit shows of its document."""
 
