@@ -50,7 +50,7 @@ class RuleVerdict:
     pattern: str | None = None
 
 
-def explain(  # noqa: PLR0911, PLR0912  (the steps of the scan, in its order)
+def explain(
     root: Path, rules: Rules, path: str
 ) -> RuleVerdict:
     """

@@ -239,7 +239,7 @@ def _tokens(pattern: str) -> list[str] | None:
     return tokens
 
 
-def _bracket(  # noqa: PLR0911, PLR0912  (a grammar, read from left to right)
+def _bracket(
     pattern: str, position: int
 ) -> tuple[str, int] | None:
     """The regex for ``[…]`` whose inside begins here, and where it ends; None: it never does."""

@@ -86,7 +86,7 @@ class Scan:
                 hint="Run 'qmd index' again.",
             )
 
-    def _walk(  # noqa: PLR0912  (a hot loop: calls would cost more than branches)
+    def _walk(
         self, parent: Folder | None, folder_path: str, real_root: str
     ) -> Iterator[FoundFile | ScanSkip | tuple[Folder, str]]:
         """One directory in order; a sub-directory is (folder, path) where its contents belong."""

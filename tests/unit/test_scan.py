@@ -108,10 +108,13 @@ def test_a_found_file_carries_what_stat_says(tmp_path: Path) -> None:
 
 
 def test_names_stay_as_they_are_on_the_disk(tmp_path: Path) -> None:
-    names = ["cafe\u0301.md", "caf\u00e9.md", "new\nline.md", " space .md", "tab\t.md", "\u202eevil.md",
-             "back\\slash.md", "quo'te\".md", "%20.md", "\x7f\x1b[31m.md", "n" * 252 + ".md"]  # fmt: skip
+    names = [
+        "cafe\u0301.md", "caf\u00e9.md", "new\nline.md", " space .md", "tab\t.md",
+        "\u202eevil.md", "back\\slash.md", "quo'te\".md", "%20.md", "\x7f\x1b[31m.md",
+        "n" * 252 + ".md",
+    ]  # fmt: skip
     make(tmp_path, names)
-    assert run(tmp_path)[0] == sorted(set(os.listdir(tmp_path)))
+    assert run(tmp_path)[0] == sorted(path.name for path in tmp_path.iterdir())
     assert len(run(tmp_path)[0]) == len(names)
 
 
@@ -125,7 +128,12 @@ def test_deep_trees_meet_no_recursion_limit(tmp_path: Path) -> None:
         descriptor = inner
     os.close(os.open("a.md", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
     os.close(descriptor)
-    assert run(tmp_path)[0] == ["d/" * depth + "a.md"]
+    try:
+        assert run(tmp_path)[0] == ["d/" * depth + "a.md"]
+    finally:  # shutil.rmtree, which would clean up, does recurse
+        (tmp_path / ("d/" * depth + "a.md")).unlink()
+        for level in range(depth, 0, -1):
+            (tmp_path / ("d/" * level)).rmdir()
 
 
 def test_symlinks_are_skipped_with_the_reason_that_fits_and_explain_agrees(tmp_path: Path) -> None:
@@ -207,10 +215,9 @@ def test_a_file_over_the_limit_is_too_large_and_one_at_the_limit_is_not(tmp_path
 def test_names_that_are_no_utf_8_are_reported_in_a_form_that_can_be_printed(tmp_path: Path) -> None:
     bad = [b"caf\xe9.md", b"dir\xff"]
     try:
-        os.mkdir(os.path.join(os.fsencode(tmp_path), bad[1]))
+        (tmp_path / os.fsdecode(bad[1])).mkdir()
         for path in (bad[0], bad[1] + b"/a.md", b"caf\xe9.txt", b".caf\xe9.md"):
-            with open(os.path.join(os.fsencode(tmp_path), path), "wb"):
-                pass
+            (tmp_path / os.fsdecode(path)).touch()
     except OSError as error:
         pytest.skip(f"this file system refuses such names: {error}")
     make(tmp_path, ["good.md"])
