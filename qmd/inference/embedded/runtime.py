@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 DIMENSION = 384
 
-# The vector of this text times 508, rounded to int8. Processors round int8 products
-# differently (cosines down to about .995), while a wrong graph or tokenizer ends below .9.
+# The vector of this text times 508, rounded to int8. Another processor's float rounding
+# moves it by little, a wrong graph or tokenizer by much.
 _GOLDEN_TEXT = "query: How do I restore a backup? 如何恢复备份？"
 _GOLDEN_VECTOR = (
-    "81eJvCF=_e9sCsyDC*)CC+_#-6b0xC7aZ0WG2P<z4B{I7^zt0u;~N$)1rYKa@9Fs<{2B(}$<@*uALj=NEEyFX"
-    "`0VEv2l5REANB&^%H-`1=OP^3F6|r}1>fk@^bZj4F7zA4;vx#}9p2g<8x-2>^YbL`3-IaZ>DdP;{rLg?_$nJg"
-    "-yZw-_89gG9vCzD9N!oBH3t*u>+KpE;@RE;)aDWp;^_4U`~46V03RYL?e72O)$HmN2JiwJ=-==N=ot<i{^1G#"
-    "E(+uu;u!|l;4=B;3l!)M3i$-x;2Q<$-67`h=-ukg_ZTDH{@x7Q8|?T3{23(B-tO-z8Z77%6!<g`8VA($+~V{7"
-    "Bjx1n9xey#5flw67xD%a_xJqr2?G%t{3ziR@azc=%p3{?{w6Ra>+1d-2?g8r<@WLB9VF%RAtmeY;TGrv`4rjc"
-    "83^MV`q?D%@)`)m0wLi5^XCK;*xw=%4;T6w8P_Tm?fdij;S|^Z7bXfI"
+    "81D4vC+Z6gANv;#C+y@EDD3v)6b0!C6&}+RFWcbu4&xdB^za<q;T;z(0uS&S@#*>@{Tc@0$kWpt9_R%MEgBgd"
+    "`s?Nv3G)dCA@%~^%jN73=_4H8Ea@B>0^sM<^$!v7EA}45;UWw1BHP;^8yDT`^7SO~2=M6Y>e>h>|M>#_`zRhj"
+    "-W~n-_7?UC9u_n98{ilDGzSvq?Cl#E;@aE=)8P>i<mdDV`~D9T{~seN@bUoX)9dLI2<!tH=i%@N>lzLm|KbSz"
+    "D+=Qq;TZ+i-ZA^-3Kr%L3i<=w-xvhy-5}@i=ilhi`4%GF0o)DT81452{Tn9H;Oy=y87t`#7x^|0775e!+2Hd0"
+    "BIM-k9xw^&5fu$674QfW`1t(t2mlTn04CxS?(GQ@%oz#;|0ORb>*xL+3j*5q<@faF9VO%SASUhZ;TGov_!Zjf"
+    "7YO1T{Msh=^cV-l1R&u6^5+2(*4-fx4jB3y7uqQm@cHuk<QCTc79|QF"
 )
 _GOLDEN_COSINE = 0.97
 
