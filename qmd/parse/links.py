@@ -17,10 +17,11 @@ _MAX_TEXT = 300  # characters of a link's text that are kept
 _MAX_DEPTH = 8  # nested parentheses in a target
 _MAX_OPEN = 1000  # brackets open at the same time; more is no prose
 
+_PLAIN = r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
+_PLAIN_LINK = re.compile(_PLAIN)
 # A plain link, an escape, a wikilink, a bracket.
 _TOKEN = re.compile(
-    r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
-    r"|\\.|\[\[([^\[\]\r\n\0]+)\]\](?!\(|\[(?!\[))|\[|\]",
+    _PLAIN + r"|\\.|\[\[([^\[\]\r\n\0]+)\]\](?!\(|\[(?!\[))|\[|\]",
     re.DOTALL,
 )
 _DESTINATION = re.compile(
@@ -57,8 +58,16 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
     Args:
         masked: `inline.mask_code` of the text.
     """
+    found: list[tuple[int, int, LinkKind, str, str | None]]
+    special = ("[[", "\\[", "\\]")
+    if not outline.definitions and not any(mark in masked for mark in special):
+        plain = list(_PLAIN_LINK.finditer(masked))
+        if len(plain) == masked.count("]("):
+            # Nothing but plain links, as in most documents: no stack is needed.
+            found = [_plain_link(text, masked, match) for match in plain]
+            return _found(found, outline)
     definitions, defined_at = _definitions(masked, outline)
-    found: list[tuple[int, int, LinkKind, str, str | None]] = []
+    found = []
     stack: list[tuple[int, int, bool]] = []  # start, start of its text, is an image
     skip_to = 0
     for match in _TOKEN.finditer(masked):
@@ -87,9 +96,7 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
         elif character == "[":
             marked = begin > 0 and masked[begin - 1] == "!"
             if match[2] is not None:
-                inner, stop = match.span(1)
-                label = " ".join(text[inner : min(stop, inner + _MAX_TEXT)].split())
-                found.append((begin, end, "image" if marked else "link", match[2], label or None))
+                found.append(_plain_link(text, masked, match))
                 continue
             if match[3] is not None:
                 found.append((begin, end, "embed" if marked else "wikilink", match[3], None))
@@ -98,6 +105,20 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
                 del stack[: _MAX_OPEN // 2]
             stack.append((begin, end, marked))
     found.sort(key=_by_start)
+    return _found(found, outline)
+
+
+def _plain_link(
+    text: str, masked: str, match: re.Match[str]
+) -> tuple[int, int, LinkKind, str, str | None]:
+    begin, end = match.span()
+    inner, stop = match.span(1)
+    label = " ".join(text[inner : min(stop, inner + _MAX_TEXT)].split())
+    kind: LinkKind = "image" if begin and masked[begin - 1] == "!" else "link"
+    return begin, end, kind, match[2], label or None
+
+
+def _found(found: list[tuple[int, int, LinkKind, str, str | None]], outline: Outline) -> Found:
     starts = outline.starts
     return Found(
         tuple(

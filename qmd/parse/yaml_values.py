@@ -107,12 +107,11 @@ class YamlReader:
         from yaml.nodes import ScalarNode
 
         text: str = event.value
-        if event.tag is not None and event.tag != "!":
-            tag = event.tag
-        elif event.implicit[0]:
-            tag = self.resolver.resolve(ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-        else:
-            return text
+        tag = event.tag
+        if tag is None or tag == "!":
+            if not any(event.implicit):
+                return text
+            tag = self.resolver.resolve(ScalarNode, text, event.implicit)  # type: ignore[no-untyped-call]
         node = ScalarNode(tag, text)
         kind = tag.rpartition(":")[2]
         try:

@@ -162,18 +162,19 @@ VALUES = st.one_of(
         ]
     ),
 )
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # they differ on "key: !"
 KEYS = st.sampled_from(
     ["title", "tags", "date", "ms.date", "online version", "y", "On", "a-b", "x_1"]
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4, unique_by=lambda pair: pair[0]))
 def test_the_short_cut_reads_frontmatter_as_yaml_does(pairs: list[tuple[str, str]]) -> None:
     source = "".join(f"{key}: {value}\n" for key, value in pairs)
     front = split(f"---\n{source}---\n")
     try:
-        expected = yaml.safe_load(source)
+        expected = yaml.load(source, Loader=LOADER)
     except (yaml.YAMLError, ValueError):
         return
     if not isinstance(expected, dict) or "\n---" in source:
@@ -193,7 +194,7 @@ def test_the_short_cut_reads_frontmatter_as_yaml_does(pairs: list[tuple[str, str
     json.dumps(front.properties, allow_nan=False)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"%@`#,?\n 1.~<\t中", max_size=60))
 def test_any_frontmatter_gives_json_and_keeps_the_note(source: str) -> None:
     text = f"---\n{source}\n---\nbody\n"

@@ -183,3 +183,13 @@ def test_the_first_of_date_created_and_updated_that_is_one_counts() -> None:
     assert date == "2025-03-02"
     assert len(warnings) == 1
     assert find_date({"ms.date": "2025-03-02", "date": None}) == (None, ())
+
+
+def test_a_text_of_plain_links_and_one_with_brackets_agree() -> None:
+    plain = "[a](b.md) ![c](d.png)\n\n中文 [e](f.md#g)\n"
+    assert links(plain + "\n[[h]]")[:3] == links(plain)
+    assert [(link.kind, link.target, link.line) for link in links(plain)] == [
+        ("link", "b.md", 1),
+        ("image", "d.png", 1),
+        ("link", "f.md", 3),
+    ]
