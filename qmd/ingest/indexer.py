@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qmd.errors import FileVanishedError, IngestError
+from qmd.errors import FileVanishedError, IngestError, InputError
 from qmd.ingest.embedding import embedded_text
 from qmd.ingest.read import ReadFile, read_file
 from qmd.ingest.rules import MAX_BYTES, Rules
@@ -129,6 +129,11 @@ class CollectionIndexer:
                 if item.is_directory and item.reason == "unreadable":
                     self._keep_below(item.path)
         self.report.excluded = walk.excluded
+        if not found and any(known.state.device != walk.device for known in self.known.values()):
+            raise InputError(
+                f"The folder {self.root} is empty and lies on another disk than its documents.",
+                hint="Is its disk mounted? If all its files are gone, remove the collection.",
+            )
         return found
 
     def _keep_below(self, folder: str) -> None:
