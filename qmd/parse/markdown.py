@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from qmd.model import Heading
 from qmd.parse.lines import lines_and_starts
+from qmd.parse.plain import plain
 
 BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]
 
@@ -453,57 +454,3 @@ _HANDLERS = {
     "[": _Scanner.bracket,
     **dict.fromkeys("0123456789", _Scanner.item),
 }
-
-
-# --- inline markup of one line ----------------------------------------------------------
-
-_MARKUP = re.compile(r"[\\`*_\[<&~={]")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_WIKILINK = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\](?!\()")
-_FOOTNOTE = re.compile(r"\[\^[^\[\]]+\]")
-_INLINE_LINK = re.compile(
-    r"!?\[([^\[\]]*)\](?:\((?:<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)*)\)|\[[^\[\]]*\])"
-)
-_AUTOLINK = re.compile(r"<([a-zA-Z][a-zA-Z0-9+.-]*:[^\s<>]*|[^\s<>@]+@[^\s<>@]+)>")
-_TAG = re.compile(r"<(?:/?[a-zA-Z][^<>]*|!--[^<>]*--)>")
-_EMPHASIS = re.compile(
-    r"(\*{1,3})(?=\S)([^*]+?)(?<=\S)\1"
-    r"|~~(?=\S)([^~]+?)~~|==(?=\S)([^=]+?)=="
-    r"|(?<!\w)(_{1,3})(?=\S)(.{1,200}?)(?<=\S)\5(?!\w)"
-)
-_ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}[ \t]*$")
-
-# Escaped characters and code must not be taken for markup: they wait in a private plane.
-_SHIELD = {code: chr(0xF0000 + code) for code in range(0x21, 0x7F) if not chr(code).isalnum()}
-_UNSHIELD = {ord(value): chr(code) for code, value in _SHIELD.items()}
-
-
-def plain(raw: str) -> str:
-    """A heading's text without its Markdown: links as their text, no emphasis, no code marks."""
-    if not _MARKUP.search(raw):
-        return " ".join(raw.split()) if "  " in raw or "\t" in raw else raw
-    text = _ATTRIBUTES.sub("", raw)
-    text = _ESCAPE.sub(lambda match: match[1].translate(_SHIELD), text)
-    if "`" in text:
-        text = _CODE.sub(lambda match: match[2].strip().translate(_SHIELD), text)
-    if "[" in text:
-        text = _FOOTNOTE.sub("", text)
-        text = _WIKILINK.sub(r"\1", text)
-        text = _INLINE_LINK.sub(r"\1", text)
-        text = _INLINE_LINK.sub(r"\1", text)  # an image inside a link
-    if "<" in text:
-        text = _AUTOLINK.sub(r"\1", text)
-        text = _TAG.sub("", text)
-    for _ in range(3):
-        bare = _EMPHASIS.sub(lambda match: match[2] or match[3] or match[4] or match[6], text)
-        if bare == text:
-            break
-        text = bare
-    if "&" in text:
-        from html import unescape
-
-        text = unescape(text)
-    text = " ".join(text.translate(_UNSHIELD).split())
-    # html.unescape can make what the decoder never lets through.
-    return text.replace("\0", "\ufffd")
