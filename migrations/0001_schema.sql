@@ -102,7 +102,7 @@ CREATE TABLE chunks (
     model_id     INTEGER
 );
 CREATE INDEX chunks_document ON chunks (document_id, seq);
-CREATE INDEX chunks_waiting ON chunks (id) WHERE model_id IS NULL;
+CREATE INDEX chunks_waiting ON chunks (document_id) WHERE model_id IS NULL;
 
 --: Full text, one row a document (rowid = documents.id). Chinese, Japanese and Korean runs are stored as
 --: overlapping pairs of characters: "数据库" as "数据 据库 库", so search for "数据 据库".

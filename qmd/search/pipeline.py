@@ -302,7 +302,7 @@ def _reply(
             )
         )
     return SearchReply(
-        request.query, tuple(hits), needs_embedding=upkeep.needs_embedding(connection)
+        request.query, tuple(hits), needs_embedding=upkeep.documents_waiting(connection)
     )
 
 

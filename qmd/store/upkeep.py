@@ -35,6 +35,14 @@ def needs_embedding(connection: Connection) -> int:
     return int(row[0])
 
 
+def documents_waiting(connection: Connection) -> int:
+    """How many documents lack a vector: as `needs_embedding`, but cheap enough for every search."""
+    row = connection.execute(
+        "SELECT count(*) FROM (SELECT DISTINCT document_id FROM chunks WHERE model_id IS NULL)"
+    ).fetchone()
+    return int(row[0])
+
+
 #: What `cleanup` removes: a name for people, the table and the condition.
 _LEFTOVERS = (
     (
