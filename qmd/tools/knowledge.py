@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from qmd.kb import KnowledgeBase
@@ -18,6 +19,11 @@ from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.texts import Dialect
 
 # --- search, vsearch, query ----------------------------------------------------------
+
+_HIT_CHARACTERS = 570
+"""What a hit may take on average, so that ten fit in 6 KB (Chinese: 12 KB) of a model's context."""
+
+_CROPPED = 180  # characters
 
 
 def _search(kb: KnowledgeBase, arguments: SearchArguments, dialect: Dialect) -> Reply:
@@ -67,6 +73,8 @@ def _hits(reply: SearchReply, waiting: str | None = None) -> Reply:
         structured["degraded"] = reply.degraded
     if waiting is not None and reply.needs_embedding:
         structured[waiting] = reply.needs_embedding
+    excess = _size(structured) + sum(_size(each.text) for each in blocks)
+    _shorten(structured["results"], excess - _HIT_CHARACTERS * max(10, len(reply.hits)))
     return Reply(tuple(blocks), structured)
 
 
@@ -85,6 +93,28 @@ def _hit(hit: Hit) -> dict[str, Any]:
     if hit.explain is not None:
         fields["explain"] = hit.explain
     return fields
+
+
+def _shorten(results: list[dict[str, Any]], excess: int) -> None:
+    """Shorten snippets to their best line, from the last hit on, until ``excess`` is gone."""
+    for each in reversed(results):
+        if excess <= 0 or "explain" in each:
+            return
+        line = _best_line(each)
+        excess -= _size(each["snippet"]) - _size(line)
+        each["snippet"] = line
+
+
+def _best_line(hit: dict[str, Any]) -> str:
+    """A line that ends in an ellipsis was cropped with its match in the first third."""
+    snippet: str = hit["snippet"]
+    number = f"{hit['line']}: "
+    line = next((each for each in snippet.split("\n") if each.startswith(number)), snippet)
+    return line[:_CROPPED].rstrip("…") + "…" if line.endswith("…") else line
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _hits_schema(dialect: Dialect) -> dict[str, Any]:

@@ -351,22 +351,36 @@ CHINESE = (
 )
 
 
+@pytest.mark.parametrize("paragraph", ["\n\n", " "], ids=["short lines", "long lines"])
+@pytest.mark.parametrize("tool", ["search", "query"])
 @pytest.mark.parametrize(
-    ("line", "query", "limit"),
-    [(ENGLISH, "harbour lantern", 6_000), (CHINESE, "灯笼", 12_000)],
+    ("sentence", "query", "limit"),
+    [(ENGLISH, "lantern", 6_000), (CHINESE, "灯笼", 12_000)],
     ids=["English", "Chinese"],
 )
-def test_a_reply_with_ten_hits_is_small(tmp_path: Path, line: str, query: str, limit: int) -> None:
-    notes = tmp_path / "harbour"
-    notes.mkdir()
+def test_a_reply_with_ten_hits_is_small_and_shows_every_match(
+    tmp_path: Path, sentence: str, query: str, limit: int, tool: str, paragraph: str
+) -> None:
+    notes = tmp_path / "harbour" / "ledgers of the old town"
+    notes.mkdir(parents=True)
     for n in range(12):
-        body = "".join(line.format(n=n * 100 + each) + "\n" for each in range(20))
-        (notes / f"ledger-{n:03}.md").write_text(f"# Ledger {n}\n\n{body}", encoding="utf-8")
+        body = paragraph.join(sentence.format(n=n * 100 + each).strip() for each in range(20))
+        title = f"Ledger {n} of the harbour master"
+        (notes / f"ledger-{n:03}.md").write_text(f"# {title}\n\n{body}\n", encoding="utf-8")
     with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
-        kb.add_collection(notes)
+        kb.add_collection(tmp_path / "harbour")
         kb.index()
-        result = call(McpFace(kb).server, "search", query=query)
-    assert len(result.structured_content["results"]) == 10
+        result = call(McpFace(kb).server, tool, query=query)
+    results = result.structured_content["results"]
+    assert len(results) == 10
+    for hit in results:
+        assert query in hit["snippet"]
+        assert f"{hit['line']}: " in hit["snippet"]
     wire = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
     assert len(text.encode()) <= limit
+
+
+def test_a_single_hit_keeps_the_lines_around_its_match(server: Server[Any]) -> None:
+    (hit,) = call(server, "search", query="islands").structured_content["results"]
+    assert len(hit["snippet"].split("\n")) > 1

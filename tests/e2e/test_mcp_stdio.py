@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
-from support.mcp_client import Mode, RawClient, qmd_mcp, with_client
+from support.mcp_client import WAIT_S, Mode, RawClient, qmd_mcp, with_client
 from support.vault import FILES, make_index
 
 from qmd import __version__
@@ -38,6 +40,15 @@ def start(database: Path, tmp_path: Path) -> Iterator[Start]:
         client.__exit__(None, None, None)
 
 
+@pytest.fixture(scope="module")
+def client(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
+    """One process for the tests that leave it as they found it."""
+    stderr = tmp_path_factory.mktemp("shared") / "stderr"
+    with RawClient(qmd_mcp(database), stderr) as shared:
+        shared.handshake("2025-06-18")
+        yield shared
+
+
 def envelope(version: str = "2026-07-28") -> dict[str, Any]:
     prefix = "io.modelcontextprotocol/"
     return {
@@ -47,7 +58,7 @@ def envelope(version: str = "2026-07-28") -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-11-25"])
 def test_the_handshake_eras_are_served(start: Start, version: str) -> None:
     client = start()
     result = client.handshake(version)
@@ -81,9 +92,7 @@ def test_the_sdks_client_works_over_a_process(database: Path, mode: Mode) -> Non
     assert with_client(server, use, mode=mode) == "notes/2025/回顾.md"
 
 
-def test_documents_carry_name_and_title_on_the_wire(start: Start) -> None:
-    client = start()
-    client.handshake()
+def test_documents_carry_name_and_title_on_the_wire(client: RawClient) -> None:
     expected = {
         "uri": "qmd://notes/100%25.md",
         "name": "notes/100%.md",
@@ -100,9 +109,7 @@ def test_documents_carry_name_and_title_on_the_wire(start: Start) -> None:
     assert read["contents"] == [{**expected, "text": "1: # Percent\n2: \n3: All of it.\n"}]
 
 
-def test_an_unreadable_line_is_answered_and_the_next_one_served(start: Start) -> None:
-    client = start()
-    client.handshake()
+def test_an_unreadable_line_is_answered_and_the_next_one_served(client: RawClient) -> None:
     client.send_line(b'{"jsonrpc": "2.0", "id": 5, "method"')
     answer = client.receive()
     assert answer is not None
@@ -111,9 +118,7 @@ def test_an_unreadable_line_is_answered_and_the_next_one_served(start: Start) ->
     assert client.call("ping")["result"] == {}
 
 
-def test_errors_have_the_protocols_codes(start: Start) -> None:
-    client = start()
-    client.handshake()
+def test_errors_have_the_protocols_codes(client: RawClient) -> None:
     assert client.call("nonsense/method")["error"]["code"] == -32601
     unknown = client.call("tools/call", {"name": "nonsense", "arguments": {}})
     assert unknown["error"]["code"] == -32602
@@ -124,9 +129,7 @@ def test_errors_have_the_protocols_codes(start: Start) -> None:
     assert "unknown argument" in refused["content"][0]["text"]
 
 
-def test_many_requests_at_once_are_all_answered(start: Start) -> None:
-    client = start()
-    client.handshake()
+def test_many_requests_at_once_are_all_answered(client: RawClient) -> None:
     calls = [
         {"name": "search", "arguments": {"query": "islands", "limit": n + 1}} for n in range(100)
     ]
@@ -136,10 +139,8 @@ def test_many_requests_at_once_are_all_answered(start: Start) -> None:
     assert all(answer is not None and "result" in answer for answer in answers)
 
 
-def test_a_huge_line_is_served(start: Start) -> None:
-    client = start()
-    client.handshake()
-    result = client.tool("get", file="x" * 3_000_000)
+def test_a_huge_line_is_served(client: RawClient) -> None:
+    result = client.tool("get", file="x" * 1_000_000)
     assert result["isError"] is True
     assert result["content"][0]["text"].startswith("Document not found: xxx")
 
@@ -147,13 +148,14 @@ def test_a_huge_line_is_served(start: Start) -> None:
 def test_the_end_of_input_ends_it_after_the_last_answer(start: Start) -> None:
     client = start()
     client.handshake()
+    assert client.tool("get", file="nowhere.md")["isError"] is True
     ids = {
         client.request("tools/call", {"name": "search", "arguments": {"query": "sail"}})
         for _ in range(5)
     }
     client.end_input()
     assert {message["id"] for message in client.receive_all() if "result" in message} == ids
-    assert client.process.wait(10) == 0
+    assert client.process.wait(WAIT_S) == 0
     assert client.stderr == ""
 
 
@@ -161,7 +163,7 @@ def test_input_that_ends_at_once_is_no_error(start: Start) -> None:
     client = start()
     client.end_input()
     assert client.receive_all() == []
-    assert client.process.wait(10) == 0
+    assert client.process.wait(WAIT_S) == 0
     assert client.stderr == ""
 
 
@@ -180,12 +182,22 @@ def test_a_signal_ends_it_while_the_client_is_silent(
     assert "Traceback" not in client.stderr
 
 
-def test_a_client_that_stops_reading_ends_it(start: Start) -> None:
-    client = start()
-    client.handshake()
-    assert client.process.stdin is not None
-    client.process.stdin.close()
-    assert client.process.wait(10) == 0
+def test_a_client_that_is_gone_ends_it_even_if_the_input_stays_open(
+    database: Path, tmp_path: Path
+) -> None:
+    read_fd, write_fd = os.pipe()
+    with (tmp_path / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            qmd_mcp(database), stdin=subprocess.PIPE, stdout=write_fd, stderr=stderr
+        )
+    os.close(write_fd)
+    os.close(read_fd)  # nobody will ever read an answer
+    assert process.stdin is not None
+    process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    process.stdin.flush()
+    assert process.wait(WAIT_S) == 0
+    process.stdin.close()
+    assert (tmp_path / "stderr").read_bytes() == b""
 
 
 NOISY = """
@@ -225,16 +237,5 @@ def test_a_file_that_is_no_database_is_an_error_on_stderr(start: Start, tmp_path
     (tmp_path / "text.sqlite").write_text("This is no database. " * 100, encoding="utf-8")
     client = start(qmd_mcp(tmp_path / "text.sqlite"))
     assert client.receive_all() == []
-    assert client.process.wait(10) == 1
+    assert client.process.wait(WAIT_S) == 1
     assert "qmd: error:" in client.stderr
-
-
-def test_stderr_holds_no_document_text(start: Start) -> None:
-    client = start()
-    client.handshake()
-    client.tool("search", query="islands")
-    client.tool("get", file="plan.md")
-    client.tool("get", file="nowhere.md")
-    client.end_input()
-    assert client.receive_all() == []
-    assert client.stderr == ""

@@ -18,7 +18,8 @@ import anyio
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.server import Server
 
-WAIT_S = 10
+WAIT_S = 20
+"""Long enough for a process that starts on a busy machine; nothing ever waits for it to pass."""
 
 T = TypeVar("T")
 Mode = Literal["legacy", "auto", "2026-07-28"]
