@@ -86,7 +86,8 @@ CREATE TABLE links (
     PRIMARY KEY (document_id, seq)
 ) WITHOUT ROWID;
 
---: A piece of a document: substr(text, start_char + 1, end_char - start_char). Ids are never reused.
+--: A piece of a document: substr(text, start_char + 1, end_char - start_char). Ends lie behind the piece, as in
+--: Python; lines count from 1. Ids are never reused.
 CREATE TABLE chunks (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id  INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
@@ -195,7 +196,7 @@ SELECT k.id,
        c.name || '/' || d.path AS file,
        k.seq,
        k.start_line,
-       k.end_line,
+       k.end_line - 1 AS last_line,
        k.heading_path,
        k.model_id IS NOT NULL AS embedded,
        substr(d.text, k.start_char + 1, k.end_char - k.start_char) AS text
