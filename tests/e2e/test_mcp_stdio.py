@@ -182,6 +182,40 @@ def test_a_signal_ends_it_while_the_client_is_silent(
     assert "Traceback" not in client.stderr
 
 
+STUCK = """
+import sys, threading
+sys.path.insert(0, sys.argv[2])
+from support.embedder import HashEmbedder
+from qmd import KnowledgeBase
+from qmd.server.mcp import serve_stdio
+
+class StuckModel(HashEmbedder):
+    def embed_query(self, text):
+        threading.Event().wait()
+
+def open_kb():
+    kb = KnowledgeBase.open(sys.argv[1], embedder=StuckModel())
+    kb.embed()
+    return kb
+
+sys.exit(serve_stdio(open_kb))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_a_signal_ends_it_while_a_call_is_stuck(start: Start, tmp_path: Path) -> None:
+    tests = Path(__file__).parents[1]
+    client = start([sys.executable, "-c", STUCK, str(make_index(tmp_path)), str(tests)])
+    client.handshake()
+    stuck = client.request("tools/call", {"name": "vsearch", "arguments": {"query": "islands"}})
+    assert client.call("ping")["result"] == {}
+    assert client.stop(signal.SIGTERM) == 0
+    answer = client.receive()
+    assert answer is not None
+    assert (answer["id"], answer["error"]["message"]) == (stuck, "Connection closed")
+    assert client.receive() is None
+
+
 def test_a_client_that_is_gone_ends_it_even_if_the_input_stays_open(
     database: Path, tmp_path: Path
 ) -> None:
