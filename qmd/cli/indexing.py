@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_embed_report, render_index_report
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write
-from qmd.errors import ModelMissingError, QmdError, VectorsUnavailableError
+from qmd.errors import InferenceError, QmdError
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -92,10 +93,18 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, wanted: b
     pending = kb.status().needs_embedding
     if not pending:
         return
+    if wanted is None and not kb.can_embed():
+        # Fetching a model needs a yes, which 'qmd embed' is.
+        note(
+            f"Everything is searchable by words. For search by meaning run 'qmd embed' "
+            f"({count(pending, 'document')}): it fetches a model first."
+        )
+        return
     write(f"Everything is searchable by words; making vectors of {count(pending, 'document')}.\n")
+    sys.stdout.flush()
     try:
         run_embed(kb, collections, force=False)
-    except (ModelMissingError, VectorsUnavailableError) as error:
+    except InferenceError as error:
         if wanted:
             raise
         note(f"No vectors: {error}", style="warning")

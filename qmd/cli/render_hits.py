@@ -112,7 +112,8 @@ def _for_people(query: str, pairs: Sequence[tuple[Hit, str | None]]) -> None:
             f"{where}  {paint(' · '.join(filter(None, (hit.docid, about))), 'dim', color)}",
         ]
         if body is None:
-            lines += [_snippet_line(line, hit.line, mark, color) for line in _split(hit.snippet)]
+            shown = [line for line in harmless(hit.snippet).split("\n") if not _blank(line)]
+            lines += [_snippet_line(line, hit.line, mark, color) for line in shown]
         else:
             lines.append(mark(harmless(body).rstrip("\n")))
         if hit.explain is not None:
@@ -121,8 +122,9 @@ def _for_people(query: str, pairs: Sequence[tuple[Hit, str | None]]) -> None:
     write("\n".join(blocks))
 
 
-def _split(snippet: str) -> list[str]:
-    return harmless(snippet).split("\n")
+def _blank(line: str) -> bool:
+    """Whether a snippet's line has a number and nothing else."""
+    return line.rstrip().rstrip(":").isdigit()
 
 
 def _snippet_line(line: str, best: int, mark: Callable[[str], str], color: bool) -> str:

@@ -178,17 +178,20 @@ def explanation_object(found: Explanation) -> dict[str, Any]:
     }
 
 
+_TOLD = ("collection", "path", "subject", "rule")  # said by the path and the reason already
+
+
 def render_explanation(found: Explanation) -> None:
     color = use_color(sys.stdout)
     verdict = "indexed" if found.indexed else "not indexed"
     style = "ok" if found.indexed else "warning"
     write(f"{one_line(found.path)}: {paint(verdict, style, color)}\n  {one_line(found.reason)}\n")
     for key, value in found.detail.items():
-        if isinstance(value, list | tuple):
-            for item in value:
+        if key in _TOLD:
+            continue
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if str(item) not in found.reason:
                 write(f"  {key}: {one_line(str(item))}\n")
-        else:
-            write(f"  {key}: {one_line(str(value))}\n")
     if found.remedy:
         write(f"  {paint('hint:', 'dim', color)} {one_line(found.remedy)}\n")
 

@@ -54,6 +54,7 @@ class Session:
             create=create,
             read_only=not (write or create),
             model=settings.model,
+            cache_dir=settings.cache_dir,
         )
 
 

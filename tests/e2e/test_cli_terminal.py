@@ -1,0 +1,189 @@
+"""The command line as a neighbour: terminals, pipes, signals, hostile names, odd encodings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import TIMEOUT_S, Scratch, filled
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and signals of POSIX")
+
+HOSTILE_NAME = "evil\x1b[2J\x07\n\u202egnp.md"
+HOSTILE_TEXT = "# Title\x1b]0;owned\x07\n\nneedle \x1b[31mred\u202e \x9b2J \x08 end\n"
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    scratch = filled(tmp_path_factory.mktemp("cli"))
+    scratch.write(f"odd/{HOSTILE_NAME}", HOSTILE_TEXT)
+    scratch.ok("collection", "add", "odd")
+    return scratch
+
+
+def on_terminal(scratch: Scratch, *args: str) -> tuple[int, str]:
+    """Run the installed command on a pseudo-terminal; exit code and all it showed."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = scratch.start(*args, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = bytearray()
+    try:
+        while data := _read(ours):
+            shown += data
+        code = process.wait(TIMEOUT_S)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    return code, shown.decode().replace("\r\n", "\n")
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, 65536)
+    except OSError:  # Linux's way to say that the other side has closed
+        return b""
+
+
+@posix
+class TestTerminal:
+    def test_a_hit_is_in_colour_and_its_words_are_marked(self, scratch: Scratch) -> None:
+        code, shown = on_terminal(scratch.with_env(TERM="xterm"), "search", "deploys")
+        assert code == 0
+        assert "\x1b[1mRoad map\x1b[0m" in shown
+        assert "\x1b[1;31mdeploy\x1b[0m the parser" in shown
+
+    def test_chinese_words_are_marked(self, scratch: Scratch) -> None:
+        _, shown = on_terminal(scratch.with_env(TERM="xterm"), "search", "数据库")
+        assert "每天备份\x1b[1;31m数据库\x1b[0m。" in shown
+
+    @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+    def test_colour_can_be_declined(self, scratch: Scratch, env: dict[str, str]) -> None:
+        _, shown = on_terminal(scratch.with_env(**{"TERM": "xterm", **env}), "search", "deploy")
+        assert "Road map" in shown
+        assert "\x1b" not in shown
+
+    @pytest.mark.parametrize(
+        "args",
+        [
+            ["search", "needle"],
+            ["search", "needle", "--full"],
+            ["search", "needle", "--json"],
+            ["search", "needle", "--csv"],
+            ["search", "needle", "--md"],
+            ["search", "needle", "--xml"],
+            ["search", "needle", "--files"],
+            ["ls", "odd"],
+            ["get", "odd/" + HOSTILE_NAME],
+            ["multi-get", "odd/*"],
+            ["get", "nope\x1b[2J\u202e.md"],
+            ["status"],
+            ["why", "odd/" + HOSTILE_NAME],
+        ],
+        ids=lambda args: " ".join(args[:3]).encode("unicode_escape").decode(),
+    )
+    def test_no_control_character_of_a_document_reaches_it(
+        self, scratch: Scratch, args: list[str]
+    ) -> None:
+        _, shown = on_terminal(scratch.with_env(NO_COLOR="1"), *args)
+        assert shown != ""
+        assert not set(shown) & set("\x1b\x07\x08\x9b\u202e")
+
+    def test_indexing_shows_progress_and_leaves_a_clean_summary(self, scratch: Scratch) -> None:
+        code, shown = on_terminal(
+            scratch.with_env(TERM="xterm", COLUMNS="100"), "index", "--verify", "--no-embed"
+        )
+        assert code == 0
+        assert "Indexed 3 collections: 6 documents" in shown
+        assert "6 unchanged" in shown
+
+    def test_ctrl_c_is_exit_code_130_and_loses_nothing(self, tmp_path: Path) -> None:
+        scratch = Scratch(tmp_path)
+        total = 1500
+        for number in range(total):
+            scratch.write(f"notes/{number % 50}/{number}.md", f"# Note {number}\n\nword{number}\n")
+        import pty
+
+        ours, theirs = pty.openpty()
+        process = scratch.start(
+            "collection", "add", "notes", stdout=subprocess.DEVNULL, stderr=theirs
+        )
+        os.close(theirs)
+        shown = b""
+        try:
+            while b"Indexing" not in shown and (data := _read(ours)):
+                shown += data
+            process.send_signal(signal.SIGINT)
+            while data := _read(ours):
+                shown += data
+            process.wait(TIMEOUT_S)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+        assert process.returncode == 130
+        assert b"Interrupted. What was indexed stays: run 'qmd index' to go on." in shown
+        assert f"Indexed 1 collection: {total:,} documents" in scratch.ok("index", "--no-embed").out
+
+
+class TestPipes:
+    def test_colour_can_be_forced_into_a_pipe(self, scratch: Scratch) -> None:
+        assert "\x1b[1m" in scratch.with_env(FORCE_COLOR="1").ok("search", "deploy").out
+        assert "\x1b" not in scratch.ok("search", "deploy").out
+
+    def test_no_colour_wins_over_forced_colour(self, scratch: Scratch) -> None:
+        both = scratch.with_env(FORCE_COLOR="1", NO_COLOR="1")
+        assert "\x1b" not in both.ok("search", "deploy").out
+
+    def test_a_pipe_gets_the_text_unchanged(self, scratch: Scratch) -> None:
+        done = scratch.run_raw("get", f"odd/{HOSTILE_NAME}", "--no-line-numbers")
+        assert done.stdout == HOSTILE_TEXT.encode()
+
+    def test_json_holds_names_as_they_are(self, scratch: Scratch) -> None:
+        result = scratch.ok("ls", "odd", "--json")
+        assert result.json()[0]["path"] == HOSTILE_NAME
+        assert "\u202e" not in result.out
+
+    def test_a_name_takes_one_line_of_a_listing(self, scratch: Scratch) -> None:
+        assert len(scratch.ok("ls", "odd").out.splitlines()) == 1
+
+    @posix
+    @pytest.mark.parametrize("args", [["get", "odd/big.md"], ["ls"], ["search", "big", "--full"]])
+    def test_a_reader_that_leaves_ends_it_quietly(self, tmp_path: Path, args: list[str]) -> None:
+        scratch = Scratch(tmp_path)
+        scratch.write("odd/big.md", "# Big\n" + "a line of text\n" * 50_000)
+        scratch.ok("collection", "add", "odd")
+        read_end, write_end = os.pipe()
+        os.close(read_end)  # gone before the first byte
+        process = scratch.start(*args, stdout=write_end, stderr=subprocess.PIPE)
+        os.close(write_end)
+        _, err = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, err) == (0, b"")
+
+    def test_an_encoding_without_the_character_shows_an_escape(self, scratch: Scratch) -> None:
+        ascii_only = scratch.with_env(PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
+        done = ascii_only.run_raw("ls", "notes/zh")
+        assert done.returncode == 0
+        assert b"notes/zh/\\u5907\\u4efd.md" in done.stdout
+
+    def test_results_and_remarks_go_different_ways(self, scratch: Scratch) -> None:
+        result = scratch.run("query", "SQLite", "--files")
+        assert result.out.count("\n") == 1
+        assert result.err.startswith("qmd: ")
+
+    def test_progress_is_not_drawn_into_a_pipe(self, scratch: Scratch) -> None:
+        assert scratch.run("index", "--verify", "--no-embed").err == ""
+
+
+def test_the_shell_can_ask_for_completions(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path, {"_QMD_COMPLETE": "bash_source"})
+    assert "_QMD_COMPLETE=bash_complete" in scratch.run().out
+    asked = scratch.with_env(_QMD_COMPLETE="bash_complete", COMP_WORDS="qmd coll", COMP_CWORD="1")
+    assert "collection" in asked.run().out
