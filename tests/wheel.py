@@ -27,6 +27,13 @@ NOTES = {
     "备份.md": "# 数据库备份方案\n\n每天夜里备份数据库，恢复之前先停止写入。\n",
 }
 
+LIBRARY = """
+import sys
+from qmd import KnowledgeBase
+with KnowledgeBase.open(sys.argv[1]) as kb:
+    print(kb.search("parser").hits[0].title)
+"""
+
 
 class Installed:
     """The wheel in its own environment."""
@@ -101,12 +108,7 @@ def use(qmd: Installed) -> None:
     tools = {tool["name"] for tool in listed["result"]["tools"]}
     check({"search", "vsearch", "query", "get", "multi_get", "status"} <= tools, f"MCP: {tools}")
 
-    script = (
-        "import sys; from qmd import KnowledgeBase\nwith KnowledgeBase.open(sys.argv[1]) as kb:"
-    )
-    title = qmd.run(
-        "python", "-c", f"{script} print(kb.search('parser').hits[0].title)", database(qmd)
-    )
+    title = qmd.run("python", "-c", LIBRARY, database(qmd))
     check(title.strip() == "Deploying the parser", f"the library found {title!r}")
 
     qmd.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "qmd-python")

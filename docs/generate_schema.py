@@ -1,0 +1,151 @@
+"""
+Writes docs/schema.md from a live database and the ``--:`` descriptions in migrations/.
+
+Run ``python docs/generate_schema.py`` after adding a migration; a test fails when it is stale.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from qmd.model import ModelSpec
+from qmd.store import migrate, vectors
+from qmd.store.store import Store
+
+DOCUMENT = Path(__file__).with_name("schema.md")
+
+INTRODUCTION = """\
+# The database
+
+<!-- generated: python docs/generate_schema.py -->
+
+One SQLite file holds everything. Any SQLite of version 3.40 or newer opens it, searches it
+and shows its views; only the vector index needs the extension
+[sqlite-vec](https://github.com/asg017/sqlite-vec). Look as much as you like while qmd runs;
+change files rather than rows, and let `qmd index` do the rest.
+
+Times are ISO 8601 in UTC. Spans are half-open: characters count from 0 in the decoded text,
+bytes in its UTF-8 form, lines from 1. Columns that hold lists or objects hold JSON.
+
+```sql
+-- sqlite3 -readonly ~/.local/share/qmd/index.sqlite   ('qmd status' names your file)
+SELECT file, title, tags, date FROM v_documents ORDER BY date DESC LIMIT 10;
+SELECT file, title FROM v_hits WHERE v_hits.match MATCH 'parser' ORDER BY rank LIMIT 10;
+SELECT file, title FROM v_hits WHERE v_hits.match MATCH '"数据 据库"' ORDER BY rank;  -- 数据库
+SELECT file, line, target FROM v_links WHERE target_file IS NULL;  -- links that lead nowhere
+SELECT file, reason, detail FROM v_skipped;
+```
+"""
+
+BY_LIBRARIES = {
+    "_sqlite_migrations": "Which migrations this file has had; sqlite-utils keeps it.",
+    "vectors_1": (
+        "The vector index of model 1, made by the first `qmd embed` (vec0, from sqlite-vec):"
+        " int8 copies of the chunks' vectors, a partition a collection. Its hits are rescored with"
+        " the exact vectors in `embeddings`, from which it can be made again at any time."
+    ),
+}
+
+_DESCRIBED = re.compile(
+    r"((?:^--:.*\n)+)CREATE (?:VIRTUAL TABLE|TABLE|VIEW)(?: IF NOT EXISTS)? (\w+)", re.MULTILINE
+)
+_ANY_MODEL = ModelSpec("any", "any", 384, 512)
+
+
+def document() -> str:
+    """The whole of docs/schema.md."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "index.sqlite"
+        store = Store(path, create=True)
+        store.write(lambda connection: vectors.activate(connection, _ANY_MODEL))
+        store.close()
+        # The standard library, to prove that it can.
+        connection = sqlite3.connect(path)
+        try:
+            return INTRODUCTION + "\n" + "\n".join(_sections(connection))
+        finally:
+            connection.close()
+
+
+def descriptions() -> dict[str, str]:
+    """Table or view → what the migrations say of it; the latest migration counts."""
+    found = dict(BY_LIBRARIES)
+    for script in sorted(migrate.migrations_folder().glob("*.sql")):
+        for comment, name in _DESCRIBED.findall(script.read_text(encoding="utf-8")):
+            found[name] = re.sub(r"\s*^--:\s*", " ", comment, flags=re.MULTILINE).strip()
+    return found
+
+
+def _sections(connection: sqlite3.Connection) -> Iterator[str]:
+    said = descriptions()
+    for title, kind in (("Views", "view"), ("Tables", "table")):
+        yield f"## {title}\n"
+        for name, sql in _objects(connection, kind):
+            yield f"### {name}\n"
+            yield f"{_escaped(said[name])}\n"
+            yield from _body(connection, kind, name, sql)
+    yield "## Triggers\n"
+    for _, sql in _objects(connection, "trigger"):
+        yield f"```sql\n{sql};\n```\n"
+
+
+def _objects(connection: sqlite3.Connection, kind: str) -> list[tuple[str, str]]:
+    """Name and SQL, without what SQLite and its virtual tables keep for themselves."""
+    rows = connection.execute(
+        "SELECT m.name, m.sql FROM sqlite_master m JOIN pragma_table_list t ON t.name = m.tbl_name"
+        " WHERE m.type = ? AND t.type <> 'shadow' AND m.name NOT LIKE 'sqlite@_%' ESCAPE '@'"
+        # vec0's own tables: SQLite cannot tell without the extension.
+        " AND m.name NOT GLOB 'vectors_*_*' ORDER BY m.name",
+        [kind],
+    )
+    return [(name, sql) for name, sql in rows]
+
+
+def _body(connection: sqlite3.Connection, kind: str, name: str, sql: str) -> Iterator[str]:
+    if sql.startswith("CREATE VIRTUAL"):
+        yield f"```sql\n{sql};\n```\n"
+        return
+    columns = connection.execute(
+        'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)', [name]
+    ).fetchall()
+    if kind == "view":
+        yield f"Columns: {', '.join(f'`{column}`' for column, *_ in columns)}\n"
+        return
+    targets = {
+        column: f"`{table}.{to}`"
+        for column, table, to in connection.execute(
+            'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', [name]
+        )
+    }
+    rows = ["| column | type | |", "|---|---|---|"]
+    for column, kind_, required, default, key in columns:
+        notes = [
+            "primary key" if key else "",
+            f"→ {targets[column]}" if column in targets else "",
+            "" if required or key else "may be NULL",
+            f"default `{default}`" if default is not None else "",
+        ]
+        rows.append(f"| `{column}` | {kind_} | {', '.join(filter(None, notes))} |")
+    yield "\n".join(rows) + "\n"
+    indexes = [
+        f"`{sql.split(' ON ', 1)[1]}`" + (" (unique)" if "UNIQUE" in sql else "")
+        for (sql,) in connection.execute(
+            "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql NOT NULL"
+            " ORDER BY name",
+            [name],
+        )
+    ]
+    if indexes:
+        yield f"Indexes: {'; '.join(indexes)}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*").replace("<", "\\<")
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")
