@@ -156,9 +156,19 @@ CREATE TABLE revisions (
 );
 CREATE INDEX revisions_path ON revisions (path, id);
 
--- A row deleted by hand in a shell leaves no orphan behind in the full text.
+-- A row deleted by hand leaves nothing behind, also in a shell, where foreign keys are off: the
+-- next document may get the same id.
 CREATE TRIGGER documents_delete AFTER DELETE ON documents BEGIN
     DELETE FROM documents_fts WHERE rowid = old.id;
+    DELETE FROM chunks WHERE document_id = old.id;
+    DELETE FROM tags WHERE document_id = old.id;
+    DELETE FROM aliases WHERE document_id = old.id;
+    DELETE FROM links WHERE document_id = old.id;
+END;
+CREATE TRIGGER collections_delete AFTER DELETE ON collections BEGIN
+    DELETE FROM documents WHERE collection_id = old.id;
+    DELETE FROM contexts WHERE collection_id = old.id;
+    DELETE FROM skipped_files WHERE collection_id = old.id;
 END;
 
 --: Documents as people think of them.

@@ -12,6 +12,8 @@ made once, here, and sqlite_utils is made to see the same module.
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -88,9 +90,11 @@ def extensions_loadable() -> bool:
     return _can_load_extensions(sys.modules[dbapi.__name__])
 
 
-def connect(path: Path, *, read_only: bool) -> Connection:
+def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> Connection:
     """
     Open a database in autocommit mode, with the pragmas all connections share.
+
+    ``timeout``: seconds to wait for a lock that another process holds.
 
     A read-only connection sees a WAL database; where the directory cannot be written and
     no process has it open, it is read as an immutable file.
@@ -100,36 +104,42 @@ def connect(path: Path, *, read_only: bool) -> Connection:
         StoreError: Whatever SQLite says, translated.
     """
     if read_only:
-        if not path.exists():
+        if not os.path.exists(path):  # noqa: PTH110 - never raises
             raise missing_database(path)
-        uri = f"file:{quote(str(path))}?mode=ro"
+        uri = f"file:{quote(os.fsencode(path))}?mode=ro"
         try:
-            return _open(uri)
+            return _open(uri, timeout)
         except OperationalError as error:
+            if not any(needle in str(error) for needle in ("unable to open", "readonly")):
+                raise translate(error, path) from error
             # SQLite needs to create -shm to read a WAL database. On a read-only disk it
             # cannot; without a -wal file beside it nothing is lost by reading it as it is.
             wal = Path(f"{path}-wal")
             if wal.exists() and wal.stat().st_size:
                 raise translate(error, path) from error
             try:
-                return _open(uri + "&immutable=1")
+                return _open(uri + "&immutable=1", timeout)
             except Error as second:
                 raise translate(second, path) from second
         except Error as error:
             raise translate(error, path) from error
     try:
-        connection = _open(f"file:{quote(str(path))}")
+        connection = _open(f"file:{quote(os.fsencode(path))}", timeout)
+    except Error as error:
+        raise translate(error, path) from error
+    try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
     except Error as error:
+        connection.close()
         raise translate(error, path) from error
     return connection
 
 
-def _open(uri: str) -> Connection:
+def _open(uri: str, timeout: float) -> Connection:
     connection = dbapi.connect(
-        uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("PRAGMA foreign_keys = ON")
@@ -163,6 +173,12 @@ _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
         NotADatabaseError,
         "The file {path} is not a SQLite database.",
         "Give another file with --db; this one was left untouched.",
+    ),
+    (
+        "corrupt",  # what FTS5 says of its own tables
+        CorruptDatabaseError,
+        "The full-text index in {path} is damaged.",
+        "Move the file away and run 'qmd index' again; your documents are not affected.",
     ),
     (
         "malformed",
@@ -200,7 +216,23 @@ _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
 def translate(error: Exception, path: Path) -> QmdError:
     """The QmdError for what SQLite said; the original is kept as its cause by the caller."""
     text = str(error)
+    if os.path.isdir(path):  # noqa: PTH112 - never raises
+        return NotADatabaseError(
+            f"{path} is a directory, not a database.",
+            hint="Give a file with --db, for example " + str(path / "index.sqlite"),
+        )
+    if "unable to open" in text and not os.access(path.parent, os.W_OK):
+        text = "readonly"  # neither the file nor its -wal can be made
     for needle, kind, message, hint in _TRANSLATIONS:
         if needle in text:
             return kind(message.format(path=path), hint=hint.format(path=path))
+    if _is_full(path):  # sqlite-vec reports a failed write as an error of its own
+        return translate(OperationalError("disk is full"), path)
     return StoreError(f"The database {path} failed: {text}", hint="Run 'qmd doctor'.")
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < 1 << 16
+    except OSError:
+        return False

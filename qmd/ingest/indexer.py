@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qmd.errors import FileVanishedError, IngestError, InputError
+from qmd.errors import FileVanishedError, IngestError, InputError, UnreadableFileError
 from qmd.ingest.embedding import embedded_text
 from qmd.ingest.read import ReadFile, read_file
 from qmd.ingest.rules import MAX_BYTES, Rules
@@ -24,7 +24,7 @@ from qmd.parse.document import PARSER_VERSION, parse_document
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
 from qmd.sqlite import Connection
 from qmd.store import collections, documents
-from qmd.store.documents import FileState, FullText, Known, NewDocument
+from qmd.store.documents import FileState, FullText, Known, NewDocument, Place
 from qmd.store.store import Pending, Store
 
 ProgressCallback = Callable[[Progress], None]
@@ -38,6 +38,7 @@ BATCH_CHARACTERS = 4_000_000
 #: its time changing: the clock of most file systems ticks in milliseconds, of some in seconds.
 TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
+_MOST = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -80,8 +81,10 @@ class CollectionIndexer:
         self.known: dict[str, Known] = {}
         self.vanished: dict[str, Known] = {}
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
-        self.batch: list[tuple[NewDocument, int | None]] = []
+        self.batch: list[tuple[NewDocument, Place | None]] = []
         self.batch_characters = 0
+        self.touched: list[tuple[int, FileState]] = []
+        self.moved: list[tuple[str, Known]] = []
         self.pending: Pending[None] | None = None
 
     def run(self) -> CollectionReport:
@@ -129,7 +132,9 @@ class CollectionIndexer:
                 if item.is_directory and item.reason == "unreadable":
                     self._keep_below(item.path)
         self.report.excluded = walk.excluded
-        if not found and any(known.state.device != walk.device for known in self.known.values()):
+        if not found and any(
+            known.state.device != walk.device & _MOST for known in self.known.values()
+        ):
             raise InputError(
                 f"The folder {self.root} is empty and lies on another disk than its documents.",
                 hint="Is its disk mounted? If all its files are gone, remove the collection.",
@@ -173,6 +178,7 @@ class CollectionIndexer:
 
     def _read(self, file: FoundFile) -> None:
         known = self.known.get(file.path)
+        started = time.time_ns()
         try:
             read = read_file(self.root, file.path, file, self.rules.max_bytes)
             parsed = parse_document(file.path, read.data)
@@ -181,17 +187,24 @@ class CollectionIndexer:
                 self.vanished[file.path] = known
             return
         except IngestError as error:
-            self._skip(file.path, error.reason, str(error), _state(file))
+            # A permission that is given later leaves no trace in the state: try each time.
+            lasting = not isinstance(error, UnreadableFileError)
+            state = _settled(_state(file), started) if lasting else None
+            self._skip(file.path, error.reason, str(error), state)
             if known is not None:
                 self.vanished[file.path] = known
             return
         digest = hashlib.sha256(parsed.text.encode()).hexdigest()
-        state = _settled(read)
+        state = _settled(_state(read), started)
         if known is not None and known.hash == digest and known.parser_version == VERSION:
             self.report.unchanged += 1
-            self.store.write(lambda connection: documents.set_state(connection, known.id, state))
+            if state != known.state:
+                self.touched.append((known.id, state))
             return
-        replace = known.id if known is not None else self._moved_from(digest, read)
+        if known is not None:
+            replace: Place | None = Place(known.id, file.path)
+        else:
+            replace = self._moved_from(digest, read)
         if known is not None:
             self.report.updated += 1
         elif replace is not None:
@@ -203,15 +216,18 @@ class CollectionIndexer:
         ]
         self._add(new_document(file.path, parsed, digest, state), replace)
 
-    def _moved_from(self, digest: str, read: ReadFile) -> int | None:
+    def _moved_from(self, digest: str, read: ReadFile) -> Place | None:
         """A vanished document with this very text: the file was renamed or moved."""
         same = [path for path, known in self.vanished.items() if known.hash == digest]
         if not same:
             return None
-        path = min(same, key=lambda path: (self.vanished[path].state.inode != read.inode, path))
-        return self.vanished.pop(path).id
+        inode = _state(read).inode
+        path = min(same, key=lambda path: (self.vanished[path].state.inode != inode, path))
+        known = self.vanished.pop(path)
+        self.moved.append((path, known))
+        return Place(known.id, path)
 
-    def _add(self, document: NewDocument, replace: int | None) -> None:
+    def _add(self, document: NewDocument, replace: Place | None) -> None:
         self.batch.append((document, replace))
         self.batch_characters += len(document.parsed.text)
         if len(self.batch) >= BATCH_DOCUMENTS or self.batch_characters >= BATCH_CHARACTERS:
@@ -229,8 +245,14 @@ class CollectionIndexer:
         self._wait()
         batch, self.batch, self.batch_characters = self.batch, [], 0
         if batch:
-            number = self.collection.id
-            self.pending = self.store.write_later(lambda c: _put(c, number, batch))
+            self.pending = self.store.write_later(lambda c: self._put(c, batch))
+
+    def _put(
+        self, connection: Connection, batch: Sequence[tuple[NewDocument, Place | None]]
+    ) -> None:
+        collections.require_same(connection, self.collection)
+        for document, replace in batch:
+            documents.put(connection, self.collection.id, document, replace)
 
     def _wait(self) -> None:
         pending, self.pending = self.pending, None
@@ -238,14 +260,16 @@ class CollectionIndexer:
             pending()
 
     def _finish(self, old: dict[str, tuple[SkippedFile, FileState | None]]) -> None:
-        gone = list(self.vanished.items())
-        self.report.removed = len(gone)
+        self.report.removed = len(self.vanished)
+        # A moved document is no longer at its old place, unless another process found it at
+        # the new one first: then the old row is left over.
+        gone = [*self.vanished.items(), *self.moved]
         skips = {skip.path: (skip, state) for skip, state in self.skips}
 
         def finish(connection: Connection) -> None:
-            documents.delete_at(
-                connection, self.collection.id, [(known.id, path) for path, known in gone]
-            )
+            collections.require_same(connection, self.collection)
+            documents.set_states(connection, self.touched)
+            documents.delete_at(connection, self.collection.id, gone)
             if skips != old:
                 documents.set_skips(connection, self.collection.id, skips.values())
             collections.mark_indexed(
@@ -293,22 +317,22 @@ def text_hash(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
-def _put(
-    connection: Connection, collection_id: int, batch: Sequence[tuple[NewDocument, int | None]]
-) -> None:
-    for document, replace in batch:
-        documents.put(connection, collection_id, document, replace)
+def _state(file: FoundFile | ReadFile) -> FileState:
+    # SQLite's integers have 63 bits and a sign; inodes have 64, on some systems 128, and
+    # times may lie beyond the year 2262.
+    return FileState(
+        file.size,
+        min(max(file.mtime_ns, -_MOST), _MOST),
+        file.inode & _MOST,
+        file.device & _MOST,
+    )
 
 
-def _state(file: FoundFile) -> FileState:
-    return FileState(file.size, file.mtime_ns, file.inode, file.device)
-
-
-def _settled(read: ReadFile) -> FileState:
+def _settled(state: FileState, started: int) -> FileState:
     """
-    The file's state, or one that equals none where the file was written a moment ago: then
-    it is read once more next time, because a second change may carry the same time.
+    The file's state, or one that equals none where the file had been written just before it
+    was read (``started``): then it is read once more next time, because a second change may
+    carry the same time.
     """
-    tick = COARSE_TICK_NS if read.mtime_ns % 1_000_000_000 == 0 else TICK_NS
-    recent = time.time_ns() - read.mtime_ns < tick
-    return FileState(read.size, read.mtime_ns, -1 if recent else read.inode, read.device)
+    tick = COARSE_TICK_NS if state.mtime_ns % 1_000_000_000 == 0 else TICK_NS
+    return state._replace(inode=-1) if started - state.mtime_ns < tick else state

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from qmd.errors import CollectionNotFoundError, InputError, NotFoundError
 from qmd.ingest.rules import Rules
+from qmd.ingest.scan import is_utf8, printable
 from qmd.model import Collection
 
 #: What would be taken for something else in collection/path, qmd://…, #docid or a list.
@@ -53,9 +54,14 @@ def new_collection(
             f"The directory {root} cannot be read: {error.strerror}",
             hint="Check its permissions.",
         ) from error
+    if not is_utf8(str(root)):
+        raise InputError(
+            f"The directory's path is no valid UTF-8: {printable(str(root))}",
+            hint="Rename the directory.",
+        )
     Rules(root, mask, ignore)
     if name is None:
-        name = _BAD.sub("-", root.name).strip() or "root"
+        name = _BAD.sub("-", root.name).lstrip(" -~")[:MAX_NAME].strip() or "root"
     check_name(name)
     return NewCollection(name, str(root))
 
@@ -67,15 +73,11 @@ def check_name(name: str) -> None:
             f"Not a usable collection name: {name!r}",
             hint=f"Use 1 to {MAX_NAME} characters without blanks around them.",
         )
-    if _BAD.search(name) or name.startswith(("~", "-")) or not _encodable(name):
+    if _BAD.search(name) or name.startswith(("~", "-")) or not is_utf8(name):
         raise InputError(
             f"Not a usable collection name: {name!r}",
             hint=r"Leave out / \ , # ? * [ ] { } and control characters; begin with a letter.",
         )
-
-
-def _encodable(name: str) -> bool:
-    return not any("\ud800" <= c <= "\udfff" for c in name)
 
 
 def check_context_text(text: str) -> None:

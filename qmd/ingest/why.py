@@ -10,6 +10,7 @@ from qmd.errors import NotFoundError
 from qmd.ingest.explain import RuleVerdict, explain
 from qmd.ingest.places import below_collection
 from qmd.ingest.rules import Rules
+from qmd.ingest.scan import printable
 from qmd.model import Collection, Explanation
 from qmd.sqlite import Connection
 from qmd.store import collections, documents
@@ -27,8 +28,9 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             remedy="Add its directory: qmd collection add DIRECTORY",
         )
     collection, relative = place
-    file = f"{collection.name}/{relative}" if relative else collection.name
-    detail: dict[str, Any] = {"collection": collection.name, "path": relative}
+    shown = printable(relative)
+    file = f"{collection.name}/{shown}" if relative else collection.name
+    detail: dict[str, Any] = {"collection": collection.name, "path": shown}
     root = Path(collection.path)
     if not relative:
         return Explanation(
@@ -38,8 +40,8 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             f" documents, those that match {collection.pattern}.",
             detail=detail,
         )
-    document = documents.by_path(connection, collection.name, relative)
-    skip = documents.known_skips(connection, collection.id).get(relative)
+    document = documents.by_path(connection, collection.name, shown)
+    skip = documents.known_skips(connection, collection.id).get(shown)
     try:
         verdict = explain(root, Rules(root, collection.pattern, collection.ignore), relative)
     except NotFoundError as error:

@@ -42,6 +42,24 @@ def by_name(connection: Connection, name: str) -> Collection:
     return _collection(row)
 
 
+def require_same(connection: Connection, collection: Collection) -> None:
+    """
+    Raises CollectionNotFoundError if the collection was removed since it was read.
+
+    Its id alone proves nothing, for the next collection that is added may get it.
+    """
+    row = connection.execute(
+        "SELECT 1 FROM collections WHERE id = ? AND path = ? AND pattern = ? AND ignore = ?",
+        [collection.id, collection.path, collection.pattern, _json(collection.ignore)],
+    ).fetchone()
+    if row is None:
+        raise CollectionNotFoundError(collection.name)
+
+
+def _json(value: Sequence[str] | Mapping[str, int]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def similar(connection: Connection, name: str) -> list[str]:
     """Names of collections that ``name`` may have been meant for, nearest first."""
     from rapidfuzz import fuzz, process
@@ -75,7 +93,7 @@ def add(
             "name": name,
             "path": path,
             "pattern": pattern,
-            "ignore": json.dumps(list(ignore), ensure_ascii=False),
+            "ignore": _json(list(ignore)),
             "created_at": clock.now(),
         }
     )
@@ -114,7 +132,7 @@ def mark_indexed(
     connection.execute(
         "UPDATE collections SET indexed_at = ?, excluded = ?,"
         " updated_at = CASE WHEN ? OR updated_at IS NULL THEN ? ELSE updated_at END WHERE id = ?",
-        [now, json.dumps(dict(excluded), ensure_ascii=False), changed, now, collection_id],
+        [now, _json(dict(excluded)), changed, now, collection_id],
     )
 
 

@@ -30,6 +30,13 @@ class Known(NamedTuple):
     parser_version: int
 
 
+class Place(NamedTuple):
+    """A document and where it was: ids are used again, so that both must fit."""
+
+    id: int
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class FullText:
     """The full-text row of a document, segmented."""
@@ -88,10 +95,10 @@ _UPDATE = (
 
 
 def put(
-    connection: Connection, collection_id: int, document: NewDocument, replace: int | None = None
+    connection: Connection, collection_id: int, document: NewDocument, replace: Place | None = None
 ) -> int:
     """
-    Store a document, in place of the one with id ``replace`` if that is still there.
+    Store a document, in place of the one at ``replace`` if that is still there.
 
     Chunks whose text did not change keep their ids, and with them their vectors. Another
     process may have stored the same file meanwhile: then its row is replaced.
@@ -117,12 +124,12 @@ def put(
         clock.now(),
         parsed.text,
     ]
-    replace = _row_to_replace(connection, collection_id, document.path, replace)
-    if replace is None:
+    row_id = _row_to_replace(connection, collection_id, document.path, replace)
+    if row_id is None:
         number = connection.execute(_INSERT, row).lastrowid
         assert number is not None  # an INSERT has one
     else:
-        number = replace
+        number = row_id
         connection.execute(_UPDATE, [*row, number])
         for table in ("tags", "aliases", "links"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [number])
@@ -152,13 +159,13 @@ def put(
                 for seq, link in enumerate(parsed.links)
             ],
         )
-    _put_chunks(connection, number, document, fresh=replace is None)
-    _put_fulltext(connection, number, document.fulltext, fresh=replace is None)
+    _put_chunks(connection, number, document, fresh=row_id is None)
+    _put_fulltext(connection, number, document.fulltext, fresh=row_id is None)
     return number
 
 
 def _row_to_replace(
-    connection: Connection, collection_id: int, path: str, wanted: int | None
+    connection: Connection, collection_id: int, path: str, wanted: Place | None
 ) -> int | None:
     row = connection.execute(
         "SELECT id FROM documents WHERE collection_id = ? AND path = ?", [collection_id, path]
@@ -167,9 +174,10 @@ def _row_to_replace(
         return int(row[0])
     if wanted is not None:
         row = connection.execute(
-            "SELECT 1 FROM documents WHERE id = ? AND collection_id = ?", [wanted, collection_id]
+            "SELECT id FROM documents WHERE id = ? AND collection_id = ? AND path = ?",
+            [wanted.id, collection_id, wanted.path],
         ).fetchone()
-    return wanted if row is not None else None
+    return None if row is None else int(row[0])
 
 
 def _put_fulltext(connection: Connection, number: int, row: FullText, *, fresh: bool) -> None:
@@ -230,31 +238,32 @@ def delete_chunks(connection: Connection, ids: Sequence[int]) -> None:
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number in ids])
 
 
-def set_state(connection: Connection, number: int, state: FileState) -> None:
-    """The file was touched and its text stayed the same."""
-    connection.execute(
+def set_states(connection: Connection, states: Iterable[tuple[int, FileState]]) -> None:
+    """The files were touched and their texts stayed the same."""
+    connection.executemany(
         "UPDATE documents SET modified_at = ?, bytes = ?, mtime_ns = ?, inode = ?, device = ?"
         " WHERE id = ?",
-        [clock.from_ns(state.mtime_ns), *state, number],
+        [(clock.from_ns(state.mtime_ns), *state, number) for number, state in states],
     )
 
 
 def delete_at(
-    connection: Connection, collection_id: int, places: Iterable[tuple[int, str]]
+    connection: Connection, collection_id: int, places: Iterable[tuple[str, Known]]
 ) -> None:
     """
-    Documents, by id and path, with their chunks, vectors, tags, links and full text.
+    Documents by their paths, with their chunks, vectors, tags, links and full text.
 
-    One that another process has moved elsewhere meanwhile stays.
+    One that another process has moved or stored anew since it was `known` stays.
     """
-    for number, path in places:
+    for path, known in places:
         row = connection.execute(
-            "SELECT 1 FROM documents WHERE id = ? AND collection_id = ? AND path = ?",
-            [number, collection_id, path],
+            "SELECT bytes, mtime_ns, inode, device FROM documents"
+            " WHERE id = ? AND collection_id = ? AND path = ?",
+            [known.id, collection_id, path],
         ).fetchone()
-        if row is not None:
-            vectors.delete_where(connection, "document_id = ?", [number])
-            connection.execute("DELETE FROM documents WHERE id = ?", [number])
+        if row is not None and FileState(*row) == known.state:
+            vectors.delete_where(connection, "document_id = ?", [known.id])
+            connection.execute("DELETE FROM documents WHERE id = ?", [known.id])
 
 
 # --- skipped files -------------------------------------------------------------------

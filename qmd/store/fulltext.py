@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from qmd.sqlite import Connection
 from qmd.store.filters import Where
 
@@ -47,18 +45,10 @@ def count(connection: Connection, match: str, most: int) -> int:
     return int(row[0])
 
 
-def containing(
-    connection: Connection, literals: Sequence[str], where: Where, limit: int | None
-) -> list[int]:
-    """
-    Ids of documents whose text or title holds every literal as it is, by scanning all texts.
-
-    For what the index does not hold: literals without any letter or digit, such as ``->``.
-    """
-    condition = " AND ".join("instr(d.text || char(10) || d.title, ?) > 0" for _ in literals)
+def matching(connection: Connection, match: str) -> list[int]:
+    """Ids of all documents that match, in order, unranked."""
     rows = connection.execute(
-        f"SELECT d.id FROM documents d WHERE {where.sql} AND {condition} ORDER BY d.id LIMIT ?",
-        [*where.values, *literals, -1 if limit is None else limit],
+        "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ? ORDER BY rowid", [match]
     )
     return [number for (number,) in rows]
 

@@ -33,11 +33,11 @@ def migrations_folder() -> Path:
     )
 
 
-def known() -> list[str]:
-    """The names of all migrations of this program, in order."""
+def known(folder: Path) -> list[str]:
+    """The names of all migrations in a folder, in order."""
     return sorted(
         path.stem
-        for path in migrations_folder().iterdir()
+        for path in folder.iterdir()
         if path.suffix in {".sql", ".py"} and path.stem[:4].isdigit()
     )
 
@@ -55,15 +55,15 @@ def applied(connection: Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
-def check(connection: Connection, path: Path) -> bool:
+def check(connection: Connection, path: Path, folder: Path | None = None) -> bool:
     """
-    Whether the schema is current; only reads.
+    Whether the schema is current; only reads. ``folder``: None for this program's migrations.
 
     Raises:
         SchemaTooNewError: A newer qmd has written this file.
         StoreError: It is the database of another program.
     """
-    names, done = known(), applied(connection)
+    names, done = known(folder or migrations_folder()), applied(connection)
     newer = [name for name in done if name not in names]
     if newer:
         raise SchemaTooNewError(
@@ -87,20 +87,21 @@ def require_current(connection: Connection, path: Path) -> None:
         )
 
 
-def migrate(connection: Connection, path: Path) -> None:
+def migrate(connection: Connection, path: Path, folder: Path | None = None) -> None:
     """Apply what is pending, or nothing. The connection must be in autocommit mode."""
-    if check(connection, path):
+    folder = folder or migrations_folder()
+    if check(connection, path, folder):
         return
     # 150 ms of imports that only a migration needs.
     from sqlite_utils import Database
     from sqlite_utils.migrations import Migrations
 
     migrations = Migrations(SET_NAME)
-    for name in known():
-        migrations(name=name)(_load(migrations_folder(), name))
+    for name in known(folder):
+        migrations(name=name)(_load(folder, name))
     connection.execute("BEGIN IMMEDIATE")
     try:
-        check(connection, path)  # again: another process may have been first
+        check(connection, path, folder)  # again: another process may have been first
         migrations.apply(Database(connection, use_counts_table=False))
         connection.execute("COMMIT")
     except BaseException:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from qmd.errors import ReadOnlyError, StoreError
-from qmd.sqlite import Connection, Error, connect, missing_database, translate
+from qmd.sqlite import BUSY_TIMEOUT_S, Connection, Error, connect, missing_database, translate
 from qmd.store import migrate, vectors
 
 T = TypeVar("T")
@@ -31,21 +31,31 @@ class Store:
     thread, each in its own ``BEGIN IMMEDIATE`` transaction (`write`): all of it or nothing.
     """
 
-    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        timeout: float = BUSY_TIMEOUT_S,
+    ) -> None:
         """
+        ``timeout``: seconds to wait for a lock that another process holds.
+
         Raises:
             DatabaseMissingError: No such file and ``create`` is false.
             SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
             MigrationRequiredError: As their names say; the file is left as it was.
         """
-        self.path = path
+        self.path = path = path.absolute()  # the working directory may change
+        self.timeout = timeout
         self.read_only = read_only
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._closed = False
         self._writer: Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
-        if not path.exists():
+        if not _exists(path):
             if not create or read_only:
                 raise missing_database(path)
             try:
@@ -58,7 +68,7 @@ class Store:
             self._migrate()
             return
         with self._translating():
-            reader = connect(path, read_only=True)
+            reader = connect(path, read_only=True, timeout=self.timeout)
             current = False
             try:
                 current = migrate.check(reader, path)
@@ -84,7 +94,7 @@ class Store:
                     raise StoreError("The database is closed.")
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
-                connection = connect(self.path, read_only=True)
+                connection = connect(self.path, read_only=True, timeout=self.timeout)
             keep = False
             try:
                 connection.execute("BEGIN")
@@ -137,7 +147,7 @@ class Store:
 
     def _writing(self) -> Connection:
         if self._writer is None:
-            self._writer = connect(self.path, read_only=False)
+            self._writer = connect(self.path, read_only=False, timeout=self.timeout)
             vectors.load_if_used(self._writer)
         return self._writer
 
@@ -194,3 +204,16 @@ class Store:
             yield
         except Error as error:
             raise translate(error, self.path) from error
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"The database {path} cannot be reached: {getattr(error, 'strerror', error)}",
+            hint="Check the path and its permissions, or give another file with --db.",
+        ) from error
+    return True

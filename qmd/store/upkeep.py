@@ -58,19 +58,23 @@ _LEFTOVERS = (
     (
         "models without vectors",
         "models",
-        "NOT active AND id NOT IN (SELECT DISTINCT model_id FROM embeddings)",
+        "NOT active AND id NOT IN"
+        " (SELECT model_id FROM embeddings WHERE hash IN (SELECT hash FROM chunks))",
     ),
 )
+_ORPHANS = "vectors without a chunk"
 
 
 def leftovers(connection: Connection) -> dict[str, int]:
     """What nothing refers to any more, counted."""
-    return {
+    found = {
         name: int(
             connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()[0]
         )
         for name, table, condition in _LEFTOVERS
     }
+    model = _index(connection)
+    return found if model is None else found | {_ORPHANS: vectors.count_orphans(connection, model)}
 
 
 def remove_leftovers(connection: Connection) -> dict[str, int]:
@@ -79,11 +83,16 @@ def remove_leftovers(connection: Connection) -> dict[str, int]:
         name: connection.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
         for name, table, condition in _LEFTOVERS
     }
-    model = vectors.active(connection)
+    model = _index(connection)
     if model is not None:
-        vectors.load(connection)
-        removed["vectors without a chunk"] = vectors.purge(connection, model)
+        removed[_ORPHANS] = vectors.purge(connection, model)
     return removed
+
+
+def _index(connection: Connection) -> vectors.Model | None:
+    """The model whose index can be read; without sqlite-vec there is nothing to tidy up."""
+    vectors.load_if_used(connection)
+    return vectors.active(connection) if vectors.is_loaded(connection) else None
 
 
 def compact(connection: Connection) -> None:

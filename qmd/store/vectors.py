@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import VectorsUnavailableError
+from qmd.errors import ModelMismatchError, VectorsUnavailableError
 from qmd.model import ModelSpec
 from qmd.sqlite import Connection, OperationalError, extensions_loadable
 from qmd.store import clock
@@ -107,7 +107,8 @@ def load_if_used(connection: Connection) -> None:
             return
 
 
-def _loaded(connection: Connection) -> bool:
+def is_loaded(connection: Connection) -> bool:
+    """Whether this connection has sqlite-vec."""
     row = connection.execute(
         "SELECT 1 FROM pragma_function_list WHERE name = 'vec_version'"
     ).fetchone()
@@ -199,21 +200,22 @@ def count_waiting(connection: Connection, collection_ids: Sequence[int] = ()) ->
 
 
 def forget(connection: Connection, model: Model, collection_ids: Sequence[int] = ()) -> None:
-    """Make all chunks (of the collections) wait again, and drop their cached vectors."""
-    condition, values = "", list[object]()
+    """
+    Make all chunks (of the collections) wait again, and drop their cached vectors.
+
+    Chunks of other collections with the same text wait too: they share the vector.
+    """
+    condition, values = "1", list[object]()
     if collection_ids:
         marks = ", ".join("?" * len(collection_ids))
-        condition = (
-            f" AND document_id IN (SELECT id FROM documents WHERE collection_id IN ({marks}))"
-        )
+        condition = f"document_id IN (SELECT id FROM documents WHERE collection_id IN ({marks}))"
         values = list(collection_ids)
+    hashes = f"SELECT hash FROM chunks WHERE {condition}"
     connection.execute(
-        "DELETE FROM embeddings WHERE model_id = ?"
-        f" AND hash IN (SELECT hash FROM chunks WHERE 1{condition})",
-        [model.id, *values],
+        f"DELETE FROM embeddings WHERE model_id = ? AND hash IN ({hashes})", [model.id, *values]
     )
     connection.execute(
-        f"UPDATE chunks SET model_id = NULL WHERE model_id IS NOT NULL{condition}",
+        f"UPDATE chunks SET model_id = NULL WHERE model_id IS NOT NULL AND hash IN ({hashes})",
         values,
     )
 
@@ -246,7 +248,15 @@ def store(
 
     Returns:
         How many chunks got their vector.
+
+    Raises:
+        ModelMismatchError: Another process has made another model the index's.
     """
+    if active(connection) != model:
+        raise ModelMismatchError(
+            f"Another process has begun to embed with another model than {model.name}.",
+            hint="Let every program use the same model, then run 'qmd embed' again.",
+        )
     connection.executemany(
         "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
         [(model.id, digest, vector) for digest, vector in vectors.items()],
@@ -275,7 +285,7 @@ def store(
 def delete(connection: Connection, ids: Sequence[int]) -> None:
     """Take chunks out of the index; the cache keeps their vectors."""
     for table in _indexes(connection):
-        if _loaded(connection):
+        if is_loaded(connection):
             connection.executemany(
                 f'DELETE FROM "{table}" WHERE chunk_id = ?',
                 [(number,) for number in ids],
@@ -292,11 +302,18 @@ def delete_where(connection: Connection, condition: str, values: Sequence[object
         delete(connection, [number for (number,) in rows])
 
 
+_ORPHANS = "chunk_id NOT IN (SELECT id FROM chunks)"
+
+
+def count_orphans(connection: Connection, model: Model) -> int:
+    """Index rows whose chunk is gone (deleted where sqlite-vec was missing)."""
+    row = connection.execute(f'SELECT count(*) FROM "{model.table}" WHERE {_ORPHANS}').fetchone()
+    return int(row[0])
+
+
 def purge(connection: Connection, model: Model) -> int:
-    """Remove index rows whose chunk is gone (deleted where sqlite-vec was missing)."""
-    rows = connection.execute(
-        f'SELECT chunk_id FROM "{model.table}" WHERE chunk_id NOT IN (SELECT id FROM chunks)'
-    ).fetchall()
+    """Remove them; returns how many there were."""
+    rows = connection.execute(f'SELECT chunk_id FROM "{model.table}" WHERE {_ORPHANS}').fetchall()
     delete(connection, [number for (number,) in rows])
     return len(rows)
 

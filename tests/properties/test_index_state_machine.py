@@ -15,6 +15,9 @@ from qmd import KnowledgeBase
 from tests.support.dump import assert_sound, dump, vector_rows
 from tests.support.embedder import HashEmbedder
 
+#: Thousands of small commits: on a disk they would cost ten times the work itself.
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
 FOLDERS = ["", "a", "a/b", "中文", "c d", ".hidden", "node_modules", "x.md"]
 NAMES = ["x.md", "X.md", "y.md", "note.txt", "笔记 %_#.md"]
 SECTION = "A paragraph about sourdough that goes on for a while. " * 30
@@ -44,7 +47,7 @@ contents = st.sampled_from(CONTENTS)
 class Files(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp(prefix="qmd-machine-"))
+        self.home = Path(tempfile.mkdtemp(dir=MEMORY, prefix="qmd-machine-"))
         self.root = self.home / "notes"
         self.root.mkdir()
         self.database = self.home / "kept.sqlite"

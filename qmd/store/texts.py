@@ -1,0 +1,29 @@
+"""Documents' texts as literals are looked for in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from qmd.sqlite import Connection
+from qmd.store.filters import Where
+
+
+def subject(connection: Connection, number: int, field: Literal["title", "path"] | None) -> str:
+    """The title, the path, or (None) title and text of a document."""
+    column = {"title": "title", "path": "path"}.get(field or "", "title || char(10) || text")
+    row = connection.execute(f"SELECT {column} FROM documents WHERE id = ?", [number]).fetchone()
+    return str(row[0])
+
+
+def titles_and_texts(connection: Connection, where: Where) -> Iterator[tuple[int, str]]:
+    """Id and ``title newline text`` of all documents that satisfy a condition, by id."""
+    yield from connection.execute(
+        "SELECT d.id, d.title || char(10) || d.text FROM documents d"
+        f" WHERE {where.sql} ORDER BY d.id",
+        where.values,
+    )
+
+
+def ids(connection: Connection) -> list[int]:
+    return [number for (number,) in connection.execute("SELECT id FROM documents")]
