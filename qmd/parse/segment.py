@@ -15,7 +15,7 @@ from functools import lru_cache
 from operator import add
 
 #: To be raised whenever `segment` gives another result; the store then indexes anew.
-SEGMENTER_VERSION = 1
+SEGMENTER_VERSION = 2
 
 _CJK = (
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # 々〆〇, numerals, kana repeats
@@ -30,7 +30,20 @@ CJK_RUN = re.compile(f"[{_CJK}]+")
 # "C++" and "C#" would both be "c". The word itself stays, so that "Visual C" is found too.
 # (Looking back from the signs is several times faster than looking for words before them.)
 _PLUSPLUS = re.compile(r"(?<=[A-Za-z0-9])\+\+")
-_SHARP = re.compile(r"(?<=[A-Za-z])#(?![A-Za-z0-9_#])")
+_SHARP = re.compile(r"(?<=[A-Za-z])#")
+# SQLite's Unicode tables are of 2012: signs and emoji that came later are letters to it, and
+# "hello🙂" would be one word. (Ranges of code points, so that it depends on no Python version.)
+_SIGNS = re.compile(
+    "[\u0605\u061c\u20ba-\u20cf\u218a\u218b\u23f4-\u23ff\u2427-\u243f\u244b-\u245f"
+    "\u2700-\u27bf\u2b4d-\u2bff\u2e32-\u2e7f\u2066-\u2069\u31e4-\u31ef\ua700-\ua716"
+    "\ufbc2-\ufbd2\U00010190-\U000101cf\U0001d800-\U0001daff"
+    "\U0001f000-\U0001f0ff\U0001f10d-\U0001f10f\U0001f16c-\U0001faff\U0001fb00-\U0001fbef]+"
+)
+#: The usual characters that NFKC changes in a text that is normal otherwise. Replacing them
+#: first is 15 times faster on Chinese texts, and gives the same.
+_WIDE = [
+    (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
+]
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _WORD = re.compile(r"[A-Za-z0-9]*")
@@ -38,7 +51,11 @@ _WORD = re.compile(r"[A-Za-z0-9]*")
 
 def normalize(text: str) -> str:
     """NFKC: full-width letters, ligatures and compatibility characters as their plain forms."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    if text.isascii():
+        return text
+    for wide, plain in _WIDE:
+        text = text.replace(wide, plain)
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
 def fold(text: str) -> str:
@@ -48,8 +65,14 @@ def fold(text: str) -> str:
 
 def segment(text: str) -> str:
     """The form in which full text stores ``text``."""
-    text = _spell_out(normalize(text))
+    text = _indexed(text)
     return text if text.isascii() else CJK_RUN.sub(_pairs, text)
+
+
+def _indexed(text: str) -> str:
+    """Normal, signs spelled out; SQLite folds ASCII itself, but not ``ß`` to ``ss``."""
+    text = _spell_out(normalize(text))
+    return text if text.isascii() else _SIGNS.sub(" ", text.casefold())
 
 
 def phrase(literal: str) -> str | None:
@@ -58,7 +81,7 @@ def phrase(literal: str) -> str | None:
 
     ``使用Docker`` → ``"使用 用 Docker"``, ``库`` → ``"库" *``.
     """
-    text = _spell_out(normalize(clean(literal)))
+    text = _indexed(clean(literal))
     if not has_token(text):
         return None
     text = text.rstrip()
@@ -135,7 +158,7 @@ def _named(match: re.Match[str], name: str) -> str:
     start = end
     while start and text[start - 1].isalnum() and text[start - 1].isascii():
         start -= 1
-    if name == "sharp" and (end - start > 1 or text[start - 1 : start] == "_"):
+    if name == "sharp" and end - start > 1:
         return match[0]  # "foo#" is an anchor, "C#" a language
     return f" {text[start:end]}{name} "
 

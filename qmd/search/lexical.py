@@ -11,16 +11,16 @@ lowered nDCG@10 on five of six test collections (cranfield .528 to .478).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
 from qmd.model import Match
 from qmd.parse import segment
-from qmd.search.language import ParsedQuery, Term, parts
+from qmd.search import raw
+from qmd.search.language import Field, ParsedQuery, Term, parts
 from qmd.sqlite import Connection
-from qmd.store import documents, fulltext
+from qmd.store import fulltext, texts
 from qmd.store.filters import Where
 
 #: bm25 at which the squeezed score reaches one half.
@@ -74,26 +74,26 @@ def _exact(
     connection: Connection, query: ParsedQuery, where: Where, limit: int | None
 ) -> list[LexicalHit]:
     groups: list[str] = []
-    literals: list[str] = []  # what only a scan of the texts can find
+    signs: list[list[str]] = []  # what only a scan of the texts can find
     for group in query.groups:
         expressions = [e for e in map(expression, group) if e is not None]
-        if expressions:
+        if len(expressions) == len(group):
             groups.append(_any(expressions))
         else:
-            literals += [term.text for term in group]
-    checks = _checks(query)
-    if not groups:
-        if not literals:
-            return []
-        ids = fulltext.containing(connection, literals, where, None if checks else limit)
-        rows = [(number, 0.0) for number in ids]
-    else:
+            signs.append([term.text for term in group])
+    checks = _checks(connection, query)
+    rows: Iterable[tuple[int, float]]
+    if groups:
         match = _but_not(" AND ".join(groups), query.excluded)
         # A check in Python may refuse any of the rows, so there is no telling how many to ask for.
         rows = fulltext.search(connection, match, where, None if checks else limit)
+    elif signs:
+        rows = ((number, 0.0) for number in raw.scan(connection, signs, where))
+    else:
+        return []
     hits: list[LexicalHit] = []
     for number, bm25 in rows:
-        if checks and not all(_holds(connection, number, check) for check in checks):
+        if checks and not _passes(connection, number, checks):
             continue
         hits.append(LexicalHit(number, 0.5 + 0.5 * _squeeze(bm25), bm25, "exact"))
         if limit is not None and len(hits) == limit:
@@ -116,37 +116,57 @@ def expression(term: Term) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What to look for in the raw text, because the index has lost its signs and spacing."""
+    """
+    What to look for in the raw text, because the index has lost its signs and spacing.
 
-    patterns: tuple[re.Pattern[str] | str, ...]  # one of them must be there
-    negated: bool
+    One of the ``patterns`` must be there, in the title, the path, or (None) title and text.
+    A document among ``others`` passes by words of the same group that need no check. Negated,
+    none may be there; ``others`` are then the only documents that can hold one.
+    """
+
+    patterns: tuple[tuple[Field | None, raw.Pattern], ...]
+    others: frozenset[int] = frozenset()
+    negated: bool = False
 
 
-def _checks(query: ParsedQuery) -> list[_Check]:
+def _checks(connection: Connection, query: ParsedQuery) -> list[_Check]:
     checks = []
     for group in query.groups:
-        if all(term.literal and not term.field for term in group):
-            checks.append(_Check(tuple(_pattern(term.text) for term in group), negated=False))
+        literals = [term for term in group if term.literal or expression(term) is None]
+        words = [e for e in (expression(term) for term in group if term not in literals) if e]
+        if literals:
+            others = fulltext.matching(connection, _any(words)) if words else ()
+            checks.append(_Check(_patterns(literals), frozenset(others)))
     for term in query.excluded:
-        if term.literal and not term.field:
-            checks.append(_Check((_pattern(term.text),), negated=True))
+        if term.literal:
+            match = expression(term)
+            holding = fulltext.matching(connection, match) if match else texts.ids(connection)
+            checks.append(_Check(_patterns([term]), frozenset(holding), negated=True))
     return checks
 
 
-def _pattern(literal: str) -> re.Pattern[str] | str:
-    words = segment.fold(literal).split()
-    if len(words) == 1:
-        return words[0]
-    return re.compile(r"\s+".join(map(re.escape, words)))
+def _patterns(literals: Sequence[Term]) -> tuple[tuple[Field | None, raw.Pattern], ...]:
+    return tuple((term.field, raw.pattern(term.text)) for term in literals)
 
 
-def _holds(connection: Connection, number: int, check: _Check) -> bool:
-    text = segment.fold(documents.title_and_text(connection, number))
-    found = any(
-        pattern in text if isinstance(pattern, str) else pattern.search(text) is not None
-        for pattern in check.patterns
-    )
-    return found is not check.negated
+def _passes(connection: Connection, number: int, checks: Sequence[_Check]) -> bool:
+    folded: dict[Field | None, str] = {}
+
+    def there(check: _Check) -> bool:
+        for field, wanted in check.patterns:
+            if field not in folded:
+                folded[field] = segment.fold(texts.subject(connection, number, field))
+            if raw.holds(folded[field], wanted):
+                return True
+        return False
+
+    for check in checks:
+        if check.negated:
+            if number in check.others and there(check):
+                return False
+        elif number not in check.others and not there(check):
+            return False
+    return True
 
 
 # --- relaxed -------------------------------------------------------------------------
@@ -164,9 +184,8 @@ def _relaxed(
     for group in query.groups:
         if any(term.quoted or term.field for term in group):
             expressions = [e for e in map(expression, group) if e is not None]
-            if not expressions:
-                return []
-            required.append(_any(expressions))
+            if len(expressions) == len(group):
+                required.append(_any(expressions))  # else a check looks for it
     words = list(informative(connection, query))
     phrases = [phrase for phrase in map(segment.phrase, words) if phrase is not None]
     if not phrases:
@@ -174,7 +193,7 @@ def _relaxed(
     match = " OR ".join(phrases)
     if required:
         match = f"{' AND '.join(required)} AND ({match})"
-    checks = _checks(_only_quoted(query))
+    checks = _checks(connection, _only_quoted(query))
     depth = None if limit is None or checks else limit + len(found)
     hits: list[LexicalHit] = []
     for number, bm25 in fulltext.search(connection, _but_not(match, query.excluded), where, depth):
@@ -182,7 +201,7 @@ def _relaxed(
             break
         if number in found:
             continue
-        if checks and not all(_holds(connection, number, check) for check in checks):
+        if checks and not _passes(connection, number, checks):
             continue
         score = min(0.5 * _squeeze(bm25), 0.4999)
         hits.append(LexicalHit(number, score, bm25, "relaxed"))
@@ -266,7 +285,7 @@ def _but_not(match: str, excluded: Sequence[Term]) -> str:
 def _phrases(excluded: Sequence[Term]) -> Iterator[str]:
     for term in excluded:
         phrase = expression(term)
-        if phrase is not None and not (term.literal and not term.field):
+        if phrase is not None and not term.literal:
             yield phrase
 
 
