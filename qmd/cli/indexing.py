@@ -10,7 +10,6 @@ import click
 
 from qmd.cli.command import command
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_reports import count, render_embed_report, render_index_report
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write
 from qmd.errors import InferenceError, QmdError
@@ -55,6 +54,8 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> Non
 def update(pull: bool, embed: bool | None) -> None:
     """Pull the collections that are git work trees, then index all."""
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
+    from qmd.cli.render_reports import render_index_report
+
     with session().open(write=True) as kb:
         with progress_bar() as progress:
             report = kb.update(pull=pull, progress=progress)
@@ -79,6 +80,8 @@ def embed(force: bool, collections: tuple[str, ...]) -> None:
 def index_and_report(
     kb: KnowledgeBase, collections: Sequence[str], *, verify: bool = False
 ) -> IndexReport:
+    from qmd.cli.render_reports import render_index_report
+
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
     with progress_bar() as progress:
         report = kb.index(collections, verify=verify, progress=progress)
@@ -90,6 +93,8 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, wanted: b
     """Embed behind an index run; where no model can run, that is a remark and no failure."""
     if wanted is False:
         return
+    from qmd.cli.render_reports import count
+
     pending = kb.status().needs_embedding
     if not pending:
         return
@@ -113,6 +118,8 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, wanted: b
 
 
 def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> None:
+    from qmd.cli.render_reports import render_embed_report
+
     session().interrupted = "The vectors made so far stay: run 'qmd embed' to go on."
     with progress_bar() as progress:
         report = kb.embed(collections, force=force, progress=progress)

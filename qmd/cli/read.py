@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
-
 import click
 
 from qmd.cli.command import command, json_option
@@ -12,12 +9,6 @@ from qmd.cli.formats import format_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
 from qmd.errors import NoMatchError
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
-    from qmd.model import DocumentSlice
-
-_RANGE = re.compile(r"(?P<file>.+):(?P<line>\d+):(?P<count>\d+)", re.DOTALL)
 
 _line_numbers = click.option(
     "--line-numbers/--no-line-numbers",
@@ -52,25 +43,10 @@ def get(
     from qmd.cli.render_documents import render_document
 
     with session().open() as kb:
-        found = _get(kb, file, from_line, lines)
+        found = kb.get(file, from_line=from_line, max_lines=lines)
     render_document(found, output, line_numbers=line_numbers and output == "cli")
     if found.more_lines and output == "cli":
         note(f"… {found.more_lines} more lines")
-
-
-def _get(kb: KnowledgeBase, file: str, from_line: int | None, lines: int | None) -> DocumentSlice:
-    part = _RANGE.fullmatch(file)
-    if part is None:
-        return kb.get(file, from_line=from_line, max_lines=lines)
-    from qmd.errors import DocumentNotFoundError
-
-    try:  # a file may really be called x.md:1:2
-        return kb.get(file, from_line=from_line, max_lines=lines)
-    except DocumentNotFoundError:
-        count = int(part["count"])
-        if count < 1:
-            raise click.UsageError("In FILE:LINE:COUNT, COUNT is 1 or more.") from None
-        return kb.get(f"{part['file']}:{part['line']}", max_lines=lines or count)
 
 
 @command(

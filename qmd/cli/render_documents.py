@@ -17,12 +17,13 @@ Item = DocumentSlice | SkippedDocument
 
 
 def render_document(item: DocumentSlice, output: str, *, line_numbers: bool) -> None:
-    """One document. As ``cli`` without line numbers, and as ``md``, its text and no byte more."""
+    """One document; as ``cli`` without line numbers, and as ``md``, its text and no byte more."""
     if output == "json":
         write_json(document_object(item))
     elif output in ("cli", "md"):
         text = numbered(item.text, item.from_line) if line_numbers else item.text
-        if text and not text.endswith("\n") and sys.stdout.isatty():
+        whole = item.from_line == 1 and not item.more_lines
+        if text and not text.endswith("\n") and (sys.stdout.isatty() or not whole):
             text += "\n"
         write_text(text)
     else:

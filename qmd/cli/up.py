@@ -12,7 +12,6 @@ import click
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
 from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
-from qmd.cli.render_reports import render_status
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write
 
@@ -32,6 +31,8 @@ def up(paths: tuple[str, ...]) -> None:
     up to date. By words everything is found before the vectors are made. Ctrl-C loses
     nothing: the next 'qmd up' goes on.
     """
+    from qmd.cli.render_reports import render_status
+
     for path in paths:
         refuse_missing(path)
     with session().open(create=bool(paths), write=True) as kb:

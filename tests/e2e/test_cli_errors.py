@@ -95,7 +95,6 @@ class TestUsage:
             (["query", "x", "--candidates", "0"], "0 is not in the range"),
             (["get"], "Missing argument"),
             (["get", "a.md", "-l", "0"], "0 is not in the range"),
-            (["get", "a.md:1:0"], "COUNT is 1 or more"),
             (["context", "add", "a", "b", "c"], "put quotes around the text"),
             (["--db", "a", "--index", "b", "status"], "exclude each other"),
         ],

@@ -60,6 +60,10 @@ class TestGet:
         assert result.out == "10: line 10\n11: line 11\n12: line 12\n"
         assert result.err == "… 48 more lines\n"
 
+    def test_a_part_ends_its_last_line(self, scratch: Scratch) -> None:
+        part = scratch.ok("get", "docs/long.md:10:2", "--no-line-numbers")
+        assert part.out == "line 10\nline 11\n"
+
     def test_behind_the_end_there_is_no_text(self, scratch: Scratch) -> None:
         assert scratch.ok("get", "notes/plan.md:99").out == ""
 
