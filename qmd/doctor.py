@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qmd import sqlite
-from qmd.errors import QmdError
+from qmd.errors import QmdError, StoreError
 from qmd.inference import embedders
 from qmd.inference.protocols import Embedder
 from qmd.model import Check
-from qmd.store import collections, documents, migrate, upkeep, vectors
+from qmd.store import collections, files, migrate, upkeep, vectors
 from qmd.store.store import Store
 
 
@@ -20,13 +20,18 @@ def examine(
 ) -> list[Check]:
     """All findings, good ones too."""
     name = embedder.spec.name if embedder else model or embedders.DEFAULT_MODEL
-    return [
-        Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}"),
-        *_sqlite(store),
-        *_database(store),
-        *_collections(store),
-        *_model(store, name, cache_dir, given=embedder is not None),
-    ]
+    found = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
+    for findings in (
+        _sqlite(store),
+        _database(store),
+        _collections(store),
+        _model(store, name, cache_dir, given=embedder is not None),
+    ):
+        try:
+            found.extend(findings)
+        except StoreError as error:  # a damaged part must not hide what can be said of the rest
+            found.append(Check("database", "error", str(error), error.hint))
+    return found
 
 
 def _sqlite(store: Store) -> Iterator[Check]:
@@ -60,7 +65,7 @@ def _database(store: Store) -> Iterator[Check]:
 def _collections(store: Store) -> Iterator[Check]:
     with store.reading() as connection:
         known = collections.everything(connection)
-        skipped = documents.skipped(connection)
+        skipped = files.skipped(connection)
     if not known:
         yield Check(
             "collections", "warning", "There is no collection.", "qmd collection add FOLDER"

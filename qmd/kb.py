@@ -9,30 +9,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from qmd.model import (
-    Check,
-    CleanupReport,
-    Collection,
-    Context,
-    DocumentInfo,
-    DocumentSlice,
-    EmbedReport,
-    Explanation,
-    Filters,
-    IndexReport,
-    MultiGetReply,
-    Progress,
-    SearchReply,
-    Status,
-)
-from qmd.search import lookup, pipeline
-from qmd.store import collections, documents, upkeep, vectors
+from qmd.model import Filters
+from qmd.search import pipeline
+from qmd.store import collections
 from qmd.store.store import Store
 
+# What only some methods need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Reranker
+    from qmd.model import (
+        Check,
+        CleanupReport,
+        Collection,
+        Context,
+        DocumentInfo,
+        DocumentSlice,
+        EmbedReport,
+        Explanation,
+        IndexReport,
+        MultiGetReply,
+        Progress,
+        SearchReply,
+        Status,
+    )
 
-ProgressCallback = Callable[[Progress], None]
+    ProgressCallback = Callable[[Progress], None]
 
 
 class KnowledgeBase:
@@ -367,6 +368,8 @@ class KnowledgeBase:
             AmbiguousNameError: More than one document fits.
             InputError: ``max_lines`` below 1.
         """
+        from qmd.search import lookup
+
         with self._store.reading() as connection:
             return lookup.get(connection, file, from_line=from_line, max_lines=max_lines)
 
@@ -380,11 +383,15 @@ class KnowledgeBase:
         Raises:
             NoMatchError, InputError.
         """
+        from qmd.search import lookup
+
         with self._store.reading() as connection:
             return lookup.multi_get(connection, pattern, max_lines=max_lines, max_bytes=max_bytes)
 
     def documents(self, prefix: str = "") -> list[DocumentInfo]:
         """The documents below ``collection/prefix``, by collection and path."""
+        from qmd.store import documents
+
         collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
         with self._store.reading() as connection:
             if collection:
@@ -394,27 +401,17 @@ class KnowledgeBase:
     # -- upkeep ------------------------------------------------------------------------
 
     def status(self) -> Status:
+        """What is indexed, waits for vectors, or was left out."""
+        from qmd.search import status
+
         with self._store.reading() as connection:
-            counts = upkeep.counts(connection)
-            model = vectors.active(connection)
-            known = collections.everything(connection)
-            return Status(
-                database=str(self._store.path),
-                database_bytes=self._store.path.stat().st_size,
-                total_documents=counts.documents,
-                needs_embedding=counts.needs_embedding,
-                chunks=counts.chunks,
-                chunks_embedded=counts.chunks_embedded,
-                has_vector_index=counts.chunks_embedded > 0,
-                model=model.name if model else None,
-                collections=tuple(known),
-                skipped=tuple(documents.skipped(connection)),
-                excluded=collections.excluded(connection),
-                last_indexed=max((c.last_indexed for c in known if c.last_indexed), default=None),
-            )
+            return status.read(connection, self._store.path)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
         """Remove what nothing refers to any more, and give the space back to the disk."""
+        from qmd.model import CleanupReport
+        from qmd.store import upkeep
+
         before = self._store.path.stat().st_size
         if dry_run:
             with self._store.reading() as connection:

@@ -23,8 +23,8 @@ from qmd.model import Collection, ParsedDocument, Progress, SkippedFile
 from qmd.parse.document import PARSER_VERSION, parse_document
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
 from qmd.sqlite import Connection
-from qmd.store import collections, documents
-from qmd.store.documents import FileState, FullText, Known, NewDocument, Place
+from qmd.store import collections, files
+from qmd.store.files import FileState, FullText, Known, NewDocument, Place
 from qmd.store.store import Pending, Store
 
 ProgressCallback = Callable[[Progress], None]
@@ -96,8 +96,8 @@ class CollectionIndexer:
                 concluded from that, and the documents stay.
         """
         with self.store.reading() as connection:
-            self.known = documents.known(connection, self.collection.id)
-            old_skips = documents.known_skips(connection, self.collection.id)
+            self.known = files.known(connection, self.collection.id)
+            old_skips = files.known_skips(connection, self.collection.id)
         found = self._scan()
         unread = [
             file
@@ -252,7 +252,7 @@ class CollectionIndexer:
     ) -> None:
         collections.require_same(connection, self.collection)
         for document, replace in batch:
-            documents.put(connection, self.collection.id, document, replace)
+            files.put(connection, self.collection.id, document, replace)
 
     def _wait(self) -> None:
         pending, self.pending = self.pending, None
@@ -268,10 +268,10 @@ class CollectionIndexer:
 
         def finish(connection: Connection) -> None:
             collections.require_same(connection, self.collection)
-            documents.set_states(connection, self.touched)
-            documents.delete_at(connection, self.collection.id, gone)
+            files.set_states(connection, self.touched)
+            files.delete_at(connection, self.collection.id, gone)
             if skips != old:
-                documents.set_skips(connection, self.collection.id, skips.values())
+                files.set_skips(connection, self.collection.id, skips.values())
             collections.mark_indexed(
                 connection,
                 self.collection.id,

@@ -13,7 +13,7 @@ from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
 from qmd.model import Collection, Explanation
 from qmd.sqlite import Connection
-from qmd.store import collections, documents
+from qmd.store import collections, documents, files
 
 
 def explain_path(connection: Connection, path: str) -> Explanation:
@@ -41,7 +41,7 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             detail=detail,
         )
     document = documents.by_path(connection, collection.name, shown)
-    skip = documents.known_skips(connection, collection.id).get(shown)
+    skip = files.known_skips(connection, collection.id).get(shown)
     try:
         verdict = explain(root, Rules(root, collection.pattern, collection.ignore), relative)
     except NotFoundError as error:

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from qmd.errors import ReadOnlyError, StoreError
 from qmd.sqlite import BUSY_TIMEOUT_S, Connection, Error, connect, missing_database, translate
 from qmd.store import migrate, vectors
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -138,6 +140,9 @@ class Store:
             if self._closed:
                 raise StoreError("The database is closed.")
             if self._thread is None:
+                # Only writers pay for the import (it brings logging with it).
+                from concurrent.futures import ThreadPoolExecutor
+
                 self._thread = ThreadPoolExecutor(1, thread_name_prefix="qmd-writer")
             return self._thread.submit(job)
 

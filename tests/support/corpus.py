@@ -10,8 +10,8 @@ from qmd import KnowledgeBase
 from qmd.ingest.indexer import new_document
 from qmd.parse.document import parse_document
 from qmd.sqlite import Connection
-from qmd.store import documents, vectors
-from qmd.store.documents import FileState
+from qmd.store import files, vectors
+from qmd.store.files import FileState
 from qmd.store.store import Store
 from tests.support.embedder import HashEmbedder
 
@@ -39,13 +39,13 @@ class Corpus:
         root.mkdir()
         self.numbers[name] = self.kb.add_collection(root, name=name).id
 
-    def fill(self, files: Mapping[str, str]) -> None:
+    def fill(self, pages: Mapping[str, str]) -> None:
         """Replace everything by these documents: ``path`` (or ``collection:path``) → text."""
 
         def run(connection: Connection) -> None:
             vectors.delete_where(connection, "1", [])
             connection.execute("DELETE FROM documents")
-            for name, text in files.items():
+            for name, text in pages.items():
                 collection, _, path = name.rpartition(":")
                 data = text.encode()
                 document = new_document(
@@ -54,7 +54,7 @@ class Corpus:
                     hashlib.sha256(data).hexdigest(),
                     FileState(len(data), 1_700_000_000_000_000_000, 1, 1),
                 )
-                documents.put(connection, self.numbers[collection or "notes"], document)
+                files.put(connection, self.numbers[collection or "notes"], document)
 
         self.store.write(run)
 

@@ -1,0 +1,91 @@
+"""
+The values that flow through qmd: frozen, without behaviour beyond naming themselves.
+
+Lines are 1-based as an editor counts them (``\\n``, ``\\r\\n`` and ``\\r`` end a line);
+character offsets are 0-based into the decoded text, byte offsets into its UTF-8 form.
+Spans are half-open.
+
+Each name is loaded with its module on first use: making a dataclass costs half a
+millisecond, and `qmd search` needs a third of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qmd.model.documents import (
+        Chunk,
+        Heading,
+        Link,
+        LinkKind,
+        ParsedDocument,
+    )
+    from qmd.model.reports import (
+        Check,
+        CleanupReport,
+        EmbedReport,
+        Explanation,
+        IndexReport,
+        Progress,
+        SkippedFile,
+        Status,
+    )
+    from qmd.model.search import (
+        Collection,
+        Context,
+        DocumentInfo,
+        DocumentSlice,
+        Filters,
+        Hit,
+        Match,
+        ModelSpec,
+        MultiGetReply,
+        SearchReply,
+        SkippedDocument,
+        Source,
+        encode_uri,
+    )
+
+__all__ = [
+    "Check",
+    "Chunk",
+    "CleanupReport",
+    "Collection",
+    "Context",
+    "DocumentInfo",
+    "DocumentSlice",
+    "EmbedReport",
+    "Explanation",
+    "Filters",
+    "Heading",
+    "Hit",
+    "IndexReport",
+    "Link",
+    "LinkKind",
+    "Match",
+    "ModelSpec",
+    "MultiGetReply",
+    "ParsedDocument",
+    "Progress",
+    "SearchReply",
+    "SkippedDocument",
+    "SkippedFile",
+    "Source",
+    "Status",
+    "encode_uri",
+]
+
+_MODULES = ("search", "reports", "documents")
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        from importlib import import_module
+
+        for module in _MODULES:
+            found: object = getattr(import_module(f"qmd.model.{module}"), name, None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module 'qmd.model' has no attribute {name!r}")

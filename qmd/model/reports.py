@@ -1,0 +1,101 @@
+"""What a job did, is doing or found: indexing, embedding, status, upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from qmd.model.search import Collection
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file that matches the collection's mask and still is no document, with the reason."""
+
+    collection: str
+    path: str
+    reason: str  # "binary", "too large", "unreadable", "bad file name", …
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What one `index` run did. ``excluded`` counts what the rules left out, by reason."""
+
+    collections: int
+    added: int = 0
+    updated: int = 0
+    moved: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    total_documents: int = 0
+    skipped: tuple[SkippedFile, ...] = ()
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # "collection/path: sentence"
+    errors: tuple[str, ...] = ()  # a collection that could not be scanned, with the reason
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReport:
+    embedded: int  # chunks embedded by the model
+    reused: int  # chunks whose vector was in the cache
+    remaining: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One tick of a long job; ``total`` is None while it is not known yet."""
+
+    stage: Literal["scan", "index", "embed", "model"]
+    done: int
+    total: int | None
+    item: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`qmd why PATH`: is it a document, and if not, which rule says so."""
+
+    path: str
+    indexed: bool
+    reason: str  # one sentence
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    database: str
+    database_bytes: int
+    total_documents: int
+    needs_embedding: int  # distinct contents without vectors
+    chunks: int
+    chunks_embedded: int
+    has_vector_index: bool
+    model: str | None
+    collections: tuple[Collection, ...]
+    skipped: tuple[SkippedFile, ...]
+    excluded: Mapping[str, int]
+    last_indexed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What `cleanup` removed, or with dry_run would remove."""
+
+    removed: Mapping[str, int]
+    bytes_before: int
+    bytes_after: int
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding of `qmd doctor`."""
+
+    name: str
+    status: Literal["ok", "warning", "error"]
+    message: str
+    remedy: str | None = None

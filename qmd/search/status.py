@@ -1,0 +1,29 @@
+"""The state of the index in one value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qmd.model import Status
+from qmd.sqlite import Connection
+from qmd.store import collections, files, upkeep, vectors
+
+
+def read(connection: Connection, path: Path) -> Status:
+    counts = upkeep.counts(connection)
+    model = vectors.active(connection)
+    known = collections.everything(connection)
+    return Status(
+        database=str(path),
+        database_bytes=path.stat().st_size,
+        total_documents=counts.documents,
+        needs_embedding=counts.needs_embedding,
+        chunks=counts.chunks,
+        chunks_embedded=counts.chunks_embedded,
+        has_vector_index=counts.chunks_embedded > 0,
+        model=model.name if model else None,
+        collections=tuple(known),
+        skipped=tuple(files.skipped(connection)),
+        excluded=collections.excluded(connection),
+        last_indexed=max((c.last_indexed for c in known if c.last_indexed), default=None),
+    )
