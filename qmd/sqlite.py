@@ -48,6 +48,8 @@ __all__ = [
 ]
 
 BUSY_TIMEOUT_S = 15.0
+#: SQLite takes such files for empty databases, and would write over a short note.
+_TOO_SHORT = range(1, 512)
 
 
 def _can_load_extensions(module: ModuleType) -> bool:
@@ -103,9 +105,15 @@ def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> 
         DatabaseMissingError: Read-only, and there is no such file.
         StoreError: Whatever SQLite says, translated.
     """
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = None
+    if size is None and read_only:
+        raise missing_database(path)
+    if size in _TOO_SHORT:
+        raise translate(Error("not a database"), path)
     if read_only:
-        if not os.path.exists(path):  # noqa: PTH110 - never raises
-            raise missing_database(path)
         uri = f"file:{quote(os.fsencode(path))}?mode=ro"
         try:
             return _open(uri, timeout)

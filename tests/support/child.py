@@ -1,0 +1,54 @@
+"""Python in a process of its own: to be killed, to hold locks, to have no permissions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+WAIT_S = 60
+
+
+def start(code: str, *args: object) -> subprocess.Popen[str]:
+    """Run ``code`` (``sys.argv[1:]`` are the arguments) with pipes for stdin and stdout."""
+    return _start(_command(code, args))
+
+
+def _command(code: str, args: Sequence[object]) -> list[str]:
+    return [sys.executable, "-c", code, *map(str, args)]
+
+
+def _start(command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """What the process printed; it must have ended well."""
+    out, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, out
+    return out.strip()
+
+
+def run(code: str, *args: object) -> str:
+    return finish(start(code, *args))
+
+
+def unprivileged(code: str, *args: object) -> str:
+    """As `run`, bound by permissions even if the tests run as root."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("no POSIX permissions here")
+    if os.geteuid() != 0:
+        return run(code, *args)
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("root, and no setpriv to give up its powers")
+    powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+    return finish(_start([*powerless, *_command(code, args)]))
