@@ -22,8 +22,29 @@ def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
     if not loud:
         return lambda text: text
     patterns = map(_pattern, sorted(loud, key=lambda needle: -len(needle.text)))
-    found = re.compile("(?:" + "|".join(patterns) + ")+", re.IGNORECASE)
-    return lambda text: found.sub(lambda match: mark(match[0]), text)
+    # A lookahead finds matches that overlap: 数据库 is 数据 and 据库.
+    found = re.compile("(?=(" + "|".join(patterns) + "))", re.IGNORECASE)
+
+    def marked(text: str) -> str:
+        pieces, end = [], 0
+        for start, stop in _spans(found, text):
+            pieces += [text[end:start], mark(text[start:stop])]
+            end = stop
+        return "".join(pieces) + text[end:]
+
+    return marked
+
+
+def _spans(found: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """What is found, in order, matches that touch made one."""
+    spans: list[tuple[int, int]] = []
+    for match in found.finditer(text):
+        start, stop = match.span(1)
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
+        elif stop > start:
+            spans.append((start, stop))
+    return spans
 
 
 def _pattern(needle: Needle) -> str:

@@ -115,7 +115,7 @@ def search(**options: Any) -> None:
     as such. "a phrase", -word, word*, OR, title:, path: and tag: are understood; any other
     character is text to be found.
     """
-    _run(options, lambda kb, text, arguments: kb.search(text, **arguments))
+    _run(options, lambda kb, text, arguments: kb.search(text, **arguments), pending=False)
 
 
 @command(
@@ -166,7 +166,10 @@ def query(**options: Any) -> None:
 def _run(
     options: dict[str, Any],
     ask: Callable[[KnowledgeBase, str, dict[str, Any]], SearchReply],
+    *,
+    pending: bool = True,
 ) -> None:
+    """``pending``: say how many documents the vectors do not know yet."""
     from qmd.cli.render_hits import render_hits
 
     if options["mode"] == "server":
@@ -191,6 +194,9 @@ def _run(
         bodies = [kb.get(hit.file).text for hit in reply.hits] if options["full"] else None
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
+    elif pending and reply.needs_embedding:
+        waiting = f"{reply.needs_embedding:,} documents have no vectors yet"
+        note(f"qmd: {waiting}; 'qmd embed' makes them.")
     render_hits(reply, options["output"], bodies=bodies, line_numbers=options["line_numbers"])
     if not reply.hits and options["output"] == "cli":
         sys.stdout.flush()

@@ -1,0 +1,142 @@
+"""What the command line does to text: harmless on a terminal, unchanged in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import unicodedata
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qmd.cli.formats import csv_rows, flat, md_fenced, numbered, xml_element
+from qmd.cli.highlight import highlighter
+from qmd.cli.terminal import escape_json, harmless, one_line, use_color
+
+# All there is, surrogates too: file names and queries may hold them.
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+DIRECTIONS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def dangerous(text: str) -> set[str]:
+    return {c for c in text if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")} | (
+        set(text) & DIRECTIONS
+    )
+
+
+@given(ANY_TEXT)
+@settings(deadline=None)
+def test_a_name_is_one_line_without_control_characters(text: str) -> None:
+    assert dangerous(one_line(text)) == set()
+
+
+@given(ANY_TEXT)
+@settings(deadline=None)
+def test_a_text_keeps_only_tabs_and_line_ends(text: str) -> None:
+    assert dangerous(harmless(text)) <= {"\t", "\n"}
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S"])))
+@settings(deadline=None)
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert one_line(text) == text
+    assert harmless(text) == text
+
+
+@given(ANY_TEXT)
+@settings(deadline=None)
+def test_json_is_safe_to_print_and_means_the_same(text: str) -> None:
+    printed = escape_json(json.dumps({"a": text}, ensure_ascii=False, indent=2))
+    assert dangerous(printed) <= {"\n"}
+    assert json.loads(printed) == json.loads(json.dumps({"a": text}))
+
+
+@given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])), min_size=2)))
+@settings(deadline=None)
+def test_csv_gives_its_fields_back(rows: list[list[str]]) -> None:
+    assert list(csv.reader(io.StringIO(csv_rows(rows)))) == rows
+
+
+@given(ANY_TEXT, ANY_TEXT)
+@settings(deadline=None)
+def test_xml_is_well_formed_whatever_it_holds(name: str, text: str) -> None:
+    node = ElementTree.fromstring(xml_element("file", {"file": name, "none": None}, text))
+    assert set(node.attrib) == {"file"}
+    if name.isprintable():
+        assert node.get("file") == name
+
+
+@pytest.mark.parametrize("text", ["```\ncode\n```", "plain", "````", "~~~", "a ``` b"])
+def test_no_line_of_a_text_closes_its_fence(text: str) -> None:
+    first, *middle, last = md_fenced(text).splitlines()
+    assert first == last
+    assert set(first) == {"`"}
+    assert "\n".join(middle) == text
+    assert first not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("a", "7: a\n"),
+        ("a\n", "7: a\n"),
+        ("a\r\nb\rc\n\n", "7: a\n8: b\n9: c\n10: \n"),
+        ("a\u2028b\x0cc", "7: a\u2028b\x0cc\n"),
+    ],
+)
+def test_lines_are_numbered_as_an_editor_counts_them(text: str, expected: str) -> None:
+    assert numbered(text, 7) == expected
+
+
+def test_a_context_of_paragraphs_becomes_one_line() -> None:
+    assert flat("all notes\n\nthis  year\n") == "all notes · this  year"
+    assert flat(None) == ""
+
+
+class TestHighlight:
+    @pytest.mark.parametrize(
+        ("query", "text", "marked"),
+        [
+            ("deploys", "We deploy; they Deployed.", "We <deploy>; they <Deployed>."),
+            ("deploy", "redeploy", "redeploy"),
+            ("数据库", "关系数据库的库", "关系<数据库>的库"),
+            ("数据库备份", "备份数据库", "<备份数据库>"),
+            ("plan -draft", "a draft of the plan", "a draft of the <plan>"),
+            ("the plan", "the plan", "the <plan>"),
+            ('"road map"', "a road map", "a <road map>"),
+            ("", "text", "text"),
+            ("[(*", "a [(* b", "a <[(*> b"),
+        ],
+    )
+    def test_it_marks_what_the_query_asks_for(self, query: str, text: str, marked: str) -> None:
+        assert highlighter(query, lambda part: f"<{part}>")(text) == marked
+
+    @given(ANY_TEXT, ANY_TEXT)
+    @settings(deadline=None)
+    def test_it_takes_any_query_and_changes_no_text(self, query: str, text: str) -> None:
+        assert highlighter(query, str)(text) == text
+
+
+class TestColour:
+    @pytest.mark.parametrize(
+        ("env", "expected"),
+        [
+            ({}, False),
+            ({"FORCE_COLOR": "1"}, True),
+            ({"FORCE_COLOR": ""}, False),
+            ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+            ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+        ],
+    )
+    def test_the_environment_decides_where_no_terminal_is(
+        self, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], expected: bool
+    ) -> None:
+        for name in ("FORCE_COLOR", "NO_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        assert use_color(io.StringIO()) is expected
