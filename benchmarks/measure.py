@@ -1,0 +1,166 @@
+"""What the benchmarks share: timing of child processes, tables, and records of the runs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+RUNS = Path(__file__).parent / "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one process, with all its children, used. CPU is user + system time."""
+
+    wall_s: float
+    cpu_s: float
+    rss_mb: float  # the largest resident set, 10^6 bytes
+    stdout: str
+
+
+def run(command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Cost:
+    """
+    Run a command to its end and measure it.
+
+    Raises:
+        SystemExit: It failed; what it wrote to stderr is shown.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.perf_counter()
+        child = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **(env or {})},
+        )
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if child.returncode:
+            sys.exit(f"{' '.join(map(str, command))}\n{err.read().decode(errors='replace')}")
+        unit = 1 if sys.platform == "darwin" else 1024
+        return Cost(
+            wall,
+            usage.ru_utime + usage.ru_stime,
+            usage.ru_maxrss * unit / 1e6,
+            out.read().decode(errors="replace"),
+        )
+
+
+def median(costs: Sequence[Cost], field: str) -> float:
+    return statistics.median(getattr(cost, field) for cost in costs)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def qmd(database: Path, *arguments: str | Path) -> list[str | Path]:
+    """The installed command of this Python, on a database of its own."""
+    return [Path(sys.executable).with_name("qmd"), "--db", database, *arguments]
+
+
+def machine() -> dict[str, str | int | None]:
+    """Machine, date and versions: a figure without them says little."""
+    from qmd.sqlite import library
+
+    processor = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                processor = line.partition(":")[2].strip()
+                break
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "sqlite": library(),
+        "qmd": version("qmd-python"),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """
+    One line of a table: our figure beside its reference, of the same run.
+
+    ``target`` is the largest ratio (ours / reference) that we promised, None without promise.
+    """
+
+    what: str
+    ours: float
+    reference: float | None
+    unit: str
+    against: str
+    target: float | None = None
+    count: str = ""
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A Markdown table of them."""
+    lines = [
+        "| what | qmd | reference | | ratio | target | results |",
+        "|---|---:|---:|---|---:|---:|---|",
+    ]
+    for row in rows:
+        reference = "" if row.reference is None else f"{_number(row.reference)} {row.unit}"
+        ratio = "" if row.reference is None else f"{row.ours / row.reference:.2f}"
+        target = "" if row.target is None else f"≤ {row.target:g}"
+        if row.target is not None and row.reference is not None:
+            target += "" if row.ours <= row.target * row.reference else " missed"
+        lines.append(
+            f"| {row.what} | {_number(row.ours)} {row.unit} | {reference} | {row.against}"
+            f" | {ratio} | {target} | {row.count} |"
+        )
+    return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def report(name: str, rows: Sequence[Row], raw: object, notes: Sequence[str] = ()) -> None:
+    """Print a table with the machine below it, and keep all raw figures in ``runs/``."""
+    facts = machine()
+    print(f"\n{table(rows)}\n")
+    for note in notes:
+        print(note)
+    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    RUNS.mkdir(exist_ok=True)
+    day = str(facts["date"])[:10]
+    number = 1 + len(list(RUNS.glob(f"{day}-{name}-*.json")))
+    target = RUNS / f"{day}-{name}-{number}.json"
+    record = {
+        "machine": facts,
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "notes": list(notes),
+        "table": [
+            {field: getattr(row, field) for field in Row.__dataclass_fields__} for row in rows
+        ],
+        "raw": raw,
+    }
+    target.write_text(json.dumps(record, indent=1, ensure_ascii=False, default=_plain) + "\n")
+    print(f"raw figures: benchmarks/runs/{target.name}")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Cost):
+        return [round(value.wall_s, 3), round(value.cpu_s, 3), round(value.rss_mb, 1)]
+    raise TypeError(type(value).__name__)
