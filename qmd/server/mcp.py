@@ -27,14 +27,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from qmd import __version__
-from qmd.errors import AmbiguousNameError, DocumentNotFoundError, NotFoundError, QmdError
+from qmd.errors import AmbiguousNameError, DocumentNotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.model import Collection
 from qmd.server import stdio
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema, parse_arguments
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
-from qmd.tools.knowledge import TOOLS, document_block
+from qmd.tools.documents import document_block
+from qmd.tools.knowledge import TOOLS
 
 MARKDOWN = "text/markdown"
 URI_SCHEME = "qmd://"
@@ -144,23 +145,17 @@ class McpFace:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         path = document_path(params.uri)
-        missing = (
-            types.INVALID_PARAMS
-            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-            else _RESOURCE_NOT_FOUND
-        )
-        data = {"uri": params.uri}
+        if path is None:
+            raise _missing(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
         try:
-            if path is None:
-                raise DocumentNotFoundError(unquote(params.uri.removeprefix(URI_SCHEME)))
             document = await self._in_thread(lambda: self._kb.get(params.uri))
-        except (NotFoundError, AmbiguousNameError) as error:
-            message = f"Document not found: {path}" if path else str(error)
-            if isinstance(error, AmbiguousNameError):
-                message = texts.error_text(error)
-            raise MCPError(missing, message, data) from error
+        except DocumentNotFoundError as error:
+            raise _missing(ctx, params.uri, f"Document not found: {path}") from error
+        except AmbiguousNameError as error:
+            raise _missing(ctx, params.uri, texts.error_text(error)) from error
         except QmdError as error:
-            raise MCPError(types.INTERNAL_ERROR, texts.error_text(error), data) from error
+            message = texts.error_text(error)
+            raise MCPError(types.INTERNAL_ERROR, message, {"uri": params.uri}) from error
         contents = _contents(document_block(document), uri=params.uri)
         return types.ReadResourceResult(contents=[contents])
 
@@ -271,8 +266,17 @@ def document_path(uri: str) -> str | None:
     """
     if not uri.startswith(URI_SCHEME):
         return None
-    path = unquote(uri.removeprefix(URI_SCHEME))
+    path = _decoded(uri)
     return path if path.strip("/ .") else None
+
+
+def _decoded(uri: str) -> str:
+    return unquote(uri.removeprefix(URI_SCHEME))
+
+
+def _missing(ctx: Context, uri: str, message: str) -> MCPError:
+    modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return MCPError(types.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND, message, {"uri": uri})
 
 
 def _block(block: TextBlock | DocumentBlock) -> types.TextContent | types.EmbeddedResource:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -66,6 +66,15 @@ OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
 OptionalDate = Annotated[OptionalText, AfterValidator(_iso_date)]
 
 
+class SearchOptions(TypedDict):
+    """What the three searches of `KnowledgeBase` take beside the query."""
+
+    limit: int
+    min_score: float
+    filters: Filters
+    explain: bool
+
+
 class SearchArguments(Arguments):
     query: str = Field(description="What to look for")
     limit: Integer = Field(10, ge=1, le=MAX_LIMIT, description="Most hits to return")
@@ -78,6 +87,14 @@ class SearchArguments(Arguments):
     after: OptionalDate = Field(None, description="ISO date, inclusive")
     before: OptionalDate = Field(None, description="ISO date, exclusive")
     explain: bool = Field(False, description="Say how each score came about")
+
+    def options(self) -> SearchOptions:
+        return {
+            "limit": self.limit,
+            "min_score": self.min_score,
+            "filters": self.filters(),
+            "explain": self.explain,
+        }
 
     def filters(self) -> Filters:
         return Filters(

@@ -54,3 +54,9 @@ class Tool(Generic[ArgumentsT]):
     run: Callable[[KnowledgeBase, ArgumentsT, Dialect], Reply]
     output_schema: Callable[[Dialect], dict[str, Any]] | None = None
     read_only: bool = True
+
+
+def object_schema(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A JSON Schema of an object that has all these properties, but for the optional ones."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required}

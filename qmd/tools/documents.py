@@ -1,0 +1,44 @@
+"""get and multi_get: documents as a client shows them."""
+
+from __future__ import annotations
+
+from qmd.kb import KnowledgeBase
+from qmd.model import DocumentSlice, SkippedDocument
+from qmd.tools import texts
+from qmd.tools.arguments import GetArguments, MultiGetArguments
+from qmd.tools.definition import DocumentBlock, Reply, TextBlock
+from qmd.tools.texts import Dialect
+
+
+def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:
+    document = kb.get(arguments.file, from_line=arguments.from_line, max_lines=arguments.max_lines)
+    # A cut is what the caller asked for here; only multi_get announces it.
+    return Reply((_document(document, document.text, numbered=arguments.line_numbers),))
+
+
+def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect) -> Reply:
+    reply = kb.multi_get(
+        arguments.pattern, max_lines=arguments.max_lines, max_bytes=arguments.max_bytes
+    )
+    blocks: list[TextBlock | DocumentBlock] = []
+    if reply.errors:
+        blocks.append(TextBlock(texts.errors_block(reply.errors)))
+    for item in reply.items:
+        if isinstance(item, SkippedDocument):
+            notice = texts.skip_notice(item.document.file, item.document.bytes, dialect)
+            blocks.append(TextBlock(notice))
+        else:
+            text = texts.with_notice(item.text, item.more_lines, dialect)
+            blocks.append(_document(item, text, numbered=arguments.line_numbers))
+    return Reply(tuple(blocks), is_error=not reply.items)
+
+
+def document_block(document: DocumentSlice) -> DocumentBlock:
+    """A document as a resource: its lines numbered, its context in front."""
+    return _document(document, document.text, numbered=True)
+
+
+def _document(document: DocumentSlice, text: str, *, numbered: bool) -> DocumentBlock:
+    if numbered:
+        text = texts.line_numbers(text, document.from_line)
+    return DocumentBlock(document.document, texts.with_context(text, document.context))
