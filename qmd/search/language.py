@@ -16,7 +16,8 @@ from qmd.parse.segment import CJK_RUN, clean, has_token, normalize
 
 Field = Literal["title", "path"]
 
-#: More words than this are a pasted text; the rest only takes part in loose matching.
+#: More terms than this are a pasted text: full text leaves the rest out (vectors do not), and
+#: of more negations and tags the rest.
 MAX_TERMS = 64
 
 _ITEM = re.compile(
@@ -79,9 +80,10 @@ def parse(query: str) -> ParsedQuery:
 
 
 def _parse(query: str) -> ParsedQuery:
-    groups: list[tuple[Term, ...]] = []
-    excluded: list[Term] = []
-    tags: list[str] = []
+    groups: list[dict[Term, None]] = []
+    known: set[Term] = set()
+    excluded: dict[Term, None] = {}
+    tags: dict[str, None] = {}
     plain: list[str] = []
     symbols: list[str] = []
     join = False  # an OR waits for its right side
@@ -98,7 +100,7 @@ def _parse(query: str) -> ParsedQuery:
         if field == "tag":
             name = (phrase if phrase is not None else word).lstrip("#")
             if name and not negated:
-                tags.append(name)
+                tags[name] = None
                 continue
             word, phrase, field = item[0], None, None
         column: Field | None = "title" if field == "title" else "path" if field == "path" else None
@@ -109,21 +111,27 @@ def _parse(query: str) -> ParsedQuery:
             if not terms:
                 symbols.append(word)
         if negated:
-            excluded += terms
+            excluded.update(dict.fromkeys(terms))
             continue
         if terms or phrase is None:
             plain.append(phrase if phrase is not None else word)
         for number, term in enumerate(terms):
-            if join and groups and number == 0:
-                groups[-1] = (*groups[-1], term)
-            elif (term,) not in groups:
-                groups.append((term,))
+            if term not in known and len(known) < MAX_TERMS:
+                known.add(term)
+                if join and groups and number == 0:
+                    groups[-1][term] = None
+                else:
+                    groups.append({term: None})
             join = False
     if not groups and symbols and not tags:
         # Nothing but signs: then they are what is looked for, exactly as typed.
-        groups = [(Term(symbol, quoted=True),) for symbol in dict.fromkeys(symbols)]
+        signs = list(dict.fromkeys(symbols))[:MAX_TERMS]
+        groups = [{Term(symbol, quoted=True): None} for symbol in signs]
     return ParsedQuery(
-        tuple(groups[:MAX_TERMS]), tuple(excluded), tuple(tags), " ".join(plain).strip()
+        tuple(map(tuple, groups)),
+        tuple(excluded)[:MAX_TERMS],
+        tuple(tags)[:MAX_TERMS],
+        " ".join(plain).strip(),
     )
 
 

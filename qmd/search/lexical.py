@@ -277,9 +277,8 @@ def _any(expressions: Sequence[str]) -> str:
 
 def _but_not(match: str, excluded: Sequence[Term]) -> str:
     """Negated literals with signs are left to the check of the raw text."""
-    for phrase in _phrases(excluded):
-        match = f"({match}) NOT ({phrase})"
-    return match
+    phrases = list(_phrases(excluded))
+    return f"({match}) NOT {_any(phrases)}" if phrases else match
 
 
 def _phrases(excluded: Sequence[Term]) -> Iterator[str]:

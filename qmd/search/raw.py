@@ -17,6 +17,9 @@ from qmd.store.filters import Where
 
 Pattern = re.Pattern[str] | str
 
+#: As much of a literal is looked for before a text is folded.
+QUICK = 64
+
 
 def pattern(literal: str) -> Pattern:
     """What `holds` looks for in a folded text."""
@@ -50,11 +53,12 @@ def scan(connection: Connection, literals: Sequence[Sequence[str]], where: Where
 def _unfolded(literal: str) -> str:
     """A regular expression for all raw texts that fold to the literal, and a few more."""
     one, many = _origins()
+    literal = fold(literal)[:QUICK]
     words = [
         "".join(f"[{re.escape(character + one.get(character, ''))}]" for character in word)
-        for word in fold(literal).split()
+        for word in literal.split()
     ]
-    wider = "".join(dict.fromkeys("".join(many.get(c, "") for c in fold(literal))))
+    wider = "".join(dict.fromkeys("".join(many.get(c, "") for c in literal)))
     return r"\s+".join(words) + (f"|[{re.escape(wider)}]" if wider else "")
 
 
