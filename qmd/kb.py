@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from qmd.model import Filters
 from qmd.search import pipeline
-from qmd.store import collections
 from qmd.store.store import Store
 
 # What only some methods need is imported by them: `qmd search` is to be quick to start.
@@ -61,7 +60,8 @@ class KnowledgeBase:
         self._model = model
         self._cache_dir = cache_dir
         self._embedder = embedder
-        self._models = pipeline.Models(self._open_embedder, expander, reranker)
+        self._expander = expander
+        self._reranker = reranker
 
     @classmethod
     def open(
@@ -144,6 +144,7 @@ class KnowledgeBase:
             ConflictError: There is a collection of that name.
         """
         from qmd.ingest import places
+        from qmd.store import collections
 
         place = places.new_collection(path, name, mask, ignore)
         return self._store.write(
@@ -154,21 +155,28 @@ class KnowledgeBase:
 
     def collections(self) -> list[Collection]:
         """All collections, the one whose documents changed last first."""
+        from qmd.store import collections
+
         with self._store.reading() as connection:
             return collections.everything(connection)
 
     def collection(self, name: str) -> Collection:
         """Raises CollectionNotFoundError."""
+        from qmd.store import collections
+
         with self._store.reading() as connection:
             return collections.by_name(connection, name)
 
     def remove_collection(self, name: str) -> Collection:
         """Forget a collection; its files stay. Raises CollectionNotFoundError."""
+        from qmd.store import collections
+
         return self._store.write(lambda c: collections.remove(c, name))
 
     def rename_collection(self, old: str, new: str) -> Collection:
         """Raises CollectionNotFoundError, ConflictError, InputError."""
         from qmd.ingest import places
+        from qmd.store import collections
 
         places.check_name(new)
         return self._store.write(lambda c: collections.rename(c, old, new))
@@ -184,20 +192,25 @@ class KnowledgeBase:
             InputError: The path lies in no collection, or the text is blank.
         """
         from qmd.ingest import places
+        from qmd.store import contexts
 
         places.check_context_text(text)
         number, prefix = self._context_place(path)
-        return self._store.write(lambda c: collections.set_context(c, number, prefix, text.strip()))
+        return self._store.write(lambda c: contexts.put(c, number, prefix, text.strip()))
 
     def contexts(self) -> list[Context]:
         """From the global one to the most specific."""
+        from qmd.store import contexts
+
         with self._store.reading() as connection:
-            return collections.contexts(connection)
+            return contexts.everything(connection)
 
     def remove_context(self, path: str) -> Context:
         """Raises ContextNotFoundError, InputError."""
+        from qmd.store import contexts
+
         number, prefix = self._context_place(path)
-        return self._store.write(lambda c: collections.remove_context(c, number, prefix))
+        return self._store.write(lambda c: contexts.remove(c, number, prefix))
 
     def _context_place(self, path: str) -> tuple[int | None, str]:
         from qmd.ingest import places
@@ -281,6 +294,8 @@ class KnowledgeBase:
             return why.explain_path(connection, str(path))
 
     def _chosen(self, names: Sequence[str]) -> list[Collection]:
+        from qmd.store import collections
+
         with self._store.reading() as connection:
             if not names:
                 return sorted(collections.everything(connection), key=lambda c: c.name)
@@ -323,9 +338,11 @@ class KnowledgeBase:
             VectorIndexMissingError, ModelMissingError, ModelMismatchError,
             VectorsUnavailableError, InputError, CollectionNotFoundError.
         """
+        from qmd.search import hybrid
+
         request = pipeline.Request(query, limit, min_score, filters, explain)
         with self._store.reading() as connection:
-            return pipeline.vsearch(connection, request, self._models)
+            return hybrid.vsearch(connection, request, hybrid.Models(self._open_embedder))
 
     def query(
         self,
@@ -351,10 +368,16 @@ class KnowledgeBase:
         Raises:
             InputError, CollectionNotFoundError.
         """
+        from qmd.search import hybrid
+
         request = pipeline.Request(query, limit, min_score, filters, explain)
-        models = self._models.without(rerank=not rerank, expand=not expand)
+        models = hybrid.Models(
+            self._open_embedder,
+            self._expander if expand else None,
+            self._reranker if rerank else None,
+        )
         with self._store.reading() as connection:
-            return pipeline.query(connection, request, models, candidates=candidates, intent=intent)
+            return hybrid.query(connection, request, models, candidates=candidates, intent=intent)
 
     def get(
         self, file: str, *, from_line: int | None = None, max_lines: int | None = None
@@ -390,7 +413,7 @@ class KnowledgeBase:
 
     def documents(self, prefix: str = "") -> list[DocumentInfo]:
         """The documents below ``collection/prefix``, by collection and path."""
-        from qmd.store import documents
+        from qmd.store import collections, documents
 
         collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
         with self._store.reading() as connection:

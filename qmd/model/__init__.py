@@ -21,6 +21,11 @@ if TYPE_CHECKING:
         LinkKind,
         ParsedDocument,
     )
+    from qmd.model.reading import (
+        DocumentSlice,
+        MultiGetReply,
+        SkippedDocument,
+    )
     from qmd.model.reports import (
         Check,
         CleanupReport,
@@ -32,19 +37,18 @@ if TYPE_CHECKING:
         Status,
     )
     from qmd.model.search import (
-        Collection,
         Context,
         DocumentInfo,
-        DocumentSlice,
         Filters,
         Hit,
         Match,
-        ModelSpec,
-        MultiGetReply,
         SearchReply,
-        SkippedDocument,
         Source,
         encode_uri,
+    )
+    from qmd.model.stored import (
+        Collection,
+        ModelSpec,
     )
 
 __all__ = [
@@ -76,7 +80,7 @@ __all__ = [
     "encode_uri",
 ]
 
-_MODULES = ("search", "reports", "documents")
+_MODULES = ("search", "stored", "reading", "reports", "documents")
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from qmd.model.search import Collection
+from qmd.model.stored import Collection
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,40 +17,6 @@ def encode_uri(file: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """
-    An embedding model, as far as the index must know it.
-
-    ``fingerprint`` changes when vectors would (weights, pooling, prefixes): vectors of
-    different fingerprints never mix. Cosines at or below ``cosine_low`` score 0, at or
-    above ``cosine_high`` 1, linear between (measured per model; see docs/models.md).
-    """
-
-    name: str
-    fingerprint: str
-    dimension: int
-    max_tokens: int
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    cosine_low: float = 0.0
-    cosine_high: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """A directory, and which of its files are documents (``pattern``: globs, comma-separated)."""
-
-    id: int
-    name: str
-    path: str
-    pattern: str
-    ignore: tuple[str, ...]
-    documents: int
-    last_updated: str | None  # ISO 8601 UTC, when a document last changed
-    last_indexed: str | None  # ISO 8601 UTC, when the directory was last scanned to the end
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
     """A description of everything below a path prefix; collection None means all collections."""
 
@@ -86,32 +52,6 @@ class DocumentInfo:
     @property
     def uri(self) -> str:
         return encode_uri(self.file)
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentSlice:
-    """Lines ``from_line`` onwards of a document; ``more_lines`` were cut off behind them."""
-
-    document: DocumentInfo
-    context: str | None
-    text: str
-    from_line: int
-    more_lines: int
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedDocument:
-    """A document that `multi_get` leaves out because it is over ``max_bytes``."""
-
-    document: DocumentInfo
-
-
-@dataclass(frozen=True, slots=True)
-class MultiGetReply:
-    """``errors`` are sentences, one for each name in the list that was not found."""
-
-    errors: tuple[str, ...]
-    items: tuple[DocumentSlice | SkippedDocument, ...]
 
 
 @dataclass(frozen=True, slots=True)

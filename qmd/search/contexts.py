@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from qmd.model import Context
-from qmd.sqlite import Connection
-from qmd.store import collections
 
 
-@dataclass(frozen=True, slots=True)
-class Contexts:
-    """All contexts of a database, from the global one to the most specific."""
+def of(contexts: Sequence[Context], collection: str, path: str) -> str | None:
+    """
+    Every context whose prefix holds the document, joined by a blank line, or None.
 
-    everything: Sequence[Context]
-
-    def of(self, collection: str, path: str) -> str | None:
-        """Every context whose prefix holds the document, joined by a blank line, or None."""
-        texts = [
-            context.text
-            for context in self.everything
-            if context.collection is None
-            or (
-                context.collection == collection
-                and (
-                    not context.prefix
-                    or path == context.prefix
-                    or path.startswith(context.prefix + "/")
-                )
-            )
-        ]
-        return "\n\n".join(texts) or None
+    ``contexts`` are all of them, from the global one to the most specific.
+    """
+    texts = [context.text for context in contexts if _holds(context, collection, path)]
+    return "\n\n".join(texts) or None
 
 
-def load(connection: Connection) -> Contexts:
-    return Contexts(collections.contexts(connection))
+def _holds(context: Context, collection: str, path: str) -> bool:
+    if context.collection is None:
+        return True
+    if context.collection != collection:
+        return False
+    prefix = context.prefix
+    return not prefix or path == prefix or path.startswith(prefix + "/")

@@ -17,6 +17,7 @@ from qmd.parse.lines import split_lines
 from qmd.search import contexts
 from qmd.sqlite import Connection
 from qmd.store import collections, documents
+from qmd.store import contexts as stored_contexts
 
 _LINES = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<count>\d+))?\Z", re.DOTALL)
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
@@ -61,7 +62,9 @@ def read(
         more = len(lines) - end if start <= len(lines) else 0
         if start > 1 or more:
             text = "\n".join(lines[start - 1 : end])
-    context = contexts.load(connection).of(document.collection, document.path)
+    context = contexts.of(
+        stored_contexts.everything(connection), document.collection, document.path
+    )
     return DocumentSlice(document, context, text, start, more)
 
 

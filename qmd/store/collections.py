@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from qmd.errors import CollectionNotFoundError, ConflictError, ContextNotFoundError
-from qmd.model import Collection, Context
+from qmd.errors import CollectionNotFoundError, ConflictError
+from qmd.model import Collection
 from qmd.sqlite import Connection
 from qmd.store import clock, vectors
 
@@ -74,7 +74,8 @@ def ids(connection: Connection, names: Sequence[str]) -> list[int]:
     return [by_name(connection, name).id for name in names]
 
 
-def _table(connection: Connection, name: str) -> Table:
+def table(connection: Connection, name: str) -> Table:
+    """A table as sqlite-utils sees it."""
     from sqlite_utils import Database
 
     return cast("Table", Database(connection, use_counts_table=False)[name])
@@ -88,7 +89,7 @@ def add(
             f"There is already a collection named '{name}'.",
             hint="Choose another name with --name, or 'qmd collection remove' the old one.",
         )
-    _table(connection, "collections").insert(
+    table(connection, "collections").insert(
         {
             "name": name,
             "path": path,
@@ -107,7 +108,7 @@ def rename(connection: Connection, old: str, new: str) -> Collection:
         raise ConflictError(
             f"There is already a collection named '{new}'.", hint="Choose another name."
         )
-    _table(connection, "collections").update(collection.id, {"name": new})
+    table(connection, "collections").update(collection.id, {"name": new})
     return by_name(connection, new)
 
 
@@ -143,66 +144,3 @@ def excluded(connection: Connection) -> dict[str, int]:
         for reason, number in json.loads(counts).items():
             total[reason] = total.get(reason, 0) + number
     return dict(sorted(total.items()))
-
-
-# --- contexts ------------------------------------------------------------------------
-
-
-def _context(row: Sequence[Any]) -> Context:
-    name, root, prefix, text = row
-    path = "/" if name is None else root.rstrip("/") + ("/" + prefix if prefix else "")
-    return Context(name, prefix, path, text)
-
-
-_CONTEXTS = """
-    SELECT c.name, c.path, x.prefix, x.text
-    FROM contexts x LEFT JOIN collections c ON c.id = x.collection_id
-"""
-
-
-def contexts(connection: Connection) -> list[Context]:
-    """All contexts, from the global one to the most specific."""
-    rows = connection.execute(
-        _CONTEXTS + "ORDER BY c.name IS NOT NULL, c.name, length(x.prefix), x.prefix"
-    )
-    return [_context(row) for row in rows]
-
-
-def set_context(
-    connection: Connection, collection_id: int | None, prefix: str, text: str
-) -> Context:
-    """Add a context, or replace the text of the one at that place."""
-    _delete_context(connection, collection_id, prefix)
-    _table(connection, "contexts").insert(
-        {
-            "collection_id": collection_id,
-            "prefix": prefix,
-            "text": text,
-            "created_at": clock.now(),
-        }
-    )
-    return _find_context(connection, collection_id, prefix)
-
-
-def remove_context(connection: Connection, collection_id: int | None, prefix: str) -> Context:
-    context = _find_context(connection, collection_id, prefix)
-    _delete_context(connection, collection_id, prefix)
-    return context
-
-
-def _find_context(connection: Connection, collection_id: int | None, prefix: str) -> Context:
-    row = connection.execute(
-        _CONTEXTS + "WHERE x.collection_id IS ? AND x.prefix = ?", [collection_id, prefix]
-    ).fetchone()
-    if row is None:
-        raise ContextNotFoundError(
-            "There is no context at that path.",
-            hint="Run 'qmd context list' to see the paths that have one.",
-        )
-    return _context(row)
-
-
-def _delete_context(connection: Connection, collection_id: int | None, prefix: str) -> None:
-    connection.execute(
-        "DELETE FROM contexts WHERE collection_id IS ? AND prefix = ?", [collection_id, prefix]
-    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from qmd.model import Filters
 from qmd.sqlite import Connection
-from qmd.store import collections
 from qmd.store.documents import path_below
 
 
@@ -31,7 +31,7 @@ def where(connection: Connection, filters: Filters) -> Where:
     """
     parts: list[str] = []
     values: list[object] = []
-    ids = collections.ids(connection, filters.collections)
+    ids = _ids(connection, filters.collections)
     if ids:
         parts.append(f"d.collection_id IN ({', '.join('?' * len(ids))})")
         values += ids
@@ -63,3 +63,11 @@ def where(connection: Connection, filters: Filters) -> Where:
         tuple(values),
         tuple(ids) if only_collections else None,
     )
+
+
+def _ids(connection: Connection, names: Sequence[str]) -> list[int]:
+    if not names:
+        return []
+    from qmd.store import collections
+
+    return collections.ids(connection, names)
