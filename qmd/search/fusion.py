@@ -97,9 +97,18 @@ def blend_weights(rank: int) -> tuple[float, float]:
     return 0.40, 0.60
 
 
-def blend(
-    fused: Sequence[Fused], reranked: Mapping[int, float]
-) -> list[tuple[Fused, float | None, float]]:
+@dataclass(frozen=True, slots=True)
+class Blended:
+    """``score`` = by_rank * fused.rrf + by_model * reranked, 0..1."""
+
+    fused: Fused
+    reranked: float | None
+    by_rank: float
+    by_model: float
+    score: float
+
+
+def blend(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended]:
     """
     Mix fused and reranked scores by rank, and sort by the result.
 
@@ -108,14 +117,16 @@ def blend(
         reranked: Document id → 0..1. A document without one keeps its fused score.
 
     Returns:
-        (document, reranked score, final score), best first, ties by document id.
+        Best first, ties by document id.
     """
-    mixed: list[tuple[Fused, float | None, float]] = []
+    mixed = []
     for rank, entry in enumerate(fused):
         score = reranked.get(entry.document)
         if score is None:
-            mixed.append((entry, None, entry.rrf))
+            mixed.append(Blended(entry, None, 1.0, 0.0, entry.rrf))
         else:
             by_rank, by_model = blend_weights(rank)
-            mixed.append((entry, score, by_rank * entry.rrf + by_model * score))
-    return sorted(mixed, key=lambda item: (-item[2], item[0].document))
+            mixed.append(
+                Blended(entry, score, by_rank, by_model, by_rank * entry.rrf + by_model * score)
+            )
+    return sorted(mixed, key=lambda item: (-item.score, item.fused.document))

@@ -104,16 +104,17 @@ def query(
         reranked, problem = _rerank(connection, models, asked, fused[:candidates], by_meaning)
         degraded = degraded or problem
     hits = []
-    for entry, rerank_score, score in fusion.blend(fused, reranked):
-        word, meaning = by_words.get(entry.document), by_meaning.get(entry.document)
+    for blended in fusion.blend(fused, reranked):
+        document = blended.fused.document
+        word, meaning = by_words.get(document), by_meaning.get(document)
         hits.append(
             Found(
-                entry.document,
-                score,
+                document,
+                blended.score,
                 word.match if word else "semantic",
                 semantic.score(meaning.cosine, spec) if meaning and spec else 0.0,
                 meaning.chunk if meaning else None,
-                _explain(entry, rerank_score, score) if request.explain else None,
+                _explain(blended) if request.explain else None,
             )
         )
     return replace(reply(connection, request, parsed, hits), degraded=degraded)
@@ -176,7 +177,9 @@ def _rerank(
     }, None
 
 
-def _explain(entry: fusion.Fused, rerank: float | None, score: float) -> dict[str, Any]:
+def _explain(blended: fusion.Blended) -> dict[str, Any]:
+    """The parts of a score: score = blend.rrf * rrf + blend.rerank * rerank."""
+    entry = blended.fused
     return {
         "lists": [
             {
@@ -192,6 +195,7 @@ def _explain(entry: fusion.Fused, rerank: float | None, score: float) -> dict[st
         ],
         "bonus": entry.bonus,
         "rrf": entry.rrf,
-        "rerank": rerank,
-        "score": score,
+        "rerank": blended.reranked,
+        "blend": {"rrf": blended.by_rank, "rerank": blended.by_model},
+        "score": blended.score,
     }

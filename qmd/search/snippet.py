@@ -122,7 +122,11 @@ def _window(lines: list[str], best: int, wanted: Sequence[Needle]) -> str:
         shown[number] = line
         used += 1 + len(line)
         low, high = min(low, number), max(high, number)
-    return "\n".join(shown[number] for number in sorted(shown))
+    while low < best and not lines[low].strip():
+        low += 1
+    while high > best and not lines[high].strip():
+        high -= 1
+    return "\n".join(shown[number] for number in range(low, high + 1))
 
 
 def _numbered(number: int, line: str) -> str:
