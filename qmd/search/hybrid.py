@@ -178,8 +178,12 @@ def _rerank(
 
 
 def _explain(blended: fusion.Blended) -> dict[str, Any]:
-    """The parts of a score: score = blend.rrf * rrf + blend.rerank * rerank."""
+    """
+    The parts of a score: rrf = all contributions + bonus, as shares of the best possible;
+    score = blend.rrf * rrf + blend.rerank * rerank.
+    """
     entry = blended.fused
+    share = entry.rrf / (sum(part.contribution for part in entry.lists) + entry.bonus)
     return {
         "lists": [
             {
@@ -189,11 +193,11 @@ def _explain(blended: fusion.Blended) -> dict[str, Any]:
                 "rank": part.rank,
                 "score": round(part.score, 6),
                 "weight": part.weight,
-                "contribution": part.contribution,
+                "contribution": part.contribution * share,
             }
             for part in entry.lists
         ],
-        "bonus": entry.bonus,
+        "bonus": entry.bonus * share,
         "rrf": entry.rrf,
         "rerank": blended.reranked,
         "blend": {"rrf": blended.by_rank, "rerank": blended.by_model},
