@@ -167,6 +167,14 @@ class TestPipes:
         _, err = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, err) == (0, b"")
 
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+    def test_a_full_disk_behind_the_output_is_an_error(self, scratch: Scratch) -> None:
+        with Path("/dev/full").open("wb") as full:
+            process = scratch.start("ls", stdout=full, stderr=subprocess.PIPE)
+            _, err = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 1
+        assert err == b"qmd: error: No space left on device\n"
+
     def test_an_encoding_without_the_character_shows_an_escape(self, scratch: Scratch) -> None:
         ascii_only = scratch.with_env(PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
         done = ascii_only.run_raw("ls", "notes/zh")
