@@ -1,0 +1,130 @@
+"""The query language: what a string means."""
+
+from __future__ import annotations
+
+import pytest
+
+from qmd.search.language import MAX_TERMS, Term, parse, parts
+
+
+def groups(query: str) -> list[list[str]]:
+    return [[term.text for term in group] for group in parse(query).groups]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("red boat", [["red"], ["boat"]]),
+        ('"red boat" sea', [["red boat"], ["sea"]]),
+        ("red OR blue boat", [["red", "blue"], ["boat"]]),
+        ("a OR b OR c", [["a", "b", "c"]]),
+        ('"red boat" OR ship', [["red boat", "ship"]]),
+        ("red AND boat", [["red"], ["boat"]]),
+        ("red or boat", [["red"], ["or"], ["boat"]]),
+        ("red red", [["red"]]),
+        ("what's new?", [["what's"], ["new"]]),
+        ("foo_bar v1.2.3", [["foo_bar"], ["v1.2.3"]]),
+        ("me@example.org, src/main.py", [["me@example.org"], ["src/main.py"]]),
+        ("C++ C# (F#)", [["C++"], ["C#"], ["F#"]]),
+        ("std::vector<int>", [["std::vector<int"]]),
+        ("使用，数据库。", [["使用"], ["数据库"]]),
+        ("ＡＢＣ", [["ABC"]]),
+        ("", []),
+        (" \n\t", []),
+    ],
+)
+def test_words_are_all_wanted_or_joins_phrases_stay_whole(
+    query: str, expected: list[list[str]]
+) -> None:
+    assert groups(query) == expected
+
+
+@pytest.mark.parametrize("query", ["OR", "AND", "OR boat", "boat OR", "AND boat", "boat AND"])
+def test_a_lonely_operator_is_a_word(query: str) -> None:
+    assert groups(query) == [[word] for word in query.split()]
+
+
+def test_a_minus_excludes_a_word_or_a_phrase() -> None:
+    parsed = parse('boat -sail -"red sea" -数据')
+    assert [term.text for term in parsed.terms] == ["boat"]
+    assert [(term.text, term.quoted) for term in parsed.excluded] == [
+        ("sail", False),
+        ("red sea", True),
+        ("数据", False),
+    ]
+    assert parsed.text == "boat"
+
+
+@pytest.mark.parametrize("query", ["-boat", '-"red boat"', "-boat -sail"])
+def test_a_query_of_nothing_but_negations_is_text(query: str) -> None:
+    assert parse(query).excluded == ()
+    assert parse(query).terms == parse(query.replace("-", "")).terms != ()
+
+
+@pytest.mark.parametrize("query", ["boat --force", "boat - sail", "boat ->", "boat -"])
+def test_other_minus_signs_are_text(query: str) -> None:
+    assert parse(query).excluded == ()
+
+
+def test_fields_name_where_to_look() -> None:
+    parsed = parse('title:plan path:notes/2025 title:"red boat" -title:draft')
+    assert parsed.terms == (
+        Term("plan", field="title"),
+        Term("notes/2025", field="path"),
+        Term("red boat", quoted=True, field="title"),
+    )
+    assert parsed.excluded == (Term("draft", field="title"),)
+
+
+def test_tags_are_a_filter_with_or_without_the_sign() -> None:
+    parsed = parse('tag:work tag:#项目/甲 tag:"two words" boat')
+    assert parsed.tags == ("work", "项目/甲", "two words")
+    assert [term.text for term in parsed.terms] == ["boat"]
+
+
+@pytest.mark.parametrize("query", ["url:x", "note: x", "http://a.b/c", "title:", "12:30"])
+def test_other_colons_are_text(query: str) -> None:
+    parsed = parse(query)
+    assert parsed.tags == ()
+    assert all(term.field is None for term in parsed.terms)
+    assert parsed.terms
+
+
+def test_a_star_behind_a_word_asks_for_its_beginning() -> None:
+    assert parse("wor* other").terms == (Term("wor", prefix=True), Term("other"))
+
+
+@pytest.mark.parametrize("query", ['"boat', 'boat"', '5" disk', '"a" b"', '""'])
+def test_an_unclosed_quote_is_text(query: str) -> None:
+    assert all('"' not in term.text or not term.quoted for term in parse(query).terms)
+
+
+@pytest.mark.parametrize("query", ["->", "=>", "，", "** ::", "🙂", '"'])
+def test_signs_alone_are_looked_for_as_typed(query: str) -> None:
+    assert [term.text for term in parse(query).terms] == query.split()
+    assert all(term.quoted for term in parse(query).terms)
+
+
+def test_signs_beside_words_are_left_out() -> None:
+    assert groups("boat -> sea") == [["boat"], ["sea"]]
+
+
+def test_a_pasted_text_has_so_many_terms_and_keeps_its_words_for_the_vectors() -> None:
+    words = [f"word{number}" for number in range(500)]
+    parsed = parse(" ".join(words))
+    assert len(parsed.terms) == MAX_TERMS
+    assert parsed.text.split() == words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("数据库迁移", ["数据", "据库", "库迁", "迁移"]),
+        ("使用Docker部署", ["使用", "Docker", "部署"]),
+        ("库", ["库"]),
+        ("foo_bar-baz", ["foo", "bar", "baz"]),
+        ("我a", ["a"]),
+    ],
+)
+def test_loose_matching_takes_words_and_pairs(text: str, expected: list[str]) -> None:
+    assert parts(Term(text)) == expected

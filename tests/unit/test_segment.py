@@ -1,0 +1,123 @@
+"""The segmented form of texts, and the FTS5 phrases of literals."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qmd.parse.segment import (
+    camel_parts,
+    clean,
+    fold,
+    has_token,
+    normalize,
+    pairs_of,
+    phrase,
+    quote,
+    segment,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("数据库", "数据 据库 库"),
+        ("库", "库"),
+        ("使用Docker部署", "使用 用 docker 部署 署"),
+        ("数据，库", "数据 据 , 库"),
+        ("plain words", "plain words"),
+        ("C++ and C#", "C Cplusplus and C Csharp"),
+        ("foo# bar", "foo# bar"),
+        ("ＡＢＣ１", "ABC1"),
+        ("データ", "デー ータ タ"),
+        ("한국어", "한국 국어 어"),
+        ("hello🙂world", "hello world"),
+        ("straße", "strasse"),
+        ("", ""),
+    ],
+)
+def test_a_text_is_stored_as_pairs_of_characters_and_words(text: str, stored: str) -> None:
+    assert segment(text).split() == stored.split()
+
+
+@pytest.mark.parametrize(
+    ("literal", "expression"),
+    [
+        ("数据库", '"数据 据库"'),
+        ("库", '"库" *'),
+        ("使用Docker", '"使用 用 docker"'),
+        ("Docker使", '"docker 使" *'),
+        ("库，", '"库 ,"'),
+        ("foo_bar", '"foo_bar"'),
+        ('say "hi"', '"say ""hi"""'),
+        ("->", None),
+        ("，。", None),
+        ("🙂", None),
+        ("", None),
+        ("a\0b", '"a b"'),
+        ("\ud800", None),
+    ],
+)
+def test_a_literal_is_a_phrase_of_what_the_index_holds(
+    literal: str, expression: str | None
+) -> None:
+    found = phrase(literal)
+    assert (found and found.replace('"', ' " ').split()) == (
+        expression and expression.replace('"', ' " ').split()
+    )
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_the_fast_normal_form_is_nfkc(text: str) -> None:
+    assert normalize(text) == unicodedata.normalize("NFKC", text)
+
+
+@settings(deadline=None)
+@given(
+    st.text(
+        st.sampled_from("，：；！？（）．～％＆＃＂／＠｜\u3000\xa0…‑\u0338\u0301\u3099aéかﬁ한①=<")
+    )
+)
+def test_the_fast_normal_form_is_nfkc_beside_combining_marks(text: str) -> None:
+    assert normalize(text) == unicodedata.normalize("NFKC", text)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(codec="utf-8")))
+def test_folding_is_stable(text: str) -> None:
+    assert fold(text.upper()) == fold(fold(text.upper()))
+
+
+@given(st.text(st.characters()))
+def test_cleaned_text_can_be_stored(text: str) -> None:
+    cleaned = clean(text)
+    assert len(cleaned) == len(text)
+    assert "\0" not in cleaned
+    cleaned.encode()
+
+
+@pytest.mark.parametrize("text", ["a", "1", "数", "é", "\ue000", "½", "Ⅻ"])
+def test_letters_numbers_and_private_characters_are_tokens(text: str) -> None:
+    assert has_token(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", "-", "_", "🙂", "，", "\u0301", "→", "\u200b"])
+def test_signs_are_no_tokens(text: str) -> None:
+    assert not has_token(text)
+
+
+def test_pairs_come_in_order_and_once() -> None:
+    assert pairs_of("天天天气") == ["天天", "天气"]
+
+
+def test_camel_case_words_give_their_parts() -> None:
+    text = "myHTTPServer and getUserName2 but not Docker or NASA"
+    assert camel_parts(text) == ["my", "HTTP", "Server", "get", "User", "Name", "2"]
+
+
+def test_quoting_leaves_no_syntax() -> None:
+    assert quote('a"b') == '"a""b"'
