@@ -1,7 +1,11 @@
 """Names and paths that people give: of a new collection, of a context."""
 
+# Path.resolve() fails where links lead in a circle, os.path.realpath() does not:
+# ruff: noqa: PTH100, PTH111, PTH118, PTH119, PTH120
+
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -128,14 +132,18 @@ def _named(path: str, collections: Sequence[Collection]) -> tuple[int, str]:
 def below_collection(path: str, collections: Sequence[Collection]) -> tuple[Collection, str] | None:
     """The innermost collection that a path on the disk lies in, and its place there."""
     try:
-        given = Path(path).expanduser()
-        # The name itself is not resolved: a link inside the collection is itself the question.
-        spellings = {given.absolute(), given.parent.resolve() / given.name, given.resolve()}
-    except (RuntimeError, OSError, ValueError):
+        given = os.path.abspath(os.path.expanduser(path))
+        # As it is named first: a link inside the collection is itself the question.
+        spellings = (
+            given,
+            os.path.join(os.path.realpath(os.path.dirname(given)), os.path.basename(given)),
+            os.path.realpath(given),
+        )
+    except (OSError, ValueError):
         return None
-    for collection in sorted(collections, key=lambda c: (-len(c.path), c.name)):
-        root = Path(collection.path)
-        for spelling in sorted(spellings):
+    for spelling in map(Path, spellings):
+        for collection in sorted(collections, key=lambda c: (-len(c.path), c.name)):
+            root = Path(collection.path)
             if spelling == root:
                 return collection, ""
             if spelling.is_relative_to(root):
