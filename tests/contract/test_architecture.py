@@ -1,0 +1,177 @@
+"""What ARCHITECTURE.md promises of the code, read from the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "qmd"
+TREES = {
+    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET"
+    r"|CREATE\s+(VIRTUAL\s+)?(TABLE|VIEW|INDEX|TRIGGER)|DROP\s+TABLE|ALTER\s+TABLE|PRAGMA\s)",
+    re.DOTALL,
+)
+
+
+def nodes() -> Iterator[tuple[str, ast.AST]]:
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            yield name, node
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
+    """Every string in a module but the docstrings; the fixed parts of f-strings, too."""
+    docstrings: set[int] = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            docstrings.add(id(body[0].value))
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+        ):
+            yield node.value
+
+
+def sql() -> Iterator[tuple[str, str]]:
+    for name, tree in TREES.items():
+        for text in strings(tree):
+            if SQL.search(text):
+                yield name, text
+
+
+def test_sql_is_written_in_the_store_alone() -> None:
+    # sqlite.py opens files, and the settings of a connection are part of that.
+    found = [
+        (name, text)
+        for name, text in sql()
+        if not name.startswith("qmd/store/")
+        and not (name == "qmd/sqlite.py" and text.startswith("PRAGMA "))
+    ]
+    assert found == []
+
+
+def test_the_scan_for_sql_finds_the_sql_of_the_store() -> None:
+    names = {"documents", "collections", "vectors", "fulltext"}
+    assert {f"qmd/store/{name}.py" for name in names} <= {name for name, _ in sql()}
+
+
+def test_nothing_is_left_for_later() -> None:
+    raised = [
+        (name, node.lineno)
+        for name, node in nodes()
+        if isinstance(node, ast.Raise)
+        and node.exc is not None
+        and ast.unparse(node.exc).startswith("NotImplementedError")
+    ]
+    marked = [
+        (name, line)
+        for name in TREES
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+        if re.search(r"#.*\b(TODO|FIXME|XXX|HACK)\b", line)
+    ]
+    assert (raised, marked) == ([], [])
+
+
+def test_only_the_faces_touch_the_standard_streams() -> None:
+    found = [
+        (name, node.lineno)
+        for name, node in nodes()
+        if not name.startswith(("qmd/cli/", "qmd/server/"))
+        and isinstance(node, ast.Name | ast.Attribute)
+        and ast.unparse(node) in {"print", "sys.stdout", "sys.stderr", "sys.stdin"}
+    ]
+    assert found == []
+
+
+def test_only_the_command_line_reads_the_settings() -> None:
+    found = [
+        name
+        for name, node in nodes()
+        if not name.startswith(("qmd/cli/", "qmd/config.py"))
+        and (
+            (isinstance(node, ast.ImportFrom) and node.module == "qmd.config")
+            or (isinstance(node, ast.alias) and node.name == "qmd.config")
+        )
+    ]
+    assert found == []
+
+
+def test_no_error_is_swallowed() -> None:
+    """Whoever catches everything raises it again, or hands it on by name."""
+    found = [
+        (name, node.lineno)
+        for name, node in nodes()
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"})
+        and not any(
+            isinstance(inner, ast.Raise)
+            or (isinstance(inner, ast.Name) and inner.id == node.name and node.name is not None)
+            for inner in ast.walk(node)
+        )
+    ]
+    assert found == []
+
+
+def test_modules_are_named_for_what_they_hold_and_say_it() -> None:
+    vague = {"utils", "util", "helpers", "manager", "common", "misc", "base"}
+    assert [name for name in TREES if Path(name).stem in vague] == []
+    silent = [
+        name
+        for name, tree in TREES.items()
+        if Path(name).name != "__main__.py" and not ast.get_docstring(tree)
+    ]
+    assert silent == []
+
+
+def test_no_module_is_longer_than_can_be_read() -> None:
+    lengths = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in TREES}
+    assert {name: length for name, length in lengths.items() if length > 800} == {}
+
+
+def top() -> set[str]:
+    """The packages and modules right below qmd."""
+    return {
+        path.stem
+        for path in PACKAGE.iterdir()
+        if (path / "__init__.py").exists()
+        or (path.suffix == ".py" and not path.stem.startswith("__"))
+    }
+
+
+def test_every_module_has_its_place_among_the_layers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    layers = {name.strip() for layer in contract["layers"] for name in layer.split("|")}
+    assert layers == {f"qmd.{name}" for name in top()}
+
+
+def test_every_module_has_its_place_in_architecture_md() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    missing = {
+        name for name in top() if not re.search(rf"^(## {name}: |- `{name}\b)", text, re.MULTILINE)
+    }
+    assert missing == set()
+
+
+def test_no_migration_needs_more_than_a_stock_sqlite() -> None:
+    scripts = list((ROOT / "migrations").iterdir())
+    assert scripts
+    for script in scripts:
+        assert not re.search(r"vec0|contentless_delete|content\s*=", script.read_text("utf-8"))

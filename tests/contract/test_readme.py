@@ -1,0 +1,75 @@
+"""What the README shows is what happens: its session and its Python are run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from support.cli import Scratch
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+SESSION = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture
+def clone(tmp_path: Path, model_cache: Path) -> Scratch:
+    """A directory with the example, and the model where the user's cache is."""
+    scratch = Scratch(tmp_path, {"QMD_CACHE_DIR": str(model_cache)})
+    for note in (ROOT / "docs" / "example").iterdir():
+        scratch.write(f"docs/example/{note.name}", note.read_bytes())
+    return scratch
+
+
+def test_the_session_in_the_readme_is_what_the_commands_print(clone: Scratch) -> None:
+    match = SESSION.search(TEXT)
+    assert match is not None
+    commands = re.findall(r"^\$ qmd (.+)$", match[1], re.MULTILINE)
+    assert commands
+    session = ""
+    for command in commands:
+        out = clone.ok(*shlex.split(command)).out
+        out = out.replace(str(clone.database.parent), "~/.local/share/qmd")
+        out = out.replace(str(clone.root), "~/qmd").strip()
+        session += f"$ qmd {command}\n{out}\n\n"
+    session = session.rstrip() + "\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        fresh = TEXT[: match.start(1)] + session + TEXT[match.end(1) :]
+        README.write_text(fresh, encoding="utf-8")
+    else:
+        assert _numberless(match[1]) == _numberless(session), "run this test with UPDATE_GOLDEN=1"
+
+
+def _numberless(text: str) -> str:
+    """Without what depends on the day and on the processor's rounding."""
+    return re.sub(r"\d+", "0", text)
+
+
+def test_the_python_in_the_readme_prints_what_its_comments_say(
+    clone: Scratch, model_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    said = re.findall(r"^ *print\(.*\)  # (.*)$", code, re.MULTILINE)
+    assert len(said) == code.count("print(")
+    (clone.root / "cache").mkdir()
+    (clone.root / "cache" / "qmd").symlink_to(model_cache)
+    monkeypatch.chdir(clone.root)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(clone.root / "cache"))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "README.md", "exec"), {})
+    assert out.getvalue().splitlines() == said
+
+
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/README.md"])
+def test_links_between_the_documents_lead_somewhere(document: str) -> None:
+    path = ROOT / document
+    text = path.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+    assert not [target for target in targets if not (path.parent / target).exists()]
