@@ -46,7 +46,8 @@ def get(
         found = kb.get(file, from_line=from_line, max_lines=lines)
     render_document(found, output, line_numbers=line_numbers and output == "cli")
     if found.more_lines and output == "cli":
-        note(f"… {found.more_lines} more lines")
+        lines_left = "1 more line" if found.more_lines == 1 else f"{found.more_lines:,} more lines"
+        note(f"… {lines_left}")
 
 
 @command(
