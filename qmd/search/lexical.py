@@ -21,7 +21,7 @@ from qmd.search import raw
 from qmd.search.language import Field, ParsedQuery, Term, parts
 from qmd.sqlite import Connection
 from qmd.store import fulltext, texts
-from qmd.store.filters import Where
+from qmd.store.filters import EVERYTHING, Where
 
 #: bm25 at which the squeezed score reaches one half.
 HALF = 10.0
@@ -58,7 +58,7 @@ def search(
     connection: Connection, query: ParsedQuery, where: Where, limit: int | None
 ) -> list[LexicalHit]:
     """Exact hits, filled up with relaxed ones to ``limit`` (None: all), best first."""
-    if not query.groups and not query.excluded:
+    if not query.groups and not query.tags:
         return []
     hits = _exact(connection, query, where, limit)
     if limit is None or len(hits) < limit:
@@ -87,10 +87,12 @@ def _exact(
         match = _but_not(" AND ".join(groups), query.excluded)
         # A check in Python may refuse any of the rows, so there is no telling how many to ask for.
         rows = fulltext.search(connection, match, where, None if checks else limit)
-    elif signs:
-        rows = ((number, 0.0) for number in raw.scan(connection, signs, where))
     else:
-        return []
+        # Signs, or nothing but tags, which are part of the condition.
+        numbers = raw.scan(connection, signs, where) if signs else texts.ids(connection, where)
+        unwanted = list(_phrases(query.excluded))
+        known = set(fulltext.matching(connection, _any(unwanted))) if unwanted else set[int]()
+        rows = ((number, 0.0) for number in numbers if number not in known)
     hits: list[LexicalHit] = []
     for number, bm25 in rows:
         if checks and not _passes(connection, number, checks):
@@ -140,7 +142,9 @@ def _checks(connection: Connection, query: ParsedQuery) -> list[_Check]:
     for term in query.excluded:
         if term.literal:
             match = expression(term)
-            holding = fulltext.matching(connection, match) if match else texts.ids(connection)
+            holding = (
+                fulltext.matching(connection, match) if match else texts.ids(connection, EVERYTHING)
+            )
             checks.append(_Check(_patterns([term]), frozenset(holding), negated=True))
     return checks
 
@@ -181,18 +185,22 @@ def _relaxed(
 ) -> list[LexicalHit]:
     """What holds a part of the query and is not in ``found``, up to ``limit`` with these."""
     required: list[str] = []
+    loose = False
     for group in query.groups:
-        if any(term.quoted or term.field for term in group):
+        if not any(term.quoted or term.field for term in group):
+            loose = True
+        else:
             expressions = [e for e in map(expression, group) if e is not None]
             if len(expressions) == len(group):
                 required.append(_any(expressions))  # else a check looks for it
     words = list(informative(connection, query))
     phrases = [phrase for phrase in map(segment.phrase, words) if phrase is not None]
-    if not phrases:
+    if not loose or not (phrases or required):
         return []
     match = " OR ".join(phrases)
     if required:
-        match = f"{' AND '.join(required)} AND ({match})"
+        needed = " AND ".join(required)
+        match = f"({needed} AND ({match})) OR ({needed})" if match else needed
     checks = _checks(connection, _only_quoted(query))
     depth = None if limit is None or checks else limit + len(found)
     hits: list[LexicalHit] = []

@@ -22,6 +22,9 @@ class Where(NamedTuple):
         return self.sql == "1"
 
 
+EVERYTHING = Where("1", (), ())
+
+
 def where(connection: Connection, filters: Filters) -> Where:
     """
     The condition that a document must satisfy.

@@ -25,5 +25,12 @@ def titles_and_texts(connection: Connection, where: Where) -> Iterator[tuple[int
     )
 
 
-def ids(connection: Connection) -> list[int]:
-    return [number for (number,) in connection.execute("SELECT id FROM documents")]
+def ids(connection: Connection, where: Where) -> Iterator[int]:
+    """Ids of all documents that satisfy a condition, the latest first."""
+    rows = connection.execute(
+        f"SELECT d.id FROM documents d WHERE {where.sql}"
+        " ORDER BY coalesce(d.date, d.modified_at) DESC, d.id",
+        where.values,
+    )
+    for (number,) in rows:
+        yield number

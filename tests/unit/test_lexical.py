@@ -1,0 +1,226 @@
+"""What full text finds, and what it calls exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qmd.errors import CollectionNotFoundError, InputError
+from qmd.model import Filters
+from tests.support.corpus import Corpus
+
+FILES = {
+    "boat.md": "# Red boat\n\nThe red boat sails to the islands.\n",
+    "sea.md": "# Sea\n\nA boat in a red sea, running before the wind.\n",
+    "land.md": "# Land\n\nNo ship here. The city has red houses.\n",
+    "deps.md": "# Notes\n\nUse foo_bar 1.2.3 by a@b.org in src/main.py with std::vector.\n",
+    "decoy.md": "# Notes\n\nUse foo bar 1 2 3 by a at b org, src or main, py, std vector.\n",
+    "cpp.md": "# Languages\n\nC++ templates are compiled.\n",
+    "csharp.md": "# Languages\n\nC# generics are not.\n",
+    "c.md": "# Languages\n\nPlain C has neither.\n",
+    "数据库/backup.md": "# 备份\n\n每天晚上备份一次，保留七天。\n",
+    "guide.md": "# 指南\n\n数据库的迁移方法：先停止服务，再复制文件。\n",
+    "spaces.md": "# Break\n\nA phrase that goes\nover   two lines.\n",
+    "wide.md": "# Wide\n\n版本：ＡＢＣ（第一版）\n",
+    "fields.md": "---\ntags: [Work/Plan, 旅行]\n---\n# Unusual heading\n\nplain body\n",
+    "arrows.md": "# Arrows\n\na -> b, c => d\n",
+    "universe.md": "# Stars\n\nThe university looks at the universe, flying.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    made = Corpus(tmp_path_factory.mktemp("lexical"))
+    made.fill(FILES)
+    yield made
+    made.kb.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("red boat", {"boat.md", "sea.md"}),
+        ('"red boat"', {"boat.md"}),
+        ("red -boat", {"land.md"}),
+        ('red -"red boat"', {"sea.md", "land.md"}),
+        ("boat OR ship", {"boat.md", "sea.md", "land.md"}),
+        ('"red boat" OR ship', {"boat.md", "land.md"}),
+        ('ship OR "->"', {"land.md", "arrows.md"}),
+        ("houses OR foo_bar", {"land.md", "deps.md"}),
+        ("runs", {"sea.md"}),
+        ('"run"', {"sea.md"}),
+        ('red -"runs"', {"boat.md", "land.md", "sea.md"}),
+        ("isl*", {"boat.md"}),
+        ("foo_bar", {"deps.md"}),
+        ("1.2.3", {"deps.md"}),
+        ("a@b.org", {"deps.md"}),
+        ("src/main.py", {"deps.md"}),
+        ("std::vector", {"deps.md"}),
+        ("C++", {"cpp.md"}),
+        ("c#", {"csharp.md"}),
+        ('"C++ templates"', {"cpp.md"}),
+        ("->", {"arrows.md"}),
+        ("=> ->", {"arrows.md"}),
+        ('arrows -"->"', set()),
+        ("：", {"guide.md", "wide.md", "deps.md", "fields.md"}),
+        ("数据库", {"guide.md"}),
+        ("据", {"guide.md"}),
+        ("-数据 备份", {"数据库/backup.md"}),
+        ("abc", {"wide.md"}),
+        ("ABC(第一版)", {"wide.md"}),
+        ('"goes over two"', {"spaces.md"}),
+        ("title:boat", {"boat.md"}),
+        ('title:"red boat"', {"boat.md"}),
+        ("path:数据库", {"数据库/backup.md"}),
+        ("path:数据库/backup", {"数据库/backup.md"}),
+        ("tag:work", {"fields.md"}),
+        ("tag:work/plan plain", {"fields.md"}),
+        ("tag:#旅行", {"fields.md"}),
+        ("tag:wor", set()),
+        ("tag:work boat", set()),
+        ("tag:work -plain", set()),
+        ("tag:work -boat", {"fields.md"}),
+        ("-> -boat", {"arrows.md"}),
+        ("-> -arrows", set()),
+        ("", set()),
+        ("   ", set()),
+        ("-boat", {"boat.md", "sea.md"}),
+    ],
+)
+def test_the_query_language_finds_exactly(corpus: Corpus, query: str, expected: set[str]) -> None:
+    assert corpus.exact(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("how do I move the boat to the islands?", "boat.md"),
+        ("数据库应该怎么迁移？", "guide.md"),
+        ("备份要保留几天", "数据库/backup.md"),
+        ("which languages have generics", "csharp.md"),
+    ],
+)
+def test_a_question_finds_its_page_by_loose_matching(
+    corpus: Corpus, query: str, first: str
+) -> None:
+    hits = corpus.kb.search(query).hits
+    assert hits[0].path == first
+    assert hits[0].match == "relaxed"
+    assert hits[0].score < 0.5
+
+
+def test_exact_hits_come_first_and_relaxed_ones_fill_up_to_the_limit(corpus: Corpus) -> None:
+    hits = corpus.kb.search("red boat islands", limit=3).hits
+    assert [hit.match for hit in hits] == ["exact", "relaxed", "relaxed"]
+    assert hits[0].score >= 0.5 > hits[1].score >= hits[2].score
+    assert [hit.match for hit in corpus.kb.search("red boat islands", limit=1).hits] == ["exact"]
+
+
+@pytest.mark.parametrize("query", ['"boat red islands"', '"数据迁移"', '"foo_bar 9"', '"<->"'])
+def test_a_quoted_literal_is_never_relaxed(corpus: Corpus, query: str) -> None:
+    assert corpus.found(query) == []
+
+
+def test_a_quoted_literal_stays_required_where_the_rest_is_relaxed(corpus: Corpus) -> None:
+    assert corpus.found('"red boat" houses wind generics') == ["boat.md"]
+
+
+def test_a_negation_holds_for_relaxed_hits_too(corpus: Corpus) -> None:
+    assert "boat.md" not in corpus.found("red boat houses wind -islands")
+
+
+def test_a_field_is_never_relaxed_away(corpus: Corpus) -> None:
+    assert corpus.found("title:sea houses islands") == ["sea.md"]
+
+
+def test_a_folder_named_after_a_chinese_word_makes_its_files_no_exact_hits(corpus: Corpus) -> None:
+    assert "数据库/backup.md" not in corpus.exact("数据库")
+
+
+def test_the_only_hit_of_a_small_collection_has_a_score(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill({"one.md": "# One\n\nonly page\n"})
+    (hit,) = corpus.kb.search("only page").hits
+    assert hit.score >= 0.5
+    assert hit.relevance > 0.5
+    corpus.kb.close()
+
+
+def test_a_title_counts_more_than_the_body(corpus: Corpus) -> None:
+    assert corpus.found("boat")[0] == "boat.md"
+
+
+# --- filters -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    """Two collections; the wanted document always ranks far below sixty others."""
+    made = Corpus(tmp_path_factory.mktemp("library"))
+    made.add_collection("other")
+    files = {f"noise/{n}.md": "# needle\n\nneedle needle needle\n" for n in range(60)}
+    body = "filler words " * 50 + "needle\n"
+    files["api/2025/page.md"] = f"---\ntags: [Work/Plan]\ndate: 2025-03-01\n---\n{body}"
+    files["apiary/page.md"] = f"---\ntags: [workshop]\ndate: 2024-12-31\n---\n{body}"
+    files["other:api/2025/page.md"] = f"---\ntags: [play]\ndate: 2025-03-02\n---\n{body}"
+    made.fill(files)
+    made.kb.embed()
+    yield made
+    made.kb.close()
+
+
+NOTES, APIARY, OTHER = "notes/api/2025/page.md", "notes/apiary/page.md", "other/api/2025/page.md"
+CASES = [
+    (Filters(collections=("other",)), {OTHER}),
+    (Filters(collections=("other", "notes"), path="api"), {NOTES, OTHER}),
+    (Filters(path="api"), {NOTES, OTHER}),
+    (Filters(path="api/"), {NOTES, OTHER}),
+    (Filters(path="/api/2025"), {NOTES, OTHER}),
+    (Filters(path="notes/api"), {NOTES}),
+    (Filters(path="qmd://notes/api"), {NOTES}),
+    (Filters(path="notes/api/2025/page.md"), {NOTES}),
+    (Filters(path="ap"), set()),
+    (Filters(path="a%"), set()),
+    (Filters(tags=("work",)), {NOTES}),
+    (Filters(tags=("#WORK/plan",)), {NOTES}),
+    (Filters(tags=("work", "play")), set()),
+    (Filters(after="2025-03-01", before="2025-03-02"), {NOTES}),
+    (Filters(after="2025-03-02", before="2026"), {OTHER}),
+    (Filters(before="2025-03-01"), {APIARY} | {f"notes/noise/{n}.md" for n in range(60)}),
+    (Filters(collections=("notes",), path="api", tags=("play",)), set()),
+]
+
+
+@pytest.mark.parametrize(("filters", "expected"), CASES)
+def test_filters_act_before_the_limit(
+    library: Corpus, filters: Filters, expected: set[str]
+) -> None:
+    limit = max(1, min(len(expected), 3))
+    for reply in (
+        library.kb.search("needle", limit=limit, filters=filters),
+        library.kb.vsearch("needle", limit=limit, filters=filters, min_score=0.0),
+        library.kb.query("needle", limit=limit, filters=filters),
+    ):
+        files = {hit.file for hit in reply.hits}
+        assert files <= expected
+        assert len(files) == min(limit, len(expected))
+
+
+def test_a_tag_in_the_query_and_a_filter_both_count(library: Corpus) -> None:
+    reply = library.kb.search("needle tag:work", filters=Filters(collections=("other",)))
+    assert reply.hits == ()
+
+
+def test_an_unknown_collection_is_an_error_that_suggests_one(library: Corpus) -> None:
+    for command in (library.kb.search, library.kb.vsearch, library.kb.query):
+        with pytest.raises(CollectionNotFoundError) as caught:
+            command("needle", filters=Filters(collections=("othr",)))
+        assert caught.value.suggestions == ("other",)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1001])
+def test_a_limit_outside_1_to_1000_is_an_error(library: Corpus, limit: int) -> None:
+    with pytest.raises(InputError, match="between 1 and 1000"):
+        library.kb.search("needle", limit=limit)
