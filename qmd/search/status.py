@@ -15,7 +15,7 @@ def read(connection: Connection, path: Path) -> Status:
     known = collections.everything(connection)
     return Status(
         database=str(path),
-        database_bytes=path.stat().st_size,
+        database_bytes=upkeep.size(connection),
         total_documents=counts.documents,
         needs_embedding=counts.needs_embedding,
         chunks=counts.chunks,

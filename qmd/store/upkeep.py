@@ -27,6 +27,14 @@ def counts(connection: Connection) -> Counts:
     return Counts(documents, chunks, chunks - waiting, needs_embedding(connection))
 
 
+def size(connection: Connection) -> int:
+    """Bytes of the database as this snapshot sees it; a part may still lie in the WAL."""
+    pages, page_size = connection.execute(
+        "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
+    ).fetchone()
+    return int(pages * page_size)
+
+
 def needs_embedding(connection: Connection) -> int:
     row = connection.execute(
         "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
