@@ -1,0 +1,143 @@
+"""Migrations: all or nothing, once, and the same schema however it was reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qmd import sqlite
+from qmd.errors import MigrationRequiredError, SchemaTooNewError
+from qmd.store import migrate
+from qmd.store.store import Store
+
+FIRST = """-- a comment; with a semicolon
+CREATE TABLE a (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TRIGGER t AFTER INSERT ON a BEGIN
+    UPDATE a SET name = 'x;y' WHERE id = new.id;
+END;
+INSERT INTO a (name) VALUES ('first')
+"""
+SECOND = (
+    "def migrate(db):\n    db['a'].add_column('size', int)\n    db.execute('UPDATE a SET size=7')\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0001_first.sql").write_text(FIRST)
+    (folder / "notes.sql").write_text("not numbered, not run")
+    return folder
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kb.sqlite"
+
+
+def apply(path: Path, folder: Path) -> None:
+    connection = sqlite.connect(path, read_only=False)
+    try:
+        migrate.migrate(connection, path, folder)
+    finally:
+        connection.close()
+
+
+def rows(path: Path, query: str) -> list[tuple[object, ...]]:
+    connection = sqlite.connect(path, read_only=True)
+    try:
+        return list(map(tuple, connection.execute(query)))
+    finally:
+        connection.close()
+
+
+SCHEMA = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+
+
+def test_an_upgraded_database_equals_a_fresh_one(path: Path, folder: Path) -> None:
+    apply(path, folder)
+    assert rows(path, "SELECT name FROM a") == [("x;y",)]
+    (folder / "0002_second.py").write_text(SECOND)
+    apply(path, folder)
+    fresh = path.with_name("fresh.sqlite")
+    apply(fresh, folder)
+    assert rows(path, SCHEMA) == rows(fresh, SCHEMA)
+    assert rows(path, "SELECT * FROM a") == rows(fresh, "SELECT * FROM a") == [(1, "x;y", 7)]
+
+
+def test_a_failing_migration_leaves_no_trace_and_those_before_it_neither(
+    path: Path, folder: Path
+) -> None:
+    apply(path, folder)
+    (folder / "0002_second.py").write_text(SECOND)
+    (folder / "0003_third.sql").write_text("CREATE TABLE c (x);\nINSERT INTO nowhere VALUES (1);\n")
+    before = rows(path, SCHEMA)
+    with pytest.raises(sqlite.OperationalError, match="nowhere"):
+        apply(path, folder)
+    assert rows(path, SCHEMA) == before
+    assert rows(path, "SELECT name FROM _sqlite_migrations") == [("0001_first",)]
+    (folder / "0003_third.sql").write_text("CREATE TABLE c (x);\n")
+    apply(path, folder)
+    assert rows(path, "SELECT size FROM a") == [(7,)]
+
+
+def test_a_current_database_is_not_written(path: Path, folder: Path) -> None:
+    apply(path, folder)
+    reader = sqlite.connect(path, read_only=True)
+    statements: list[str] = []
+    reader.set_trace_callback(statements.append)
+    migrate.migrate(reader, path, folder)
+    reader.close()
+    assert statements
+    assert all(statement.startswith("SELECT") for statement in statements)
+
+
+def test_an_older_database_is_refused_read_only_and_upgraded_otherwise(path: Path) -> None:
+    connection = sqlite.connect(path, read_only=False)
+    connection.close()
+    with pytest.raises(MigrationRequiredError) as caught:
+        Store(path, read_only=True)
+    assert "qmd index" in (caught.value.hint or "")
+    Store(path).close()
+    Store(path, read_only=True).close()
+
+
+def test_a_database_with_an_unknown_migration_is_too_new(path: Path, folder: Path) -> None:
+    (folder / "0002_second.py").write_text(SECOND)
+    apply(path, folder)
+    (folder / "0002_second.py").unlink()
+    with pytest.raises(SchemaTooNewError, match="0002_second"):
+        apply(path, folder)
+
+
+def test_the_loser_of_a_race_to_migrate_finds_it_done(path: Path, folder: Path) -> None:
+    """It checked before the winner began, and gets the lock after the winner has committed."""
+    loser = sqlite.connect(path, read_only=False)
+    raced = False
+
+    def race(statement: str) -> None:
+        nonlocal raced
+        if statement == "BEGIN IMMEDIATE" and not raced:
+            raced = True
+            apply(path, folder)
+
+    loser.set_trace_callback(race)
+    migrate.migrate(loser, path, folder)
+    loser.close()
+    assert raced
+    assert rows(path, "SELECT count(*) FROM a") == [(1,)]
+    assert rows(path, "SELECT count(*) FROM _sqlite_migrations") == [(1,)]
+
+
+def test_statements_are_split_where_sqlite_says_they_end() -> None:
+    statements = list(migrate.split_statements(FIRST))
+    assert [statement.split()[-3:] for statement in statements][1] == ["=", "new.id;", "END;"]
+    assert len(statements) == 3
+
+
+def test_every_shipped_migration_is_known_in_order() -> None:
+    names = migrate.known(migrate.migrations_folder())
+    assert names[0] == "0001_schema"
+    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
