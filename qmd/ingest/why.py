@@ -47,6 +47,15 @@ def explain_path(connection: Connection, path: str) -> Explanation:
     except NotFoundError as error:
         return Explanation(file, document is not None, str(error), detail, error.hint)
     detail |= _rule(verdict)
+    if verdict.included and verdict.reason == "directory":
+        below = len(documents.below(connection, collection.name, shown))
+        return Explanation(
+            file,
+            indexed=below > 0,
+            reason=f"It is a folder of the collection '{collection.name}'"
+            f" with {below} documents below it.",
+            detail=detail,
+        )
     if verdict.included and skip is not None:
         return Explanation(
             file,
