@@ -103,33 +103,51 @@ def context_place(path: str, collections: Sequence[Collection]) -> tuple[int | N
     """
     if path.strip() == "/":
         return None, ""
-    if path.startswith("qmd://"):
-        rest = unquote(path.removeprefix("qmd://")).strip("/")
-        if not rest:
-            return None, ""
-        return _named(rest, collections)
-    place = below_collection(path, collections)
-    if place is not None:
-        collection, prefix = place
-        return collection.id, prefix
-    try:
-        return _named(path.strip("/"), collections)
-    except CollectionNotFoundError:
+    if path.startswith("qmd://") and not path.removeprefix("qmd://").strip("/"):
+        return None, ""
+    place = find(path, collections)
+    if place is None:
+        if path.startswith("qmd://"):
+            raise CollectionNotFoundError(_decoded(path).partition("/")[0])
         raise InputError(
             f"{path} lies in no collection.",
             hint="Give a directory of a collection ('qmd collection list'), qmd://NAME, or /.",
-        ) from None
+        )
+    collection, prefix = place
+    return collection.id, prefix
 
 
-def _named(path: str, collections: Sequence[Collection]) -> tuple[int, str]:
-    name, _, prefix = path.partition("/")
-    for collection in collections:
-        if collection.name == name:
-            return collection.id, prefix.strip("/")
-    raise CollectionNotFoundError(name)
+def find(path: str, collections: Sequence[Collection]) -> tuple[Collection, str] | None:
+    """
+    The collection that a path means, and the place below it ("" for all of it).
+
+    ``path`` is ``qmd://collection/place``, or a path on the disk, or ``collection/place``
+    where no such path is on the disk.
+    """
+    name = _decoded(path) if path.startswith("qmd://") else path.strip("/")
+    first, _, rest = name.partition("/")
+    named = next(((c, rest.strip("/")) for c in collections if c.name == first), None)
+    if path.startswith("qmd://"):
+        return named
+    if named is not None and not path.startswith("/") and not _on_disk(path):
+        return named
+    return _below_collection(path, collections) or named
 
 
-def below_collection(path: str, collections: Sequence[Collection]) -> tuple[Collection, str] | None:
+def _decoded(uri: str) -> str:
+    return unquote(uri.removeprefix("qmd://")).strip("/")
+
+
+def _on_disk(path: str) -> bool:
+    try:
+        return os.path.lexists(os.path.expanduser(path))
+    except ValueError:
+        return False
+
+
+def _below_collection(
+    path: str, collections: Sequence[Collection]
+) -> tuple[Collection, str] | None:
     """The innermost collection that a path on the disk lies in, and its place there."""
     try:
         given = os.path.abspath(os.path.expanduser(path))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from qmd.errors import NotFoundError
 from qmd.ingest.explain import RuleVerdict, explain
-from qmd.ingest.places import below_collection
+from qmd.ingest.places import find
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
-from qmd.model import Collection, Explanation
+from qmd.model import Explanation
 from qmd.sqlite import Connection
 from qmd.store import collections, documents, files
 
@@ -19,7 +18,7 @@ from qmd.store import collections, documents, files
 def explain_path(connection: Connection, path: str) -> Explanation:
     """Why the path is, or is no, document."""
     known = collections.everything(connection)
-    place = _place(path, known)
+    place = find(path, known)
     if place is None:
         return Explanation(
             path,
@@ -95,21 +94,6 @@ def explain_path(connection: Connection, path: str) -> Explanation:
     return Explanation(
         file, indexed=False, reason=verdict.detail, detail=detail, remedy=verdict.remedy
     )
-
-
-def _place(path: str, known: list[Collection]) -> tuple[Collection, str] | None:
-    name = path
-    if path.startswith("qmd://"):
-        name = unquote(path.removeprefix("qmd://"))
-    else:
-        place = below_collection(path, known)
-        if place is not None:
-            return place
-    first, _, rest = name.strip("/").partition("/")
-    for collection in known:
-        if collection.name == first:
-            return collection, rest
-    return None
 
 
 def _rule(verdict: RuleVerdict) -> dict[str, Any]:
