@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_LIMIT = 1000
-_DATE = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
 
 
 def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -41,20 +39,13 @@ def _share(ctx: click.Context, param: click.Parameter, value: float) -> float:
 def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
-    text = value.strip()
-    if re.fullmatch(_DATE, text):
-        from datetime import datetime
+    from qmd.errors import InputError
+    from qmd.search.dates import iso_date
 
-        whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
-        try:
-            datetime.fromisoformat(whole.replace("Z", "+00:00"))
-        except ValueError:
-            pass
-        else:
-            return whole
-    raise click.BadParameter(
-        f"{value!r} is no ISO date; write 2025-03-01 or 2025-03-01T18:00+08:00.", ctx, param
-    )
+    try:
+        return iso_date(value)
+    except InputError as error:
+        raise click.BadParameter(f"{error}. {error.hint}", ctx, param) from error
 
 
 def search_options(*, min_score: float, hybrid: bool) -> Callable[[F], F]:

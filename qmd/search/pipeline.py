@@ -77,9 +77,18 @@ def search(connection: Connection, request: Request) -> SearchReply:
 def read(
     connection: Connection, request: Request
 ) -> tuple[language.ParsedQuery, store_filters.Where]:
+    filters = request.filters
+    if filters.after or filters.before:
+        from qmd.search.dates import iso_date
+
+        filters = replace(
+            filters,
+            after=iso_date(filters.after) if filters.after else None,
+            before=iso_date(filters.before) if filters.before else None,
+        )
     parsed = language.parse(request.query)
-    tags = (*request.filters.tags, *parsed.tags)
-    return parsed, store_filters.where(connection, replace(request.filters, tags=tags))
+    tags = (*filters.tags, *parsed.tags)
+    return parsed, store_filters.where(connection, replace(filters, tags=tags))
 
 
 def reply(

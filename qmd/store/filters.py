@@ -10,6 +10,12 @@ from qmd.sqlite import Connection
 from qmd.store.documents import path_below
 
 
+#: A day is the day that is written in the note, or the one on the wall when it was saved.
+_DAY = "coalesce(substr(d.date, 1, 10), date(d.modified_at, 'localtime'))"
+#: A time of day is a moment, whatever offset from UTC it is written in.
+_MOMENT = "julianday(coalesce(d.date, d.modified_at))"
+
+
 class Where(NamedTuple):
     """A condition with its values; ``collection_ids`` if it asks for nothing but collections."""
 
@@ -58,7 +64,8 @@ def where(connection: Connection, filters: Filters) -> Where:
         values += [name, name + "/", name + "0"]
     for date, sign in ((filters.after, ">="), (filters.before, "<")):
         if date is not None:
-            parts.append(f"coalesce(d.date, d.modified_at) {sign} ?")
+            is_day = len(date) == len("2025-03-01")
+            parts.append(f"{_DAY} {sign} ?" if is_day else f"{_MOMENT} {sign} julianday(?)")
             values.append(date)
     only_collections = len(parts) == (1 if ids else 0)
     return Where(

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Mapping
-from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, TypedDict, TypeVar
 
@@ -19,6 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
 from qmd.model import Filters
+from qmd.search.dates import iso_date
 
 MAX_LIMIT = 1000
 """The most hits one search returns (docs/cli.md); more is an error that says so."""
@@ -42,22 +41,14 @@ def _blank_is_absent(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?")
-
-
 def _iso_date(value: str | None) -> str | None:
     """A year or a month stands for its first day."""
     if value is None:
         return None
-    text = value.strip()
-    whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
     try:
-        if _DATE.fullmatch(text) is None:
-            raise ValueError
-        datetime.fromisoformat(whole.replace("Z", "+00:00"))
-    except ValueError:
+        return iso_date(value)
+    except InputError:
         raise ValueError("an ISO date such as 2025-03-01") from None
-    return whole
 
 
 Integer = Annotated[int, BeforeValidator(_whole_number)]

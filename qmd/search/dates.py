@@ -1,0 +1,31 @@
+"""Dates as people give them to filters."""
+
+from __future__ import annotations
+
+import re
+
+from qmd.errors import InputError
+
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?")
+
+
+def iso_date(given: str) -> str:
+    """
+    An ISO 8601 date or time; a year or a month stands for its first day.
+
+    Raises:
+        InputError: It is none.
+    """
+    from datetime import datetime
+
+    text = given.strip()
+    whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
+    try:
+        if _DATE.fullmatch(text) is None:
+            raise ValueError(text)
+        datetime.fromisoformat(whole.replace("Z", "+00:00"))
+    except ValueError:
+        raise InputError(
+            f"{given!r} is no ISO date", hint="Write 2025-03-01 or 2025-03-01T18:00+08:00."
+        ) from None
+    return whole
