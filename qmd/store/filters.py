@@ -9,7 +9,6 @@ from qmd.model import Filters
 from qmd.sqlite import Connection
 from qmd.store.documents import path_below
 
-
 #: A day is the day that is written in the note, or the one on the wall when it was saved.
 _DAY = "coalesce(substr(d.date, 1, 10), date(d.modified_at, 'localtime'))"
 #: A time of day is a moment, whatever offset from UTC it is written in.
