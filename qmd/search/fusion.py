@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Literal
 
 from qmd.model import Source
@@ -63,7 +64,8 @@ def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> list[Fused
     Source: Cormack, Clarke and Büttcher, SIGIR 2009; bonus (+0.05 for rank 1, +0.02 for
     ranks 2 and 3, the best one counts) and weights from source 003.
     """
-    best_possible = sum(run.weight / (k + 1) for run in runs) + 0.05
+    # fsum is exact, so that no score depends on the order of the runs.
+    best_possible = fsum(run.weight / (k + 1) for run in runs) + 0.05
     fused: dict[int, Fused] = {}
     for run in runs:
         for rank, (document, score) in enumerate(run.hits):
@@ -82,9 +84,8 @@ def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> list[Fused
             bonus = 0.05 if rank == 0 else 0.02 if rank <= 2 else 0.0
             entry.bonus = max(entry.bonus, bonus)
     for entry in fused.values():
-        # Sorted, so that the floating-point sum does not depend on the order of the runs.
-        parts = sorted(part.contribution for part in entry.lists)
-        entry.rrf = (sum(parts) + entry.bonus) / best_possible
+        parts = fsum(part.contribution for part in entry.lists)
+        entry.rrf = (parts + entry.bonus) / best_possible
     return sorted(fused.values(), key=lambda entry: (-entry.rrf, entry.document))
 
 

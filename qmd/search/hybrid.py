@@ -111,7 +111,7 @@ def query(
             Found(
                 document,
                 blended.score,
-                word.match if word else "semantic",
+                word.match if word else "semantic" if meaning else "relaxed",
                 semantic.score(meaning.cosine, spec) if meaning and spec else 0.0,
                 meaning.chunk if meaning else None,
                 _explain(blended) if request.explain else None,
@@ -171,6 +171,8 @@ def _rerank(
         scores = models.reranker.rerank(text, passages, timeout_s=models.timeout_s)
     except InferenceError as error:
         return {}, f"Not reranked: {error}"
+    if len(scores) != len(passages):
+        return {}, f"Not reranked: {len(scores)} scores came for {len(passages)} passages."
     return {
         entry.document: min(1.0, max(0.0, float(score)))
         for entry, score in zip(candidates, scores, strict=True)

@@ -72,8 +72,10 @@ def search(
         rows = vectors.nearest(connection, model, coarse, k, where)
         hits = _score(rows, query)
         # Long documents may take all places: then ask for more, as long as there are more.
-        if len(hits) >= limit or len(rows) < k or k >= vectors.MAX_K:
+        if len(hits) >= limit or len(rows) < k:
             return hits[:limit]
+        if k >= vectors.MAX_K:
+            return _score(list(vectors.everything(connection, model, where)), query)[:limit]
         k = min(k * 4, vectors.MAX_K)
 
 

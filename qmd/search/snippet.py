@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from qmd.parse.lines import line_starts, split_lines
@@ -14,6 +15,8 @@ from qmd.search.lexical import STOP_WORDS, stem
 MAX_CHARS = 300
 #: Beyond this many characters of a text only its lines up to here are looked at for words.
 MAX_SCAN = 2_000_000
+#: In longer lines the place of a word is reckoned, not counted, where folding changes lengths.
+MAX_EXACT = 100_000
 
 
 class Needle(NamedTuple):
@@ -82,13 +85,10 @@ def _best_line(
     low = high = -1
     if span is not None:
         low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
-    present = fold(text[:MAX_SCAN])
+    present = fold(text[:MAX_SCAN])  # folding moves no line end
     useful = [needle for needle in wanted if needle.text in present]
     best, best_score = -1, 0.0
-    for number, line in enumerate(lines):
-        if starts[number] > MAX_SCAN or not useful:
-            break
-        folded = fold(line)
+    for number, folded in enumerate(split_lines(present) if useful else ()):
         score = sum(needle.weight for needle in useful if needle.text in folded)
         if score <= 0:
             continue
@@ -138,9 +138,18 @@ def _crop(line: str, wanted: Sequence[Needle], most: int) -> str:
     if len(line) <= most:
         return line
     folded = fold(line)
-    # Folding may change the length; then the place is near enough.
     places = [folded.find(needle.text) for needle in wanted if needle.weight >= 1]
-    place = min((p for p in places if p >= 0), default=0)
+    place = _unfolded(line, folded, min((p for p in places if p >= 0), default=0))
     start = max(0, min(place - most // 3, len(line) - most + 2))
     piece = line[start : start + most - 2]
     return ("…" if start else "") + piece + ("…" if start + len(piece) < len(line) else "")
+
+
+def _unfolded(line: str, folded: str, place: int) -> int:
+    """The place in a line of a place in its folded form, which may be longer or shorter."""
+    if len(folded) == len(line):
+        return place
+    if len(line) > MAX_EXACT:
+        return place * len(line) // len(folded)
+    ends = list(accumulate(len(fold(character)) for character in line))
+    return min(bisect_right(ends, place), len(line) - 1)

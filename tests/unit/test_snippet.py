@@ -1,0 +1,97 @@
+"""The lines that show why a document was found."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qmd.parse.lines import line_starts, split_lines
+from qmd.search.language import parse
+from qmd.search.snippet import MAX_CHARS, make, needles
+
+
+def snippet(query: str, text: str, span: tuple[int, int] | None = None) -> tuple[str, int]:
+    return make(text, 0, needles(parse(query)), span)
+
+
+def test_the_best_line_comes_with_its_neighbours_and_true_numbers() -> None:
+    text = "one\ntwo\nthe red boat\nfour\nfive\nsix\n"
+    assert snippet("red boat", text) == ("2: two\n3: the red boat\n4: four\n5: five", 3)
+
+
+def test_line_numbers_are_those_of_an_editor() -> None:
+    text = "one\r\ntwo\rthree\u2028still three\n\nneedle\x0cstill five\n"
+    assert snippet("needle", text)[1] == 5
+    assert "5: needle\x0cstill five" in snippet("needle", text)[0].split("\n")
+
+
+def test_numbers_count_from_the_start_of_the_file_with_its_frontmatter() -> None:
+    text = "---\ntitle: x\n---\n\nneedle\n"
+    assert make(text, text.index("\nneedle"), needles(parse("needle"))).line == 5
+
+
+def test_a_line_with_more_of_the_query_wins() -> None:
+    text = "数据\n库存\n数据库的迁移\n迁移\n"
+    assert snippet("数据库迁移", text)[1] == 3
+    assert snippet("boat red", "red\nboat\nred boat\n")[1] == 3
+
+
+def test_a_long_line_is_cropped_around_the_word() -> None:
+    text = "x " * 500 + "needle" + " y" * 500
+    shown, line = snippet("needle", text)
+    assert line == 1
+    assert len(shown) <= MAX_CHARS
+    assert shown.startswith("1: …")
+    assert shown.endswith("…")
+    assert "needle" in shown
+
+
+@pytest.mark.parametrize("wide", ["ﬁ" * 300, "İ" * 300, "㎏" * 400])
+def test_a_word_is_shown_also_behind_signs_that_folding_makes_longer(wide: str) -> None:
+    assert "needle" in snippet("needle", wide + " needle " + wide)[0]
+
+
+def test_without_a_matching_line_the_chunk_starts_the_snippet() -> None:
+    text = "one\ntwo\nthree\nfour\n"
+    start = text.index("three")
+    assert snippet("absent", text, (start, len(text)))[1] == 3
+    assert snippet("absent", text)[1] == 1
+
+
+def test_an_empty_document_has_an_empty_snippet() -> None:
+    assert snippet("needle", "") == ("", 1)
+
+
+LINES = st.lists(
+    st.one_of(
+        st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=80),
+        st.sampled_from(["needle", "数据库", "needle " * 90, "库" * 400, "", "İ" * 310 + "needle"]),
+    ),
+    max_size=8,
+)
+
+
+@settings(deadline=None)
+@given(LINES, st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["needle", "数据库 x", "->"]))
+def test_every_shown_line_is_that_line_of_the_source(
+    lines: list[str], end: str, query: str
+) -> None:
+    text = end.join(lines)
+    source = split_lines(text)
+    assert len(line_starts(text)) == len(source)
+    shown, best = snippet(query, text)
+    assert len(shown) <= MAX_CHARS
+    if not source:
+        assert shown == ""
+        return
+    numbers = []
+    for line in shown.split("\n"):
+        number, _, content = line.partition(": ")
+        numbers.append(int(number))
+        whole = source[int(number) - 1]
+        if content != whole:
+            piece = content.removeprefix("…").removesuffix("…")
+            assert piece and piece in whole and piece != content
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    assert best in numbers
