@@ -124,19 +124,19 @@ class StatusArguments(Arguments):
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
-def input_schema(model: type[Arguments]) -> dict[str, Any]:
+def input_schema(model: type[Arguments], *, camel_case: bool = True) -> dict[str, Any]:
     """
-    The JSON Schema of a model by its camel-case names, as short as it can be and still be true.
+    The JSON Schema of a model by one case of its names, as short as it can be and still be true.
 
     An optional argument is one that is not in ``required``; null for it counts as absent,
     which clients need not know, so no property is a union with null. Shared: not to be changed.
     """
-    return _input_schema(model)
+    return _input_schema(model, camel_case)
 
 
 @cache
-def _input_schema(model: type[Arguments]) -> dict[str, Any]:
-    schema = model.model_json_schema(by_alias=True)
+def _input_schema(model: type[Arguments], camel_case: bool) -> dict[str, Any]:
+    schema = model.model_json_schema(by_alias=camel_case)
     properties = {name: _compact(each) for name, each in schema.get("properties", {}).items()}
     result: dict[str, Any] = {"type": "object", "properties": properties}
     if schema.get("required"):
@@ -152,20 +152,24 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     flat.pop("title", None)
     if flat.get("default", 0) in (None, []):
         del flat["default"]
-    order = ("type", "items", "minimum", "maximum", "default", "description")
+    order = ("type", "enum", "items", "minimum", "maximum", "default", "description")
     return {key: flat[key] for key in order if key in flat}
 
 
 def parse_arguments(
-    tool: str, model: type[ArgumentsT], raw: Mapping[str, Any] | None
+    tool: str,
+    model: type[ArgumentsT],
+    raw: Mapping[str, Any] | None,
+    *,
+    camel_case: bool = True,
 ) -> ArgumentsT:
     """
-    Check a call's arguments against ``model``.
+    Check a call's arguments against ``model``, by one case of their names.
 
     Raises:
         InputError: One sentence for each thing wrong: what is expected and what was given.
     """
-    schema = input_schema(model)
+    schema = input_schema(model, camel_case=camel_case)
     properties: Mapping[str, Any] = schema["properties"]
     required = schema.get("required", ())
     given = {
@@ -175,7 +179,7 @@ def parse_arguments(
     }
     problems = [_unknown(name, properties) for name in given if name not in properties]
     try:
-        return model.model_validate(given)
+        return model.model_validate(given, by_alias=camel_case, by_name=not camel_case)
     except ValidationError as error:
         wrong: dict[str, str] = {}  # by argument: a list with two bad items is one problem
         for each in error.errors(include_url=False):
@@ -204,6 +208,8 @@ def _wrong(name: str, given: Mapping[str, Any], expected: str) -> str:
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(map(_shown, schema["enum"]))
     low, high = schema.get("minimum"), schema.get("maximum")
     kind = {
         "integer": "an integer",

@@ -23,10 +23,14 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class DocumentBlock:
-    """A document, with ``text`` as it is to be shown (cut, numbered, context in front)."""
+    """
+    A document, with ``text`` as it is to be shown: cut, numbered, and with its context in
+    front where the `Dialect` wants it there.
+    """
 
     document: DocumentInfo
     text: str
+    context: str | None
 
 
 @dataclass(frozen=True, slots=True)

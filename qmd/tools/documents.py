@@ -13,7 +13,8 @@ from qmd.tools.texts import Dialect
 def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:
     document = kb.get(arguments.file, from_line=arguments.from_line, max_lines=arguments.max_lines)
     # A cut is what the caller asked for here; only multi_get announces it.
-    return Reply((_document(document, document.text, numbered=arguments.line_numbers),))
+    block = _document(document, document.text, dialect, numbered=arguments.line_numbers)
+    return Reply((block,))
 
 
 def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect) -> Reply:
@@ -29,16 +30,20 @@ def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect)
             blocks.append(TextBlock(notice))
         else:
             text = texts.with_notice(item.text, item.more_lines, dialect)
-            blocks.append(_document(item, text, numbered=arguments.line_numbers))
+            blocks.append(_document(item, text, dialect, numbered=arguments.line_numbers))
     return Reply(tuple(blocks), is_error=not reply.items)
 
 
 def document_block(document: DocumentSlice) -> DocumentBlock:
-    """A document as a resource: its lines numbered, its context in front."""
-    return _document(document, document.text, numbered=True)
+    """A document as an MCP resource: its lines numbered, its context in front."""
+    return _document(document, document.text, texts.MCP, numbered=True)
 
 
-def _document(document: DocumentSlice, text: str, *, numbered: bool) -> DocumentBlock:
+def _document(
+    document: DocumentSlice, text: str, dialect: Dialect, *, numbered: bool
+) -> DocumentBlock:
     if numbered:
         text = texts.line_numbers(text, document.from_line)
-    return DocumentBlock(document.document, texts.with_context(text, document.context))
+    if dialect.context_in_text:
+        text = texts.with_context(text, document.context)
+    return DocumentBlock(document.document, text, document.context)

@@ -23,7 +23,8 @@ class Dialect:
 
     truncated: str  # with {n}, the number of lines cut off
     get_tool: str  # how a notice names the tool that reads one document
-    camel_case: bool  # the case of structured fields
+    camel_case: bool  # the case of arguments and structured fields
+    context_in_text: bool  # whether a document's context stands in front of its text
 
     def field(self, name: str) -> str:
         """A structured field's name, given in snake case."""
@@ -33,7 +34,18 @@ class Dialect:
         return head + "".join(each.title() for each in rest)
 
 
-MCP = Dialect(truncated="\n\n[... truncated {n} more lines]", get_tool="qmd_get", camel_case=True)
+MCP = Dialect(
+    truncated="\n\n[... truncated {n} more lines]",
+    get_tool="qmd_get",
+    camel_case=True,
+    context_in_text=True,
+)
+REST = Dialect(
+    truncated="\n\n[...truncated {n} more lines]",
+    get_tool="qmd get",
+    camel_case=False,
+    context_in_text=False,
+)
 
 
 # --- numbers -------------------------------------------------------------------------
