@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Connection",
     "Error",
+    "FrozenConnection",
     "OperationalError",
     "connect",
     "dbapi",
@@ -80,6 +81,14 @@ if not TYPE_CHECKING:
     Connection = dbapi.Connection
     Error = dbapi.Error
     OperationalError = dbapi.OperationalError
+
+
+class FrozenConnection(Connection):
+    """
+    Reads the file without locks, as if it never changed, because none can be taken there.
+
+    What another process writes meanwhile is not seen, or seen by halves: keep it short.
+    """
 
 
 def library() -> str:
@@ -126,7 +135,7 @@ def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> 
             if wal.exists() and wal.stat().st_size:
                 raise translate(error, path) from error
             try:
-                return _open(uri + "&immutable=1", timeout)
+                return _open(uri + "&immutable=1", timeout, FrozenConnection)
             except Error as second:
                 raise translate(second, path) from second
         except Error as error:
@@ -145,9 +154,14 @@ def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> 
     return connection
 
 
-def _open(uri: str, timeout: float) -> Connection:
+def _open(uri: str, timeout: float, factory: type[Connection] = Connection) -> Connection:
     connection = dbapi.connect(
-        uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+        uri,
+        uri=True,
+        timeout=timeout,
+        factory=factory,
+        isolation_level=None,
+        check_same_thread=False,
     )
     try:
         connection.execute("PRAGMA foreign_keys = ON")

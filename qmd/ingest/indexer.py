@@ -80,6 +80,7 @@ class CollectionIndexer:
         self.report = CollectionReport()
         self.known: dict[str, Known] = {}
         self.vanished: dict[str, Known] = {}
+        self.vanished_paths: dict[str, list[str]] = {}  # by content hash
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
         self.batch: list[tuple[NewDocument, Place | None]] = []
         self.batch_characters = 0
@@ -104,7 +105,10 @@ class CollectionIndexer:
             for file in found
             if not self._is_unchanged(file) and not self._is_skipped(file, old_skips)
         ]
-        self._find_vanished({file.path for file in found})
+        paths = {file.path for file in found}
+        for path, known in self.known.items():
+            if path not in paths:
+                self._vanish(path, known)
         try:
             for number, file in enumerate(unread):
                 self.progress(Progress("index", number, len(unread), file.path))
@@ -171,8 +175,9 @@ class CollectionIndexer:
         self._skip(skip.path, skip.reason, skip.detail, state)
         return True
 
-    def _find_vanished(self, paths: set[str]) -> None:
-        self.vanished = {path: known for path, known in self.known.items() if path not in paths}
+    def _vanish(self, path: str, known: Known) -> None:
+        self.vanished[path] = known
+        self.vanished_paths.setdefault(known.hash, []).append(path)
 
     # -- one file ----------------------------------------------------------------------
 
@@ -184,7 +189,7 @@ class CollectionIndexer:
             parsed = parse_document(file.path, read.data)
         except FileVanishedError:
             if known is not None:
-                self.vanished[file.path] = known
+                self._vanish(file.path, known)
             return
         except IngestError as error:
             # A permission that is given later leaves no trace in the state: try each time.
@@ -192,7 +197,7 @@ class CollectionIndexer:
             state = _settled(_state(file), started) if lasting else None
             self._skip(file.path, error.reason, str(error), state)
             if known is not None:
-                self.vanished[file.path] = known
+                self._vanish(file.path, known)
             return
         digest = hashlib.sha256(parsed.text.encode()).hexdigest()
         state = _settled(_state(read), started)
@@ -218,11 +223,12 @@ class CollectionIndexer:
 
     def _moved_from(self, digest: str, read: ReadFile) -> Place | None:
         """A vanished document with this very text: the file was renamed or moved."""
-        same = [path for path, known in self.vanished.items() if known.hash == digest]
+        same = self.vanished_paths.get(digest)
         if not same:
             return None
         inode = _state(read).inode
         path = min(same, key=lambda path: (self.vanished[path].state.inode != inode, path))
+        same.remove(path)
         known = self.vanished.pop(path)
         self.moved.append((path, known))
         return Place(known.id, path)

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from qmd.errors import ReadOnlyError, StoreError
-from qmd.sqlite import BUSY_TIMEOUT_S, Connection, Error, connect, missing_database, translate
+from qmd.sqlite import (
+    BUSY_TIMEOUT_S,
+    Connection,
+    Error,
+    FrozenConnection,
+    connect,
+    missing_database,
+    translate,
+)
 from qmd.store import migrate, vectors
 
 if TYPE_CHECKING:
@@ -75,7 +83,7 @@ class Store:
             try:
                 current = migrate.check(reader, path)
             finally:
-                if current:
+                if current and not isinstance(reader, FrozenConnection):
                     self._idle.append(reader)
                 else:
                     reader.close()
@@ -102,7 +110,7 @@ class Store:
                 connection.execute("BEGIN")
                 yield connection
                 connection.execute("COMMIT")
-                keep = True
+                keep = not isinstance(connection, FrozenConnection)
             finally:
                 with self._lock:
                     keep = keep and not self._closed and len(self._idle) < IDLE_READERS

@@ -257,6 +257,39 @@ def test_a_read_only_database_is_searched_and_not_written(
     assert path.read_bytes() == before
 
 
+def test_a_reader_without_write_permission_sees_what_others_write(
+    tmp_path: Path, notes: Path
+) -> None:
+    """Without a lock nothing may be kept from one reading to the next."""
+    code = """
+import subprocess, sys
+from qmd import KnowledgeBase
+with KnowledgeBase.open(sys.argv[1], read_only=True) as kb:
+    for number in range(4):
+        print(kb.status().total_documents, len(kb.search("sourdough", limit=None).hits), flush=True)
+        sys.stdin.readline()
+"""
+    folder = tmp_path / "folder"
+    path = folder / "kb.sqlite"
+    with KnowledgeBase.open(path, create=True) as kb:
+        kb.add_collection(notes, name="notes")
+    folder.chmod(0o555)
+    reader = child.start_unprivileged(code, path)
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "0 0\n"
+    for number in (30, 29, 28):
+        folder.chmod(0o755)
+        with KnowledgeBase.open(path) as kb:
+            kb.index()
+        (notes / f"{number - 1}.md").unlink()
+        folder.chmod(0o555)
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        assert reader.stdout.readline() == f"{number} {number}\n"
+    child.finish(reader)
+
+
 def test_where_nothing_may_be_written_no_database_is_made(tmp_path: Path) -> None:
     code = """
 import sys

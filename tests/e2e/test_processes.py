@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.errors import ModelMismatchError
 from tests.support import child
 from tests.support.dump import assert_sound, dump, vector_rows
 from tests.support.embedder import HashEmbedder
@@ -18,6 +20,7 @@ FILES = 160
 WORK = """
 import os, signal, sys
 from qmd import KnowledgeBase
+from qmd.errors import ModelMismatchError
 from tests.support.embedder import HashEmbedder
 import qmd.ingest.indexer
 import qmd.ingest.embedding
@@ -254,4 +257,30 @@ def test_a_move_that_two_processes_see_leaves_one_document(notes: Path, database
         assert not report.errors
         assert kb.status().total_documents == FILES
         assert kb.get("notes/moved.md").document.id == before
+    assert_sound(database)
+
+
+def test_of_two_processes_that_embed_with_different_models_one_says_so(database: Path) -> None:
+    class Other(HashEmbedder):
+        spec = replace(HashEmbedder.spec, name="other", fingerprint="other-1")
+
+    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+        kb.index()
+
+        def stop(done: int) -> None:
+            if done:
+                raise KeyboardInterrupt
+
+        def meanwhile(done: int) -> None:
+            with (
+                KnowledgeBase.open(database, embedder=Other()) as second,
+                pytest.raises(KeyboardInterrupt),
+            ):
+                second.embed(progress=lambda tick: stop(tick.done))
+
+        with pytest.raises(ModelMismatchError) as caught:
+            kb.embed(progress=lambda tick: meanwhile(tick.done))
+        assert "same model" in (caught.value.hint or "")
+        assert kb.status().model == "other"
+        assert 0 < kb.status().chunks_embedded < kb.status().chunks
     assert_sound(database)

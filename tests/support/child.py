@@ -41,14 +41,18 @@ def run(code: str, *args: object) -> str:
     return finish(start(code, *args))
 
 
-def unprivileged(code: str, *args: object) -> str:
-    """As `run`, bound by permissions even if the tests run as root."""
+def start_unprivileged(code: str, *args: object) -> subprocess.Popen[str]:
+    """As `start`, bound by permissions even if the tests run as root."""
     if not hasattr(os, "geteuid"):
         pytest.skip("no POSIX permissions here")
     if os.geteuid() != 0:
-        return run(code, *args)
+        return start(code, *args)
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         pytest.skip("root, and no setpriv to give up its powers")
-    powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
-    return finish(_start([*powerless, *_command(code, args)]))
+    return _start([setpriv, "--bounding-set=-all", "--inh-caps=-all", *_command(code, args)])
+
+
+def unprivileged(code: str, *args: object) -> str:
+    """As `run`, bound by permissions even if the tests run as root."""
+    return finish(start_unprivileged(code, *args))
