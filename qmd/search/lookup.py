@@ -19,7 +19,12 @@ from qmd.sqlite import Connection
 from qmd.store import collections, documents
 from qmd.store import contexts as stored_contexts
 
-_LINES = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<count>\d+))?\Z", re.DOTALL)
+#: ``:LINE`` is tried before ``:LINE:COUNT``, because a file may be called ``notes.md:100``.
+_LINES = (
+    re.compile(r"(?P<file>.+):(?P<line>[0-9]+)(?P<count>)", re.DOTALL),
+    re.compile(r"(?P<file>.+):(?P<line>[0-9]+):(?P<count>[0-9]+)", re.DOTALL),
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
 _GLOB = re.compile(r"[*?]|\[.+\]|\{.+\}")
 
@@ -80,11 +85,12 @@ def multi_get(
         raise InputError("The size limit must be 1 byte or more.")
     chosen: list[tuple[DocumentInfo, int | None]] = []
     errors: list[str] = []
-    exact = _exactly(connection, pattern.strip())
-    if exact is not None:
-        chosen.append((exact, None))
+    pattern = _storable(pattern)
+    whole = _whole(connection, pattern)
+    if whole is not None:
+        chosen.append((whole, None))
     elif _GLOB.search(pattern):
-        chosen = [(document, None) for document in match(connection, pattern.strip())]
+        chosen = [(document, None) for document in match(connection, pattern)]
     else:
         for name in filter(None, (part.strip() for part in pattern.split(","))):
             try:
@@ -109,6 +115,15 @@ def multi_get(
         else:
             items.append(read(connection, document, from_line=line, max_lines=max_lines))
     return MultiGetReply(tuple(errors), tuple(items))
+
+
+def _whole(connection: Connection, pattern: str) -> DocumentInfo | None:
+    """The document whose name looks like a glob or a list, and is neither."""
+    found = _exactly(connection, pattern)
+    if found is None and "," in pattern:
+        named = documents.by_suffix(connection, pattern.strip("/"))
+        found = named[0] if len(named) == 1 else None
+    return found
 
 
 def match(connection: Connection, pattern: str) -> list[DocumentInfo]:
@@ -143,17 +158,24 @@ def resolve(connection: Connection, name: str) -> tuple[DocumentInfo, int | None
         DocumentNotFoundError: With suggestions.
         AmbiguousNameError: With the candidates.
     """
-    name = name.strip()
+    name = _storable(name)
     document = _find(connection, name)
     if document is not None:
         return document, None, None
-    lines = _LINES.match(name)
-    if lines is not None:
-        document = _find(connection, lines["file"])
-        if document is not None:
-            return document, int(lines["line"]), int(lines["count"]) if lines["count"] else None
-    wanted = lines["file"] if lines else name
+    wanted = name
+    for form in _LINES:
+        lines = form.fullmatch(name)
+        if lines is not None:
+            document = _find(connection, lines["file"])
+            if document is not None:
+                return document, int(lines["line"]), int(lines["count"]) if lines["count"] else None
+            wanted = lines["file"]
     raise DocumentNotFoundError(name, suggestions(connection, wanted))
+
+
+def _storable(name: str) -> str:
+    """Without blanks around it, and without what no stored name can hold."""
+    return _SURROGATE.sub("\ufffd", name.strip())
 
 
 def _find(connection: Connection, name: str) -> DocumentInfo | None:

@@ -39,12 +39,12 @@ def where(connection: Connection, filters: Filters) -> Where:
     """
     parts: list[str] = []
     values: list[object] = []
-    ids = _ids(connection, filters.collections)
+    ids = _ids(connection, [_storable(name) for name in filters.collections])
     if ids:
         parts.append(f"d.collection_id IN ({', '.join('?' * len(ids))})")
         values += ids
     if filters.path and filters.path.strip("/"):
-        prefix = filters.path.removeprefix("qmd://").strip("/")
+        prefix = _storable(filters.path).removeprefix("qmd://").strip("/")
         collection, _, rest = prefix.partition("/")
         condition = path_below("d.path")
         values += [prefix, prefix + "/", prefix + "0"]
@@ -55,7 +55,7 @@ def where(connection: Connection, filters: Filters) -> Where:
             values += [rest, rest + "/", rest + "0"]
         parts.append(f"({condition} OR ({named}))")
     for tag in filters.tags:
-        name = tag.lstrip("#")
+        name = _storable(tag).lstrip("#")
         parts.append(
             "EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id"
             " AND (t.tag = ? OR (t.tag > ? AND t.tag < ?)))"
@@ -80,3 +80,8 @@ def _ids(connection: Connection, names: Sequence[str]) -> list[int]:
     from qmd.store import collections
 
     return collections.ids(connection, names)
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates, which no stored text holds and SQLite refuses, as ``?``."""
+    return text.encode("utf-8", "replace").decode()

@@ -40,13 +40,13 @@ class Corpus:
         self.numbers[name] = self.kb.add_collection(root, name=name).id
 
     def fill(self, pages: Mapping[str, str]) -> None:
-        """Replace everything by these documents: ``path`` (or ``collection:path``) → text."""
+        """Replace everything by these documents: ``path`` (or ``collection::path``) → text."""
 
         def run(connection: Connection) -> None:
             vectors.delete_where(connection, "1", [])
             connection.execute("DELETE FROM documents")
             for name, text in pages.items():
-                collection, _, path = name.rpartition(":")
+                collection, _, path = name.rpartition("::")
                 data = text.encode()
                 document = new_document(
                     path,

@@ -164,7 +164,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     body = "filler words " * 50 + "needle\n"
     files["api/2025/page.md"] = f"---\ntags: [Work/Plan]\ndate: 2025-03-01\n---\n{body}"
     files["apiary/page.md"] = f"---\ntags: [workshop]\ndate: 2024-12-31\n---\n{body}"
-    files["other:api/2025/page.md"] = f"---\ntags: [play]\ndate: 2025-03-02\n---\n{body}"
+    files["other::api/2025/page.md"] = f"---\ntags: [play]\ndate: 2025-03-02\n---\n{body}"
     made.fill(files)
     made.kb.embed()
     yield made
@@ -187,9 +187,10 @@ CASES = [
     (Filters(tags=("#WORK/plan",)), {NOTES}),
     (Filters(tags=("work", "play")), set()),
     (Filters(after="2025-03-01", before="2025-03-02"), {NOTES}),
-    (Filters(after="2025-03-02", before="2026"), {OTHER}),
+    (Filters(after="2025-03-02", before="2026-01-01"), {OTHER}),
     (Filters(before="2025-03-01"), {APIARY} | {f"notes/noise/{n}.md" for n in range(60)}),
     (Filters(collections=("notes",), path="api", tags=("play",)), set()),
+    (Filters(path="\ud800", tags=("\0", "\udfff")), set()),
 ]
 
 

@@ -146,7 +146,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     names = ["notes", "second", "third"]
     made.add_collection("second")
     made.add_collection("third")
-    made.fill({f"{names[n % 3]}:{n}.md": f"# {n}\n\nbody of {n}\n" for n in range(600)})
+    made.fill({f"{names[n % 3]}::{n}.md": f"# {n}\n\nbody of {n}\n" for n in range(600)})
     random = np.random.default_rng(7)
 
     def run(connection: vectors.Connection) -> None:
