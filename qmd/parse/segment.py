@@ -28,9 +28,10 @@ _CJK = (
 CJK_RUN = re.compile(f"[{_CJK}]+")
 
 # "C++" and "C#" would both be "c". The word itself stays, so that "Visual C" is found too.
-# (Looking back from the signs is several times faster than looking for words before them.)
-_PLUSPLUS = re.compile(r"(?<=[A-Za-z0-9])\+\+")
-_SHARP = re.compile(r"(?<=[A-Za-z])#")
+# (A pattern is fast when it begins with the rarest sign: one that begins with a look behind,
+# or with any letter, is tried at every character. These took half the time of parsing.)
+_PLUSPLUS = re.compile(r"\+\+(?<=[A-Za-z0-9]\+\+)")
+_SHARP = re.compile(r"#(?<=[A-Za-z]#)")
 # SQLite's Unicode tables are of 2012: signs and emoji that came later are letters to it, and
 # "hello🙂" would be one word. (Ranges of code points, so that it depends on no Python version.)
 _SIGNS = re.compile(
@@ -45,7 +46,7 @@ _WIDE = [
     (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
 ]
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_HUMP = re.compile(r"[a-z][A-Z]")
+_HUMP = re.compile(r"[A-Z](?<=[a-z][A-Z])")
 _WORD = re.compile(r"[A-Za-z0-9]*")
 
 
