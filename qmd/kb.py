@@ -4,10 +4,11 @@ KnowledgeBase: the library's face, and all that the command line and the servers
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from qmd.model import Filters
 from qmd.search import pipeline
@@ -15,6 +16,9 @@ from qmd.store.store import Store
 
 # What only some methods need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.model import (
         Check,
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
         SearchReply,
         Status,
     )
+    from qmd.sqlite import Connection
 
     ProgressCallback = Callable[[Progress], None]
 
@@ -272,6 +277,40 @@ class KnowledgeBase:
         embedder = self._open_embedder(download=True, progress=progress)
         return embed(self._store, embedder, collection_ids=ids, force=force, progress=progress)
 
+    def embed_texts(
+        self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
+    ) -> NDArray[np.float32]:
+        """
+        The vectors of these texts; nothing is stored.
+
+        Args:
+            kind: Some models embed questions differently from what answers them.
+
+        Returns:
+            float32[len(texts), dimension], unit norm.
+
+        Raises:
+            ModelMissingError: The model is not on this machine.
+            InferenceError: It is, and fails.
+        """
+        import numpy as np
+
+        embedder = self._open_embedder()
+        if kind == "passage":
+            return embedder.embed_passages(texts)
+        vectors = [embedder.embed_query(text) for text in texts]
+        return np.array(vectors, np.float32).reshape(len(texts), embedder.spec.dimension)
+
+    def model_loaded(self) -> bool:
+        """Whether the embedding model's weights are in this process's memory."""
+        if self._embedder is not None:
+            return True
+        if "qmd.inference.embedders" not in sys.modules:
+            return False
+        from qmd.inference import embedders
+
+        return embedders.is_loaded(self._model or embedders.DEFAULT_MODEL, self._cache())
+
     def can_embed(self) -> bool:
         """Whether `embed` can run without downloading anything."""
         if self._embedder is not None:
@@ -411,15 +450,40 @@ class KnowledgeBase:
         with self._store.reading() as connection:
             return lookup.multi_get(connection, pattern, max_lines=max_lines, max_bytes=max_bytes)
 
-    def documents(self, prefix: str = "") -> list[DocumentInfo]:
-        """The documents below ``collection/prefix``, by collection and path."""
-        from qmd.store import collections, documents
+    def documents(
+        self, prefix: str = "", *, limit: int | None = None, offset: int = 0
+    ) -> list[DocumentInfo]:
+        """
+        The documents below ``collection/prefix``, by collection and path.
+
+        Args:
+            limit: None for all.
+            offset: How many to leave out at the start.
+
+        Raises:
+            CollectionNotFoundError.
+        """
+        from qmd.store import documents
+
+        with self._store.reading() as connection:
+            collection, rest = self._folder(connection, prefix)
+            return documents.below(connection, collection, rest, limit=limit, offset=offset)
+
+    def count_documents(self, prefix: str = "") -> int:
+        """How many documents `documents` lists without a limit. Raises CollectionNotFoundError."""
+        from qmd.store import documents
+
+        with self._store.reading() as connection:
+            return documents.count_below(connection, *self._folder(connection, prefix))
+
+    @staticmethod
+    def _folder(connection: Connection, prefix: str) -> tuple[str | None, str]:
+        from qmd.store import collections
 
         collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
-        with self._store.reading() as connection:
-            if collection:
-                collections.by_name(connection, collection)
-            return documents.below(connection, collection or None, rest)
+        if collection:
+            collections.by_name(connection, collection)
+        return collection or None, rest
 
     # -- upkeep ------------------------------------------------------------------------
 

@@ -99,6 +99,12 @@ def open_embedder(
         return _open.setdefault(key, FastEmbedder(spec_of(name), loader, threads=threads))
 
 
+def is_loaded(name: str, cache_dir: Path) -> bool:
+    """Whether this process holds the model's weights."""
+    embedder = _open.get((name, cache_dir.absolute(), None))
+    return embedder is not None and embedder.is_loaded
+
+
 def _embedded_loader(
     cache_dir: Path, download: bool, progress: ProgressCallback | None
 ) -> Callable[[], TextEmbedding]:

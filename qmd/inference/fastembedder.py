@@ -46,6 +46,12 @@ class FastEmbedder:
     def spec(self) -> ModelSpec:
         return self._spec
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the weights are in this process's memory."""
+        loaded = self._loaded
+        return loaded is not None and loaded[0] == os.getpid()
+
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape (len(texts), dimension)."""
         import numpy as np

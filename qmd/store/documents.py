@@ -46,8 +46,27 @@ def info(connection: Connection, number: int) -> DocumentInfo:
     return next(_infos(connection, "WHERE d.id = ?", [number]))
 
 
-def below(connection: Connection, collection: str | None, prefix: str = "") -> list[DocumentInfo]:
+def below(
+    connection: Connection,
+    collection: str | None,
+    prefix: str = "",
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[DocumentInfo]:
     """Documents of a collection (None: of all) below a path of whole components, in order."""
+    where, values = _below(collection, prefix)
+    where += " ORDER BY c.name, d.path LIMIT ? OFFSET ?"
+    return list(_infos(connection, where, [*values, -1 if limit is None else limit, offset]))
+
+
+def count_below(connection: Connection, collection: str | None, prefix: str = "") -> int:
+    where, values = _below(collection, prefix)
+    sql = "SELECT count(*) FROM documents d JOIN collections c ON c.id = d.collection_id "
+    return int(connection.execute(sql + where, values).fetchone()[0])
+
+
+def _below(collection: str | None, prefix: str) -> tuple[str, list[object]]:
     where, values = "WHERE 1", list[object]()
     if collection is not None:
         where += " AND c.name = ?"
@@ -55,7 +74,7 @@ def below(connection: Connection, collection: str | None, prefix: str = "") -> l
     if prefix:
         where += f" AND {path_below('d.path')}"
         values += [prefix, prefix + "/", prefix + "0"]
-    return list(_infos(connection, where + " ORDER BY c.name, d.path", values))
+    return where, values
 
 
 def path_below(column: str) -> str:
