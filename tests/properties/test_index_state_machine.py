@@ -58,6 +58,11 @@ class Files(RuleBasedStateMachine):
     @initialize(options=st.sampled_from([("**/*.md", ()), ("**/*.{md,txt}", ("a/b",))]))
     def add_collection(self, options: tuple[str, tuple[str, ...]]) -> None:
         mask, ignore = options
+        for name, content in zip(
+            ("y.md", "a/x.md", "中文/笔记.md", "z.md"), CONTENTS[1:5], strict=True
+        ):
+            (self.root / name).parent.mkdir(exist_ok=True)
+            self.put(self.root / name, content, aged=True)
         with KnowledgeBase.open(self.empty, create=True) as kb:
             kb.add_collection(self.root, name="notes", mask=mask, ignore=ignore)
         shutil.copy(self.empty, self.database)
@@ -233,20 +238,17 @@ class Files(RuleBasedStateMachine):
     def a_moved_document_keeps_its_ids(self, data: st.DataObject, folder: str, name: str) -> None:
         self.kb.index()
         before = self.ids()
-        texts = [identity for identity, _ in before.values()]
-        source = self.pick(data, "file")
         target = self.place("/".join(filter(None, (folder, name))))
-        if source is None or target is None or target.exists():
+        if not before or target is None or target.exists() or target.is_symlink():
             return
-        old = source.relative_to(self.root).as_posix()
-        source.rename(target)
+        old = data.draw(st.sampled_from(sorted(before)))
+        (self.root / old).rename(target)
         self.kb.index()
         new = target.relative_to(self.root).as_posix()
         after = self.ids()
-        if old not in before or new not in after:
-            return  # the rules leave out the one place or the other
         (number, digest), chunks = before[old]
-        if [d for _, d in texts].count(digest) == 1:
+        texts = [identity[1] for identity, _ in before.values()]
+        if new in after and texts.count(digest) == 1:  # else a rule leaves out the new place
             (same_number, same_digest), same_chunks = after[new]
             assert (same_number, same_digest) == (number, digest)
             # A chunk's identity is its text with the title, and that may be the file's name.
