@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from qmd.errors import FileVanishedError, IngestError, InputError, UnreadableFileError
 from qmd.ingest.embedding import embedded_text
 from qmd.ingest.read import ReadFile, read_file
-from qmd.ingest.rules import MAX_BYTES, Rules
-from qmd.ingest.scan import FoundFile, scan
+from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
+from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
 from qmd.model import Collection, ParsedDocument, Progress, SkippedFile
 from qmd.parse.document import PARSER_VERSION, parse_document
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
@@ -59,8 +60,16 @@ class CollectionReport:
         return bool(self.added or self.updated or self.moved or self.removed)
 
 
+class Change(NamedTuple):
+    """What became of one document; ``previous`` is where a moved one was."""
+
+    kind: Literal["added", "updated", "moved", "removed"]
+    path: str
+    previous: str | None = None
+
+
 class CollectionIndexer:
-    """One run over one collection."""
+    """One run over one collection; ``changed`` hears of each change after its commit."""
 
     def __init__(
         self,
@@ -70,6 +79,7 @@ class CollectionIndexer:
         verify: bool = False,
         max_bytes: int = MAX_BYTES,
         progress: ProgressCallback | None = None,
+        changed: Callable[[Change], None] | None = None,
     ) -> None:
         self.store = store
         self.collection = collection
@@ -77,6 +87,8 @@ class CollectionIndexer:
         self.verify = verify
         self.rules = Rules(self.root, collection.pattern, collection.ignore, max_bytes)
         self.progress = progress or (lambda tick: None)
+        self.changed = changed or (lambda change: None)
+        self.reread: frozenset[str] = frozenset()
         self.report = CollectionReport()
         self.known: dict[str, Known] = {}
         self.vanished: dict[str, Known] = {}
@@ -84,9 +96,11 @@ class CollectionIndexer:
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
         self.batch: list[tuple[NewDocument, Place | None]] = []
         self.batch_characters = 0
+        self.changes: list[Change] = []
         self.touched: list[tuple[int, FileState]] = []
         self.moved: list[tuple[str, Known]] = []
         self.pending: Pending[None] | None = None
+        self.pending_changes: list[Change] = []
 
     def run(self) -> CollectionReport:
         """
@@ -99,7 +113,43 @@ class CollectionIndexer:
         with self.store.reading() as connection:
             self.known = files.known(connection, self.collection.id)
             old_skips = files.known_skips(connection, self.collection.id)
-        found = self._scan()
+        self._store_differences(self._scan(), old_skips)
+        self._finish(old_skips, old_skips, whole=True)
+        return self.report
+
+    def run_paths(self, paths: Iterable[str]) -> CollectionReport:
+        """
+        The same for these paths (relative to the root) and what lies below them, as events of
+        the file system name them: for so much of the store the result is that of `run`, but
+        the named files are read even if they look unchanged. Counts of what the rules leave
+        out stay those of the last whole run.
+
+        Raises:
+            NotFoundError, InputError: As `run`.
+        """
+        self.reread = frozenset(paths)
+        if any(path.rpartition("/")[2] in IGNORE_FILES for path in self.reread):
+            return self.run()
+        walk = scan(self.root, self.rules)
+        places = walk.at(self.reread)
+        with self.store.reading() as connection:
+            self.known = files.known_at(connection, self.collection.id, places)
+            all_skips = files.known_skips(connection, self.collection.id)
+        printed = {printable(place) for place in places}
+        old_skips = {
+            path: skip
+            for path, skip in all_skips.items()
+            if "" in printed or not printed.isdisjoint(_upwards(path))
+        }
+        found = self._sort(item for items in places.values() for item in items)
+        self._check_disk(walk.device, {file.path for file in found})
+        self._store_differences(found, old_skips)
+        self._finish(all_skips, old_skips, whole=False)
+        return self.report
+
+    def _store_differences(
+        self, found: Sequence[FoundFile], old_skips: dict[str, tuple[SkippedFile, FileState | None]]
+    ) -> None:
         unread = [
             file
             for file in found
@@ -117,16 +167,22 @@ class CollectionIndexer:
             self._flush()
         finally:
             self._wait()
-        self._finish(old_skips)
-        return self.report
 
     # -- what is there -----------------------------------------------------------------
 
     def _scan(self) -> list[FoundFile]:
         """Every file the rules include; a directory that cannot be read keeps its documents."""
-        found: list[FoundFile] = []
         walk = scan(self.root, self.rules)
-        for item in walk:
+        found = self._sort(walk)
+        self.report.excluded = walk.excluded
+        if not found:
+            self._check_disk(walk.device, set())
+        return found
+
+    def _sort(self, items: Iterable[FoundFile | ScanSkip]) -> list[FoundFile]:
+        """The files; what is none is noted as skipped."""
+        found: list[FoundFile] = []
+        for item in items:
             if isinstance(item, FoundFile):
                 found.append(item)
                 if len(found) % 1000 == 0:
@@ -135,15 +191,19 @@ class CollectionIndexer:
                 self._skip(item.path, item.reason, item.detail)
                 if item.is_directory and item.reason == "unreadable":
                     self._keep_below(item.path)
-        self.report.excluded = walk.excluded
-        if not found and any(
-            known.state.device != walk.device & _MOST for known in self.known.values()
+        return found
+
+    def _check_disk(self, device: int, found: set[str]) -> None:
+        """An empty mount point must not look like deleted files."""
+        if any(
+            known.state.device != device & _MOST
+            for path, known in self.known.items()
+            if path not in found
         ):
             raise InputError(
                 f"The folder {self.root} is empty and lies on another disk than its documents.",
                 hint="Is its disk mounted? If all its files are gone, remove the collection.",
             )
-        return found
 
     def _keep_below(self, folder: str) -> None:
         """What lies in an unreadable directory is unknown, not gone."""
@@ -156,6 +216,7 @@ class CollectionIndexer:
         if (
             known is None
             or self.verify
+            or file.path in self.reread
             or known.parser_version != VERSION
             or known.state != _state(file)
         ):
@@ -167,7 +228,9 @@ class CollectionIndexer:
         self, file: FoundFile, old: dict[str, tuple[SkippedFile, FileState | None]]
     ) -> bool:
         """A file that was no document last time and has not changed since."""
-        if self.verify or file.path not in old or file.path in self.known:
+        if self.verify or file.path in self.reread or file.path not in old:
+            return False
+        if file.path in self.known:
             return False
         skip, state = old[file.path]
         if state != _state(file):
@@ -223,6 +286,8 @@ class CollectionIndexer:
 
     def _moved_from(self, digest: str, read: ReadFile) -> Place | None:
         """A vanished document with this very text: the file was renamed or moved."""
+        if self.reread and not self.vanished_paths.get(digest):
+            self._look_for_vanished(digest)
         same = self.vanished_paths.get(digest)
         if not same:
             return None
@@ -233,8 +298,27 @@ class CollectionIndexer:
         self.moved.append((path, known))
         return Place(known.id, path)
 
+    def _look_for_vanished(self, digest: str) -> None:
+        """
+        Documents with this text that are gone, outside of what `run_paths` looks at: of a
+        move, the event of the old place may come after that of the new one.
+        """
+        moved = {path for path, _ in self.moved}
+        with self.store.reading() as connection:
+            candidates = files.known_with(connection, self.collection.id, digest)
+        for path, known in candidates.items():
+            if path not in self.known and path not in moved and is_gone(self.root, path):
+                self._vanish(path, known)
+
     def _add(self, document: NewDocument, replace: Place | None) -> None:
+        if replace is None:
+            change = Change("added", document.path)
+        elif replace.path == document.path:
+            change = Change("updated", document.path)
+        else:
+            change = Change("moved", document.path, replace.path)
         self.batch.append((document, replace))
+        self.changes.append(change)
         self.batch_characters += len(document.parsed.text)
         if len(self.batch) >= BATCH_DOCUMENTS or self.batch_characters >= BATCH_CHARACTERS:
             self._flush()
@@ -250,6 +334,7 @@ class CollectionIndexer:
         """Hand the batch to the writer, and parse on while it writes."""
         self._wait()
         batch, self.batch, self.batch_characters = self.batch, [], 0
+        self.pending_changes, self.changes = self.changes, []
         if batch:
             self.pending = self.store.write_later(lambda c: self._put(c, batch))
 
@@ -262,10 +347,20 @@ class CollectionIndexer:
 
     def _wait(self) -> None:
         pending, self.pending = self.pending, None
+        changes, self.pending_changes = self.pending_changes, []
         if pending is not None:
             pending()
+            for change in changes:
+                self.changed(change)
 
-    def _finish(self, old: dict[str, tuple[SkippedFile, FileState | None]]) -> None:
+    def _finish(
+        self,
+        all_skips: dict[str, tuple[SkippedFile, FileState | None]],
+        old: dict[str, tuple[SkippedFile, FileState | None]],
+        *,
+        whole: bool,
+    ) -> None:
+        """``old`` are those of ``all_skips`` that this run has judged anew."""
         self.report.removed = len(self.vanished)
         # A moved document is no longer at its old place, unless another process found it at
         # the new one first: then the old row is left over.
@@ -277,15 +372,29 @@ class CollectionIndexer:
             files.set_states(connection, self.touched)
             files.delete_at(connection, self.collection.id, gone)
             if skips != old:
-                files.set_skips(connection, self.collection.id, skips.values())
-            collections.mark_indexed(
-                connection,
-                self.collection.id,
-                excluded=self.report.excluded,
-                changed=self.report.changed,
-            )
+                kept = {path: skip for path, skip in all_skips.items() if path not in old}
+                files.set_skips(connection, self.collection.id, (kept | skips).values())
+            if whole:
+                collections.mark_indexed(
+                    connection,
+                    self.collection.id,
+                    excluded=self.report.excluded,
+                    changed=self.report.changed,
+                )
+            elif self.report.changed:
+                collections.mark_changed(connection, self.collection.id)
 
-        self.store.write(finish)
+        if whole or gone or self.touched or skips != old or self.report.changed:
+            self.store.write(finish)
+        for path in self.vanished:
+            self.changed(Change("removed", path))
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """A path and the directories above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,18 +68,92 @@ class Scan:
 
     def __iter__(self) -> Iterator[FoundFile | ScanSkip]:
         self.excluded = {}
+        yield from self._descend(None, "", os.path.realpath(self.root))
+        self._check_same()
+
+    def at(self, paths: Iterable[str]) -> dict[str, list[FoundFile | ScanSkip]]:
+        """
+        What a whole walk finds at these paths and below them, without walking the rest.
+
+        Returns:
+            Place → what lies there. A place is a path, or the ancestor of it that decides:
+            one that is gone, excluded, unreadable or no directory. "" stands for the root.
+        """
         real_root = os.path.realpath(self.root)
-        stack = [self._walk(None, "", real_root)]
+        folders = {"": self.rules.root_folder()}
+        places = dict(self._locate(path, folders, real_root) for path in sorted(paths))
+        found = {
+            place: list(items)
+            for place, items in places.items()
+            if not any(above in places for above in _ancestors(place))
+        }
+        self._check_same()
+        return found
+
+    def _locate(
+        self, path: str, folders: dict[str, Folder], real_root: str
+    ) -> tuple[str, Iterable[FoundFile | ScanSkip]]:
+        """The place that decides about a path, and what lies there (looked up on iteration)."""
+        rules = self.rules
+        place = ""
+        if not path:
+            return place, self._descend(None, place, real_root)
+        names = path.split("/")
+        for position, name in enumerate(names):
+            parent = folders[place]
+            place = f"{place}/{name}" if place else name
+            is_last = position == len(names) - 1
+            full_path = os.path.join(self.root, place)
+            try:
+                status = os.lstat(full_path)
+            except OSError as error:
+                # A path whose ancestor became a file is gone as well.
+                if is_vanished(error) or rules.exclude_file(parent, place, name) is not None:
+                    return place, ()
+                return place, [unreadable(place, error, is_directory=not is_last)]
+            is_directory = stat.S_ISDIR(status.st_mode)
+            if is_directory:
+                exclusion = rules.exclude_directory(parent, place, name)
+            elif stat.S_ISLNK(status.st_mode) and os.path.isdir(full_path):
+                exclusion = rules.exclude_directory_link(parent, place, name)
+            else:
+                exclusion = rules.exclude_file(parent, place, name)
+            if exclusion is not None:
+                return place, ()
+            if not is_utf8(name):
+                return place, [bad_name(place, is_directory)]
+            if not is_directory:
+                return place, [judge_file(place, full_path, status, real_root, rules.max_bytes)]
+            if is_last:
+                return place, self._descend(parent, place, real_root)
+            if place not in folders:
+                try:
+                    os.scandir(full_path).close()
+                except OSError as error:
+                    skips = (
+                        [] if is_vanished(error) else [unreadable(place, error, is_directory=True)]
+                    )
+                    return place, skips
+                folders[place] = rules.subfolder(parent, place)
+        raise AssertionError("the last name decides")
+
+    def _descend(
+        self, parent: Folder | None, folder_path: str, real_root: str
+    ) -> Iterator[FoundFile | ScanSkip]:
+        """Everything below a directory, in order."""
+        stack = [self._walk(parent, folder_path, real_root)]
         while stack:
             for item in stack[-1]:
                 if not isinstance(item, (FoundFile, ScanSkip)):
-                    parent, path = item
-                    stack.append(self._walk(parent, path, real_root))
+                    folder, path = item
+                    stack.append(self._walk(folder, path, real_root))
                     break
                 yield item
             else:
                 stack.pop()
-        # A disk that is pulled out during the scan must not look like deleted files.
+
+    def _check_same(self) -> None:
+        """A disk that is pulled out during the scan must not look like deleted files."""
         if _check_root(self.root) != self._identity:
             raise InputError(
                 f"The folder was replaced during the scan: {self.root}",
@@ -135,6 +209,13 @@ class Scan:
                         yield unreadable(path, error)
                     continue
                 yield judge_file(path, entry.path, status, real_root, rules.max_bytes)
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    """The directories above a path, the root ("") included, itself not."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def scan(root: Path, rules: Rules) -> Scan:
@@ -229,6 +310,15 @@ def bad_name(path: str, is_directory: bool) -> ScanSkip:
 def is_vanished(error: OSError) -> bool:
     """Gone since the directory was listed (or replaced by something else): nothing to report."""
     return isinstance(error, (FileNotFoundError, NotADirectoryError))
+
+
+def is_gone(root: Path, path: str) -> bool:
+    """Whether nothing is at ``path`` below the root; not to see is not to know."""
+    try:
+        os.lstat(os.path.join(root, path))
+    except OSError as error:
+        return is_vanished(error)
+    return False
 
 
 def is_utf8(name: str) -> bool:

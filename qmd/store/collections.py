@@ -137,6 +137,19 @@ def mark_indexed(
     )
 
 
+def mark_changed(connection: Connection, collection_id: int) -> None:
+    """Note that documents came, went or changed, without a scan of the whole."""
+    connection.execute(
+        "UPDATE collections SET updated_at = ? WHERE id = ?", [clock.now(), collection_id]
+    )
+
+
+def settings(connection: Connection) -> list[tuple[Any, ...]]:
+    """What a person has set of each collection, cheap enough to be compared every second."""
+    rows = connection.execute("SELECT id, name, path, pattern, ignore FROM collections ORDER BY id")
+    return [tuple(row) for row in rows]
+
+
 def excluded(connection: Connection) -> dict[str, int]:
     """How many files and folders the rules left out at the last scans, by reason."""
     total: dict[str, int] = {}

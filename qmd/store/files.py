@@ -64,10 +64,37 @@ class NewDocument:
 
 def known(connection: Connection, collection_id: int) -> dict[str, Known]:
     """Path → document, for all documents of a collection."""
+    return _known(connection, "collection_id = ?", [collection_id])
+
+
+def known_at(connection: Connection, collection_id: int, places: Iterable[str]) -> dict[str, Known]:
+    """As `known`, for the documents at these paths and below them; "" is the root."""
+    found: dict[str, Known] = {}
+    for place in places:
+        if not place:
+            return known(connection, collection_id)
+        if not place.isprintable() and _has_surrogates(place):
+            continue  # no document has such a path
+        # "0" follows "/".
+        condition = "collection_id = ? AND (path = ? OR path > ? AND path < ?)"
+        found |= _known(connection, condition, [collection_id, place, f"{place}/", f"{place}0"])
+    return found
+
+
+def known_with(connection: Connection, collection_id: int, digest: str) -> dict[str, Known]:
+    """As `known`, for the documents of one text."""
+    return _known(connection, "collection_id = ? AND hash = ?", [collection_id, digest])
+
+
+def _has_surrogates(path: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in path)
+
+
+def _known(connection: Connection, condition: str, values: Sequence[object]) -> dict[str, Known]:
     rows = connection.execute(
         "SELECT path, id, bytes, mtime_ns, inode, device, hash, parser_version"
-        " FROM documents WHERE collection_id = ?",
-        [collection_id],
+        f" FROM documents WHERE {condition}",
+        values,
     )
     return {
         path: Known(number, FileState(size, mtime, inode, device), digest, version)

@@ -1,0 +1,89 @@
+"""What happens to the index, told to whoever wants to know."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from qmd.model import encode_uri
+
+_log = logging.getLogger(__name__)
+
+#: Documents: added, updated, moved, removed. Progress: indexing, embedding. The rest: synced
+#: (the index is as the disk), problem (something went wrong; it is tried again).
+Kind = Literal["added", "updated", "moved", "removed", "indexing", "embedding", "synced", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """
+    One thing that happened, published after it was committed.
+
+    ``path`` (and ``previous``, where a moved document was) are relative to the collection.
+    ``done`` and ``total`` count files or chunks. ``at`` is ISO 8601 UTC.
+    """
+
+    kind: Kind
+    at: str
+    collection: str | None = None
+    path: str | None = None
+    previous: str | None = None
+    done: int | None = None
+    total: int | None = None
+    message: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """``collection/path``, as hits have it."""
+        return None if self.path is None else f"{self.collection}/{self.path}"
+
+    @property
+    def uri(self) -> str | None:
+        """``qmd://…`` of the document."""
+        return None if self.file is None else encode_uri(self.file)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: what is known, with ``file`` and ``uri`` of a document."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {"file": self.file, "uri": self.uri}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+Callback = Callable[[Event], None]
+
+
+class EventBus:
+    """
+    Events to every subscriber, in the order in which they are published. Thread-safe.
+
+    Callbacks run on the publishing thread, which is the indexing one: they must be quick.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: dict[object, Callback] = {}
+
+    def subscribe(self, callback: Callback) -> Callable[[], None]:
+        """From now on; call what is returned to end it (twice does no harm)."""
+        key = object()
+        with self._lock:
+            self._callbacks[key] = callback
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._callbacks.pop(key, None)
+
+        return unsubscribe
+
+    def publish(self, event: Event) -> None:
+        """A callback that fails is logged and does not keep the event from the others."""
+        with self._lock:
+            callbacks = list(self._callbacks.values())
+        for callback in callbacks:
+            try:
+                callback(event)
+            except Exception:  # noqa: BLE001 - whatever a stranger raises is logged
+                _log.exception("a subscriber failed at an event of kind %s", event.kind)

@@ -1,0 +1,62 @@
+"""
+Who may index: one process of all that have a database open.
+
+The operating system holds the lock and lets go of it when the process dies, however it dies.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+
+def lock_file(database: Path) -> Path:
+    """``<database>.lock``, one for all names that lead to the file."""
+    return Path(os.path.realpath(f"{database}") + ".lock")
+
+
+class Leadership:
+    """The right to index one database; of any number of these one can hold it."""
+
+    def __init__(self, database: Path) -> None:
+        self.file = lock_file(database)
+        # Taken and released by different threads of the keeper.
+        self._lock = FileLock(str(self.file), timeout=0, thread_local=False)
+
+    @property
+    def held(self) -> bool:
+        return self._lock.is_locked
+
+    def take(self) -> bool:
+        """
+        Try it once, without waiting.
+
+        Raises:
+            OSError: The lock file cannot be made.
+        """
+        if self.held:
+            return True
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        return True
+
+    def release(self) -> None:
+        self._lock.release(force=True)
+
+
+def is_led(database: Path) -> bool:
+    """Whether some process (this one, too) holds the lock just now."""
+    if not lock_file(database).exists():
+        return False
+    leadership = Leadership(database)
+    try:
+        taken = leadership.take()
+    except OSError:
+        return False
+    if taken:
+        leadership.release()
+    return not taken
