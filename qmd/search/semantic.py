@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Chunks asked of the int8 index for each document wanted, at first.
-CHUNKS_PER_DOCUMENT = 4
+CHUNKS_PER_DOCUMENT = 2
+#: And never fewer, so that rescoring finds what int8 has ranked too low. sqlite-vec's time grows
+#: with the number asked for: at 100,000 chunks 22 ms for 50, 71 ms for 256.
+LEAST = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def search(
         hits = _score(list(vectors.everything(connection, model, where)), query)
         return hits if limit is None else hits[:limit]
     coarse = vectors.quantize(packed)
-    k = max(256, limit * CHUNKS_PER_DOCUMENT)
+    k = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
         rows = vectors.nearest(connection, model, coarse, k, where)
         hits = _score(rows, query)
