@@ -17,7 +17,7 @@ from math import log
 
 from qmd.model import Match
 from qmd.parse import segment
-from qmd.search import raw
+from qmd.search import prefix, raw
 from qmd.search.language import Field, ParsedQuery, Term, parts
 from qmd.sqlite import Connection
 from qmd.store import fulltext, texts
@@ -110,6 +110,10 @@ def expression(term: Term) -> str | None:
         return None
     if term.prefix and not phrase.endswith("*"):
         phrase += " *"
+        stems = prefix.stems(term.text)
+        if stems:
+            whole = segment.quote(segment.fold(term.text) + "e") + " *"
+            phrase = f"({' OR '.join([phrase, whole, *map(segment.quote, stems)])})"
     if term.field:
         return f"{term.field} : {phrase}"
     # A path is no text: a folder named after a Chinese word must not make all files in it hits.
@@ -134,19 +138,24 @@ class _Check:
 def _checks(connection: Connection, query: ParsedQuery) -> list[_Check]:
     checks = []
     for group in query.groups:
-        literals = [term for term in group if term.literal or expression(term) is None]
+        literals = [term for term in group if _unsure(term) or expression(term) is None]
         words = [e for e in (expression(term) for term in group if term not in literals) if e]
         if literals:
             others = fulltext.matching(connection, _any(words)) if words else ()
             checks.append(_Check(_patterns(literals), frozenset(others)))
     for term in query.excluded:
-        if term.literal:
+        if _unsure(term):
             match = expression(term)
             holding = (
                 fulltext.matching(connection, match) if match else texts.ids(connection, EVERYTHING)
             )
             checks.append(_Check(_patterns([term]), frozenset(holding), negated=True))
     return checks
+
+
+def _unsure(term: Term) -> bool:
+    """Whether the index finds more than the term: signs, spacing and endings are not in it."""
+    return term.literal or (term.prefix and bool(prefix.stems(term.text)))
 
 
 def _patterns(literals: Sequence[Term]) -> tuple[tuple[Field | None, raw.Pattern], ...]:
@@ -292,7 +301,7 @@ def _but_not(match: str, excluded: Sequence[Term]) -> str:
 def _phrases(excluded: Sequence[Term]) -> Iterator[str]:
     for term in excluded:
         phrase = expression(term)
-        if phrase is not None and not term.literal:
+        if phrase is not None and not _unsure(term):
             yield phrase
 
 
