@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InferenceError
 from qmd.model import SearchReply
-from qmd.search import fusion, language, lexical, semantic
+from qmd.search import fusion, language, lexical, lines, semantic
 from qmd.search.pipeline import Found, Request, read, reply
 from qmd.sqlite import Connection
 from qmd.store import documents, vectors
@@ -69,29 +69,41 @@ def query(
     candidates: int = 30,
     intent: str | None = None,
 ) -> SearchReply:
-    """Both, fused by reciprocal rank; full text alone where vectors are missing, saying so."""
+    """
+    Both, fused by reciprocal rank; full text alone where vectors are missing, saying so.
+
+    The query may be lines for each retriever (see `qmd.search.lines`): then the first for
+    each counts as the original, the others as expansions, and no expander is asked.
+    """
     request.check()
-    parsed, where = read(connection, request)
+    asked = lines.read(request.query)
+    if asked is None:
+        parsed, where = read(connection, request)
+        expansions, degraded = _expand(models, parsed.text)
+        for_words = [request.query, *(e.text for e in expansions if e.kind == "lex")]
+        questions = [parsed.text, *(e.text for e in expansions if e.kind != "lex")]
+    else:
+        degraded = None
+        for_words, questions = list(asked.words), list(asked.meanings)
+        parsed, where = read(connection, replace(request, query=[*for_words, *questions][0]))
+        intent = intent or asked.intent
     depth = None if request.limit is None else max(DEPTH, request.limit)
-    expansions, degraded = _expand(models, parsed.text)
-    words = lexical.search(connection, parsed, where, depth)
-    runs = [_lexical_run(request.query, words, "original")]
-    for expansion in expansions:
-        if expansion.kind == "lex":
-            found = lexical.search(connection, language.parse(expansion.text), where, depth)
-            runs.append(_lexical_run(expansion.text, found, "expansion"))
+    runs = []
+    words: list[lexical.LexicalHit] = []
+    for number, text in enumerate(for_words):
+        found = lexical.search(connection, language.parse(text), where, depth)
+        runs.append(_lexical_run(text, found, "expansion" if number else "original"))
+        words = words if number else found
     by_meaning: dict[int, semantic.SemanticHit] = {}
     spec = None
-    if parsed.text:
-        questions = [(parsed.text, False)]
-        questions += [(e.text, True) for e in expansions if e.kind != "lex"]
+    if parsed.text and questions:
         try:
             semantic.require_index(connection, None)
-            for text, expanded in questions:
+            for number, text in enumerate(questions):
                 spec, vector = _embed(text, models)
                 model = semantic.require_index(connection, spec)
                 near = semantic.search(connection, model, vector, where, depth)
-                runs.append(_semantic_run(text, near, "expansion" if expanded else "original"))
+                runs.append(_semantic_run(text, near, "expansion" if number else "original"))
                 for hit in near:
                     by_meaning.setdefault(hit.document, hit)
         except InferenceError as error:
@@ -100,8 +112,8 @@ def query(
     by_words = {hit.document: hit for hit in words}
     reranked: dict[int, float] = {}
     if models.reranker is not None and fused:
-        asked = f"{intent}\n{parsed.text}" if intent else parsed.text
-        reranked, problem = _rerank(connection, models, asked, fused[:candidates], by_meaning)
+        question = f"{intent}\n{parsed.text}" if intent else parsed.text
+        reranked, problem = _rerank(connection, models, question, fused[:candidates], by_meaning)
         degraded = degraded or problem
     hits = []
     for blended in fusion.blend(fused, reranked):

@@ -68,6 +68,10 @@ SYNTAX = st.sampled_from(
         "body : x",
         "C++",
         "needle",
+        "lex:",
+        "\nvec: a",
+        "hyde:",
+        "intent: \r",
     ]
 )
 ANY_TEXT = st.text(st.characters(), max_size=40)

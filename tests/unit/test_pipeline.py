@@ -336,3 +336,49 @@ def test_a_hit_carries_the_contexts_above_it(corpus: Corpus) -> None:
     corpus.kb.add_context("qmd://notes/boa", "no component")
     (hit,) = corpus.kb.search('"red boat"').hits
     assert hit.context == "everything\n\nmy notes"
+
+
+# --- lines ---------------------------------------------------------------------------
+
+
+def test_lines_address_each_retriever_and_no_expander_is_asked(corpus: Corpus) -> None:
+    corpus.kb.embed()
+    expander, judge = Words([Expansion("lex", "city")]), Judge("ocean")
+    query = "intent: water\nlex: ship -red\nvec: houses and\n  streets\nhyde: a boat\nlex: 迁移"
+    reply = with_models(corpus, expander, judge).query(query, limit=None, explain=True)
+    assert expander.asked == []
+    assert judge.seen[0][0] == "water\nship"
+    lists = [part for hit in reply.hits for part in (hit.explain or {})["lists"]]
+    assert {(p["source"], p["query"], p["weight"]) for p in lists} == {
+        ("fts", "ship -red", 2.0),
+        ("fts", "迁移", 1.0),
+        ("vec", "houses and streets", 2.0),
+        ("vec", "a boat", 1.0),
+    }
+    assert reply.query == query
+
+
+@pytest.mark.parametrize(
+    ("query", "sources"),
+    [("lex: red boat", {"fts"}), ("vec: red boat", {"vec"}), ("hyde: red boat", {"vec"})],
+)
+def test_a_line_for_one_retriever_asks_that_one_alone(
+    corpus: Corpus, query: str, sources: set[str]
+) -> None:
+    corpus.kb.embed()
+    reply = corpus.kb.query(query, explain=True)
+    assert reply.hits[0].path == "boat.md"
+    assert {p["source"] for hit in reply.hits for p in (hit.explain or {})["lists"]} == sources
+
+
+@pytest.mark.parametrize("query", ["intent: boat", "lex:", "boat\nlex: city", "flex: boat"])
+def test_what_is_not_written_in_lines_is_an_ordinary_query(corpus: Corpus, query: str) -> None:
+    reply = corpus.kb.query(query, explain=True)
+    queries = {p["query"] for hit in reply.hits for p in (hit.explain or {})["lists"]}
+    assert queries <= {query}
+
+
+def test_lines_without_vectors_answer_from_full_text(corpus: Corpus) -> None:
+    reply = corpus.kb.query("lex: boat\nvec: houses")
+    assert [hit.path for hit in reply.hits] == ["boat.md"]
+    assert reply.degraded
