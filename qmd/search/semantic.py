@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 #: Chunks asked of the int8 index for each document wanted, at first.
 CHUNKS_PER_DOCUMENT = 2
 #: And never fewer, so that rescoring finds what int8 has ranked too low. sqlite-vec's time grows
-#: with the number asked for: at 100,000 chunks 22 ms for 50, 71 ms for 256.
-LEAST = 50
+#: with the number asked for: at 100,000 chunks 22 ms for 50, 32 for 100, 71 for 256.
+LEAST = 100
 
 
 @dataclass(frozen=True, slots=True)
