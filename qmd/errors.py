@@ -13,6 +13,7 @@ Every exception qmd raises on purpose.
     │  └─ NoMatchError                a glob or list matched nothing
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
+    ├─ OutsideRootsError              a client named a path below no write root
     ├─ StoreError                     the database
     │  ├─ DatabaseMissingError        no such file yet
     │  ├─ NotADatabaseError           the file is something else
@@ -127,6 +128,13 @@ class AmbiguousNameError(QmdError):
 class ConflictError(QmdError):
     code = "conflict"
     http_status = 409
+
+
+class OutsideRootsError(QmdError):
+    """Nothing may be written, or made a collection, at that path; the hint says what allows it."""
+
+    code = "outside_write_roots"
+    http_status = 403
 
 
 class StoreError(QmdError):

@@ -1,0 +1,82 @@
+"""What happens to the index, as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+import anyio
+
+MAX_WAITING = 1000
+"""Events kept for a client that reads slowly; older ones are dropped, and it is told."""
+
+MEDIA_TYPE = "text/event-stream"
+
+
+class Event(Protocol):
+    """`qmd.ingest.events.Event`, as far as a stream knows it."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def as_dict(self) -> dict[str, Any]: ...
+
+
+class EventBus(Protocol):
+    """Calls back on the publishing thread until what `subscribe` returned is called."""
+
+    def subscribe(self, callback: Callable[[Any], None]) -> Callable[[], None]: ...
+
+
+async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:
+    """
+    Events as they are published, from now on; a comment where none came for ``heartbeat_s``.
+
+    Each is named after its kind and carries the event as JSON. ``missed`` says that the
+    client read too slowly and how many it did not get: it should ask for everything again.
+    The subscription ends when the iterator is closed.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: deque[Event] = deque()
+    missed = 0
+    arrived = asyncio.Event()
+
+    def add(event: Event) -> None:
+        nonlocal missed
+        if len(waiting) >= MAX_WAITING:
+            waiting.popleft()
+            missed += 1
+        waiting.append(event)
+        arrived.set()
+
+    def publish(event: Event) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the server is ending
+            loop.call_soon_threadsafe(add, event)
+
+    unsubscribe = bus.subscribe(publish)
+    try:
+        yield b": qmd\n\n"  # so that the client knows at once that it is connected
+        while True:
+            if not waiting and not missed:
+                arrived.clear()
+                with anyio.move_on_after(heartbeat_s) as quiet:
+                    await arrived.wait()
+                if quiet.cancelled_caught:
+                    yield b": heartbeat\n\n"
+                    continue
+            if missed:
+                count, missed = missed, 0
+                yield _encoded("missed", {"missed": count})
+            events = [waiting.popleft() for _ in range(len(waiting))]
+            yield b"".join(_encoded(event.kind, event.as_dict()) for event in events)
+    finally:
+        unsubscribe()
+
+
+def _encoded(name: str, value: object) -> bytes:
+    # ASCII, so that no line separator of Unicode can end a field early.
+    return f"event: {name}\ndata: {json.dumps(value)}\n\n".encode()

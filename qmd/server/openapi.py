@@ -1,0 +1,301 @@
+"""
+The description of the REST face (OpenAPI 3.1), made from the models that it runs on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import models_json_schema
+
+from qmd import __version__
+from qmd.server.rest_endpoints import ENDPOINTS, Endpoint
+from qmd.server.rest_models import Error as ErrorReply
+from qmd.tools.arguments import Arguments, input_schema
+
+_REFERENCE = "#/components/schemas/{model}"
+
+_MEANINGS = {
+    400: "The request is wrong; `detail` says what is expected.",
+    401: "The server wants its token: `Authorization: Bearer TOKEN`.",
+    403: "Not from this Host or Origin, or not on this server; `detail` names the option.",
+    404: "What was named does not exist.",
+    408: "The body did not arrive in time.",
+    409: "The name is taken.",
+    413: "The body is too large, or holds too much.",
+    415: "The body is not `application/json`.",
+    500: "Something unforeseen; the server's log tells more.",
+    503: "Not now: busy, too slow, or a model or the vectors are missing.",
+    507: "The disk is full.",
+}
+
+_DATE = {
+    "anyOf": [
+        {"type": "string", "format": "date"},
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "pattern": "^[1-9][0-9]{3}(-(0[1-9]|1[0-2]))?$"},
+        {"type": "string", "pattern": r"^\s*$"},
+        {"type": "null"},
+    ]
+}
+
+_EXAMPLE_ERRORS: Mapping[tuple[str, int], str] = {
+    ("vsearch", 503): "Vector index not found. Run 'qmd embed' first to create embeddings.",
+    ("get", 404): (
+        "Document not found: unknown.md\n\n"
+        "Did you mean one of these?\n  - known/similar.md\n  - another/path.md"
+    ),
+    ("embed", 400): "Empty texts list",
+    ("embed", 413): "Too many texts (1001 > 1000)",
+    ("embed", 503): "Model not loaded",
+}
+
+
+@cache
+def document_json() -> bytes:
+    """What /openapi.json answers."""
+    return json.dumps(document(), ensure_ascii=False, indent=2).encode()
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document as JSON values."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    paths["/events"] = {"get": _events()}
+    paths["/openapi.json"] = {"get": _description()}
+    paths["/"] = {"get": _home()}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "qmd",
+            "version": __version__,
+            "description": (
+                "Search and read the documents of a knowledge base. "
+                'Every error is `{"detail": …, "status_code": …}`, also for unknown routes.'
+            ),
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted({**_requests(), **_replies()}.items())),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "tags": [endpoint.group],
+        "summary": endpoint.summary,
+        "description": _in_snake_case(endpoint.description),
+    }
+    parameters = [*_path_parameters(endpoint), *_query_parameters(endpoint)]
+    if parameters:
+        operation["parameters"] = parameters
+    if endpoint.body is not None:
+        content: dict[str, Any] = {"schema": {"$ref": _reference(_request_name(endpoint.body))}}
+        if endpoint.examples:
+            content["examples"] = {
+                f"example{number}": {"value": value}
+                for number, value in enumerate(endpoint.examples, 1)
+            }
+        operation["requestBody"] = {
+            "required": bool(input_schema(endpoint.body, camel_case=False).get("required")),
+            "content": {"application/json": content},
+        }
+    operation["responses"] = {
+        "200": {
+            "description": "Done.",
+            "content": {
+                "application/json": {"schema": {"$ref": _reference(endpoint.reply.__name__)}}
+            },
+        },
+        **{str(status): _error(endpoint.name, status) for status in statuses(endpoint)},
+    }
+    if endpoint.lane == "health":
+        operation["security"] = [{}]
+        operation["responses"]["503"] = {
+            "description": "The index cannot be read.",
+            "content": operation["responses"]["200"]["content"],
+        }
+    return operation
+
+
+def statuses(endpoint: Endpoint) -> list[int]:
+    """Every status but 200 that an operation may answer with."""
+    if endpoint.lane == "health":
+        return [403, 500, 503]
+    found = {400, 401, 403, 500, 503, *endpoint.errors}
+    if endpoint.body is not None:
+        found |= {408, 413, 415}
+    if endpoint.writes:
+        found.add(507)
+    return sorted(found)
+
+
+def _error(name: str, status: int) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": {"$ref": _reference(ErrorReply.__name__)}}
+    detail = _EXAMPLE_ERRORS.get((name, status))
+    if detail is not None:
+        content["example"] = {"detail": detail, "status_code": status}
+    return {"description": _MEANINGS[status], "content": {"application/json": content}}
+
+
+def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1},
+        }
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
+    ]
+
+
+def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    schema = input_schema(endpoint.query, camel_case=False)
+    required = schema.get("required", ())
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in required,
+            "description": each.get("description", ""),
+            "schema": {key: value for key, value in each.items() if key != "description"},
+        }
+        for name, each in schema["properties"].items()
+    ]
+
+
+# --- what is no endpoint of the table ------------------------------------------------
+
+
+def _plain(name: str, summary: str, description: str, media_type: str) -> dict[str, Any]:
+    return {
+        "operationId": name,
+        "tags": ["server"],
+        "summary": summary,
+        "description": description,
+        "responses": {
+            "200": {"description": "Done.", "content": {media_type: {"schema": {}}}},
+            **{str(status): _error(name, status) for status in (401, 403, 500, 503)},
+        },
+    }
+
+
+def _events() -> dict[str, Any]:
+    operation = _plain(
+        "events",
+        "What changes, as it changes",
+        "Server-sent events, each named after its kind: added, updated, moved, removed (of a "
+        "document), indexing, embedding (progress), synced, problem. The data is a JSON object. "
+        "`missed` means that the client read too slowly and should ask for everything again. "
+        "The stream ends only when one side leaves.",
+        "text/event-stream",
+    )
+    operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = {"type": "string"}
+    return operation
+
+
+def _description() -> dict[str, Any]:
+    return _plain("description", "This description", "OpenAPI 3.1.", "application/json")
+
+
+def _home() -> dict[str, Any]:
+    operation = _plain("home", "A page for people", "What runs here.", "text/html")
+    operation["responses"]["200"]["content"]["text/html"]["schema"] = {"type": "string"}
+    return operation
+
+
+# --- schemas -------------------------------------------------------------------------
+
+
+def _reference(name: str) -> str:
+    return _REFERENCE.format(model=name)
+
+
+def _request_name(model: type[Arguments]) -> str:
+    return model.__name__.replace("Arguments", "Request")
+
+
+def _requests() -> dict[str, Any]:
+    bodies = {endpoint.body for endpoint in ENDPOINTS if endpoint.body is not None}
+    return {_request_name(body): _request(body) for body in bodies}
+
+
+def _request(body: type[Arguments]) -> dict[str, Any]:
+    schema = input_schema(body, camel_case=False)
+    required = schema.get("required", [])
+    return {
+        **schema,
+        "properties": {
+            name: _property(name, each, optional=name not in required)
+            for name, each in schema["properties"].items()
+        },
+    }
+
+
+def _property(name: str, schema: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
+    described = dict(schema)
+    if "description" in described:
+        described["description"] = _in_snake_case(described["description"])
+    if name in {"after", "before"}:
+        del described["type"]
+        return {**_DATE, **described}
+    if optional:  # null counts as absent
+        described["type"] = [described["type"], "null"]
+        if "enum" in described:
+            described["enum"] = [*described["enum"], None]
+    return described
+
+
+def _replies() -> dict[str, Any]:
+    models = {endpoint.reply for endpoint in ENDPOINTS} | {ErrorReply}
+    _, schema = models_json_schema(
+        [(model, "serialization") for model in sorted(models, key=lambda each: each.__name__)],
+        ref_template=_REFERENCE,
+    )
+    definitions: dict[str, Any] = schema["$defs"]
+    return {name: _without_titles(each) for name, each in definitions.items()}
+
+
+def _without_titles(schema: Any) -> Any:
+    """pydantic repeats every name as a title; a property called title is none."""
+    if isinstance(schema, list):
+        return [_without_titles(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _without_titles(each) for name, each in value.items()}
+        if key == "properties"
+        else _without_titles(value)
+        for key, value in schema.items()
+        if key != "title"
+    }
+
+
+def _in_snake_case(text: str) -> str:
+    """The words of a description that name arguments, as this face spells them."""
+    for camel, snake in _spellings().items():
+        text = re.sub(rf"\b{camel}\b", snake, text)
+    return text
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    names = {
+        name
+        for endpoint in ENDPOINTS
+        if endpoint.body is not None
+        for name in endpoint.body.model_fields
+    }
+    return {to_camel(name): name for name in names if to_camel(name) != name}

@@ -1,0 +1,388 @@
+"""
+The REST face: one route for each path of `qmd.server.rest_endpoints`, and what has no tool.
+
+A request is checked (method, body, arguments), waits for its turn on a worker thread, and
+is answered with JSON in every case. Mutating ones wait for each other and block no reader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from itertools import groupby
+from typing import Any, NoReturn
+
+import anyio
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from qmd import __version__
+from qmd.errors import InputError, QmdError
+from qmd.kb import KnowledgeBase
+from qmd.server import event_stream, openapi
+from qmd.server.rest_endpoints import ENDPOINTS, Call, Endpoint, Lane, RestError
+from qmd.server.rest_errors import (
+    error_response,
+    exception_handlers,
+    response_to,
+    response_to_unexpected,
+)
+from qmd.server.rest_models import Health, NoArguments
+from qmd.server.workers import TooBusyError, Workers
+from qmd.tools.arguments import Arguments, input_schema, parse_arguments
+from qmd.writing.policy import WritePolicy
+
+__all__ = ["Limits", "exception_handlers", "rest_routes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    How much a request may take: bytes, seconds, and how many at once.
+
+    ``max_waiting`` requests of each queue may wait for their turn; the next is told to come
+    back later. A job that is over its time goes on; only its client waits no longer.
+    """
+
+    max_body: int = 4 * 1024 * 1024
+    read_s: float = 30.0
+    write_s: float = 600.0
+    embed_s: float = 300.0
+    health_s: float = 5.0
+    readers: int = 8
+    max_waiting: int = 1000
+    event_streams: int = 64
+    heartbeat_s: float = 15.0
+
+    def seconds(self, lane: Lane) -> float:
+        return {
+            "read": self.read_s,
+            "write": self.write_s,
+            "embed": self.embed_s,
+            "health": self.health_s,
+        }[lane]
+
+
+def rest_routes(
+    kb: KnowledgeBase,
+    *,
+    read_only: bool = False,
+    write_roots: Sequence[str] = (),
+    limits: Limits = Limits(),
+) -> list[Route]:
+    """
+    Routes for an application that has `exception_handlers` and does not redirect slashes.
+
+    Args:
+        read_only: Refuse what changes the index (403).
+        write_roots: Below which directories a collection may be added; none for the defaults.
+    """
+    face = _Face(kb, read_only, tuple(write_roots), limits)
+    return [
+        Route("/", _Page(("GET", "HEAD"), face.home)),
+        Route("/openapi.json", _Page(("GET", "HEAD"), face.description)),
+        Route("/events", _Page(("GET", "HEAD"), face.events)),
+        *(
+            Route(path.replace("{path}", "{path:path}"), _Resource(face, tuple(endpoints)))
+            for path, endpoints in groupby(
+                sorted(ENDPOINTS, key=lambda each: each.path), lambda each: each.path
+            )
+        ),
+    ]
+
+
+class _Page:
+    """An endpoint class, so that Starlette leaves the methods to us."""
+
+    def __init__(self, methods: tuple[str, ...], answer: Callable[[Request], Any]) -> None:
+        self._methods = methods
+        self._answer = answer
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        if request.method == "OPTIONS":
+            response = _options(self._methods)
+        elif request.method not in self._methods:
+            response = _not_allowed(request, self._methods)
+        else:
+            response = await _answered(self._answer(request))
+        await response(scope, receive, send)
+
+
+class _Resource:
+    """One path: finds the endpoint for the method."""
+
+    def __init__(self, face: _Face, endpoints: Sequence[Endpoint]) -> None:
+        self._face = face
+        self._endpoints = {each.method: each for each in endpoints}
+        self._methods = tuple(
+            name
+            for method in self._endpoints
+            for name in ((method, "HEAD") if method == "GET" else (method,))
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        method = "GET" if request.method == "HEAD" else request.method
+        endpoint = self._endpoints.get(method)  # type: ignore[call-overload]
+        if request.method == "OPTIONS":
+            response = _options(self._methods)
+        elif endpoint is None:
+            response = _not_allowed(request, self._methods)
+        else:
+            response = await _answered(self._face.answer(endpoint, request))
+        await response(scope, receive, send)
+
+
+def _options(methods: Sequence[str]) -> Response:
+    return Response(status_code=204, headers={"allow": ", ".join([*methods, "OPTIONS"])})
+
+
+def _not_allowed(request: Request, methods: Sequence[str]) -> Response:
+    allowed = ", ".join([*methods, "OPTIONS"])
+    return error_response(
+        405,
+        f"Method not allowed: {request.method} {request.url.path} (allowed: {allowed})",
+        {"allow": allowed},
+    )
+
+
+async def _answered(answer: Any) -> Response:
+    try:
+        response: Response = await answer
+    except QmdError as error:
+        return response_to(error)
+    except TooBusyError:
+        return error_response(
+            503, "Too many requests are waiting. Try again in a moment.", {"retry-after": "1"}
+        )
+    except TimeoutError:
+        return error_response(503, "The request took too long.", {"retry-after": "5"})
+    except ClientDisconnect:
+        return Response(status_code=400)  # nobody reads it
+    except Exception as error:  # noqa: BLE001 - logged and answered, here or nowhere
+        return response_to_unexpected(error)
+    return response
+
+
+class _Face:
+    def __init__(
+        self, kb: KnowledgeBase, read_only: bool, write_roots: tuple[str, ...], limits: Limits
+    ) -> None:
+        self._kb = kb
+        self._read_only = read_only
+        self._write_roots = write_roots
+        self._limits = limits
+        self._lanes: dict[Lane, Workers] = {
+            "read": Workers(limits.readers, max_waiting=limits.max_waiting),
+            "write": Workers(1, max_waiting=limits.max_waiting),
+            "embed": Workers(1, max_waiting=limits.max_waiting),
+            "health": Workers(1, max_waiting=limits.max_waiting),
+        }
+        self._streams = 0
+
+    async def answer(self, endpoint: Endpoint, request: Request) -> Response:
+        if endpoint.writes and self._read_only:
+            raise RestError(
+                403,
+                "This server is read-only. "
+                "Start it without --read-only to allow what changes the index.",
+            )
+        arguments: Arguments = _query(endpoint, request)
+        if endpoint.body is not None:
+            arguments = await self._body(endpoint, endpoint.body, request)
+        given_up = threading.Event()
+        call = Call(self._kb, arguments, request.path_params, self._policy, given_up)
+        workers = self._lanes[endpoint.lane]
+        seconds = self._limits.seconds(endpoint.lane)
+        if endpoint.lane == "health":
+            return await self._health(endpoint, call, workers, seconds)
+        try:
+            reply = await workers.run(lambda: endpoint.run(call), timeout_s=seconds)
+        except TimeoutError:
+            raise RestError(503, _too_long(endpoint, seconds)) from None
+        finally:
+            given_up.set()
+        return _json(reply)
+
+    def _policy(self) -> WritePolicy:
+        if self._write_roots:
+            return WritePolicy.explicit(self._write_roots)
+        return WritePolicy.default(each.path for each in self._kb.collections())
+
+    async def _health(
+        self, endpoint: Endpoint, call: Call, workers: Workers, seconds: float
+    ) -> Response:
+        try:
+            return _json(await workers.run(lambda: endpoint.run(call), timeout_s=seconds))
+        except (QmdError, TimeoutError, TooBusyError):
+            loaded = self._kb.model_loaded()
+            return _json(Health(status="unhealthy", model_loaded=loaded), 503)
+
+    async def _body(
+        self, endpoint: Endpoint, model: type[Arguments], request: Request
+    ) -> Arguments:
+        data = await self._read(request)
+        if data.strip():
+            kind = request.headers.get("content-type", "")
+            if kind.partition(";")[0].strip().lower() != "application/json":
+                given = f"this one says {kind[:100]}" if kind else "it has no Content-Type"
+                raise RestError(415, f"The body must be application/json; {given}.")
+            if request.headers.get("content-encoding", "identity").lower() != "identity":
+                raise RestError(415, "The body must not be compressed.")
+            value = _parsed(data)
+        else:
+            value = {}
+        return parse_arguments(f"{endpoint.method} {endpoint.path}", model, value, camel_case=False)
+
+    async def _read(self, request: Request) -> bytes:
+        limit = self._limits.max_body
+        parts: list[bytes] = []
+        size = 0
+        with anyio.move_on_after(self._limits.read_s) as slow:
+            async for part in request.stream():
+                size += len(part)
+                if size > limit:
+                    raise RestError(413, f"Request body too large (at most {limit} bytes)")
+                parts.append(part)
+        if slow.cancelled_caught:
+            raise RestError(408, "The request body did not arrive in time.")
+        return b"".join(parts)
+
+    # -- what has no worker ------------------------------------------------------------
+
+    async def description(self, request: Request) -> Response:
+        return Response(openapi.document_json(), media_type="application/json")
+
+    async def events(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            return Response(media_type=event_stream.MEDIA_TYPE)
+        bus: event_stream.EventBus | None = getattr(self._kb, "events", None)
+        if bus is None:
+            raise RestError(503, "This server tells no events.")
+        if self._streams >= self._limits.event_streams:
+            raise RestError(503, f"Too many event streams are open ({self._streams}).")
+        self._streams += 1
+
+        def left() -> None:
+            self._streams -= 1
+
+        events = event_stream.stream(bus, heartbeat_s=self._limits.heartbeat_s)
+        return _EventResponse(events, left)
+
+    async def home(self, request: Request) -> Response:
+        collections = await self._lanes["read"].run(
+            self._kb.collections, timeout_s=self._limits.read_s
+        )
+        rows = "".join(
+            f"<tr><td>{escape(each.name)}</td><td>{escape(each.path)}</td>"
+            f"<td>{each.documents}</td></tr>"
+            for each in collections
+        )
+        endpoints = "".join(
+            f"<tr><td>{each.method}</td><td><code>{escape(each.path)}</code></td>"
+            f"<td>{escape(each.summary)}</td></tr>"
+            for each in ENDPOINTS
+        )
+        page = _template().format(
+            version=escape(__version__),
+            collections=rows or '<tr><td colspan="3">none yet</td></tr>',
+            endpoints=endpoints,
+        )
+        return Response(
+            page,
+            media_type="text/html",
+            headers={
+                "content-security-policy": "default-src 'none'; style-src 'unsafe-inline';"
+                " frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+            },
+        )
+
+
+class _EventResponse(StreamingResponse):
+    """Closes its iterator however it ends, also when the client has left."""
+
+    def __init__(self, events: Any, left: Callable[[], None]) -> None:
+        super().__init__(events, media_type=event_stream.MEDIA_TYPE)
+        self.headers["cache-control"] = "no-cache"
+        self._events = events
+        self._left = left
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._left()
+            with anyio.CancelScope(shield=True):
+                await self._events.aclose()
+
+
+# --- requests and responses ----------------------------------------------------------
+
+
+def _query(endpoint: Endpoint, request: Request) -> Arguments:
+    """The arguments in the address. Raises InputError."""
+    if endpoint.query is NoArguments and not request.query_params:
+        return NoArguments()
+    properties = input_schema(endpoint.query, camel_case=False)["properties"]
+    values: dict[str, Any] = {}
+    for name, text in request.query_params.multi_items():
+        if name in values:
+            raise InputError(f"The parameter {name} is given more than once.")
+        kind = properties.get(name, {}).get("type")
+        whole = kind == "integer" and text.lstrip("-").isdecimal() and len(text) < 20
+        values[name] = int(text) if whole else text
+    return parse_arguments(
+        f"{endpoint.method} {endpoint.path}", endpoint.query, values, camel_case=False
+    )
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    """The JSON object in a body. Raises InputError."""
+    try:
+        value = json.loads(data.decode(), parse_constant=_no_constant)
+        if _SURROGATE.search(data):
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise InputError("The body is not usable JSON: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise InputError("The body is not JSON: it is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise InputError("The body holds half of a surrogate pair") from None
+    except ValueError as error:
+        raise InputError(f"The body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InputError('The body must be a JSON object, such as {"query": "boats"}')
+    return value
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _json(reply: BaseModel, status: int = 200) -> Response:
+    body = reply.model_dump_json(by_alias=True, exclude_unset=True)
+    return Response(body, status, media_type="application/json")
+
+
+def _too_long(endpoint: Endpoint, seconds: float) -> str:
+    text = f"{endpoint.method} {endpoint.path} took longer than {seconds:g} s."
+    if endpoint.writes:
+        return f"{text} What had begun goes on; GET /status shows the result."
+    return f"{text} Try again, or ask for less."
+
+
+@cache
+def _template() -> str:
+    return files("qmd.server").joinpath("home.html").read_text(encoding="utf-8")

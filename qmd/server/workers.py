@@ -1,0 +1,101 @@
+"""
+Blocking calls beside the event loop: so many at once, each within its time.
+
+A call that nobody waits for any more (its time is up, or its client left) cannot be stopped.
+It keeps its place until it ends, so that impatient clients never add up to more threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+T = TypeVar("T")
+
+
+class TooBusyError(Exception):
+    """More calls wait than ``max_waiting``."""
+
+
+class Workers:
+    """
+    A queue before ``width`` threads, first come first served.
+
+    Args:
+        width: How many calls run at once.
+        max_waiting: How many more may wait; the next one is refused.
+    """
+
+    def __init__(self, width: int, *, max_waiting: int) -> None:
+        self._width = width
+        self._max_waiting = max_waiting
+        # The places belong to one event loop, and a test may use several.
+        self._places: RunVar[anyio.CapacityLimiter] = RunVar(f"qmd_workers_{id(self)}")
+        self._running = 0
+        self._idle = threading.Condition()
+
+    async def run(self, function: Callable[[], T], *, timeout_s: float) -> T:
+        """
+        The result of ``function()``, from a thread.
+
+        Raises:
+            TooBusyError: The queue is full.
+            TimeoutError: Waiting and running took longer than ``timeout_s``.
+        """
+        places = self._limiter()
+        if places.statistics().tasks_waiting >= self._max_waiting:
+            raise TooBusyError
+        borrower = object()
+        loop = asyncio.get_running_loop()
+        # Whoever takes it sees the call through: the thread, or we when it never began.
+        begun = threading.Lock()
+
+        def give_back() -> None:
+            with suppress(RuntimeError):  # the loop is closed, and the places with it
+                loop.call_soon_threadsafe(places.release_on_behalf_of, borrower)
+
+        def job() -> T | None:
+            if not begun.acquire(blocking=False):
+                return None  # given up; nobody reads this
+            with self._idle:
+                self._running += 1
+            try:
+                return function()
+            finally:
+                with self._idle:
+                    self._running -= 1
+                    self._idle.notify_all()
+                give_back()
+
+        with anyio.fail_after(timeout_s):
+            await places.acquire_on_behalf_of(borrower)
+            try:
+                # The places limit the threads; this limiter only must not do it once more.
+                result = await anyio.to_thread.run_sync(
+                    job, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+                )
+            except BaseException:
+                if begun.acquire(blocking=False):
+                    places.release_on_behalf_of(borrower)
+                raise
+        return result  # type: ignore[return-value]  # None only where it was given up
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        try:
+            return self._places.get()
+        except LookupError:
+            limiter = anyio.CapacityLimiter(self._width)
+            self._places.set(limiter)
+            return limiter
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Whether all calls that run have ended within ``timeout_s``."""
+        with self._idle:
+            return self._idle.wait_for(lambda: self._running == 0, timeout_s)

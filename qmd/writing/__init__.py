@@ -1,0 +1,1 @@
+"""Where and how qmd changes what lies on the disk, for a tool that was asked to."""

@@ -1,0 +1,175 @@
+"""
+Write roots: below which directories a client may change files, or make a collection.
+
+Links are followed before anything is compared, so a link inside a root that leads out of it
+is outside.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import OutsideRootsError
+
+# What belongs to the system, not to a person. Home and temporary directories below them
+# (/private/var/folders on macOS, /var/home) are roots of their own, and those come first.
+_SYSTEM = tuple(
+    Path(name)
+    for name in (
+        "/bin",
+        "/boot",
+        "/dev",
+        "/etc",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/proc",
+        "/run",
+        "/sbin",
+        "/sys",
+        "/usr",
+        "/var",
+        "/System",
+        "/Library",
+        "/Applications",
+        "/private/etc",
+        "/private/var",
+        "C:/Windows",
+        "C:/Program Files",
+        "C:/Program Files (x86)",
+        "C:/ProgramData",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """
+    ``path`` is resolved. ``hidden``: whether names that begin with a dot are open, too.
+    ``whole``: whether the directory itself may become a collection, not only what is in it.
+    """
+
+    path: Path
+    hidden: bool = True
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicy:
+    """Which paths a client may name for writing."""
+
+    roots: tuple[Root, ...]
+
+    @classmethod
+    def explicit(cls, directories: Iterable[str | Path]) -> WritePolicy:
+        """What ``--write-root`` names, and nothing else."""
+        return cls(tuple(Root(resolved(each)) for each in directories))
+
+    @classmethod
+    def default(cls, directories: Iterable[str | Path] = ()) -> WritePolicy:
+        """
+        These directories (of the collections, of a vault), the working directory, and of the
+        user's home and the temporary directory what is not hidden.
+        """
+        roots = [Root(resolved(each)) for each in directories]
+        personal = [resolved("~"), resolved(tempfile.gettempdir())]
+        personal = [each for each in personal if not _is_whole_disk(each)]
+        here = resolved(Path.cwd())
+        if not _is_whole_disk(here) and here not in personal:
+            inside = (here.relative_to(each) for each in personal if here.is_relative_to(each))
+            if not any(map(_hidden, inside)):
+                roots.append(Root(here, hidden=False))
+        roots += [Root(each, hidden=False, whole=False) for each in personal]
+        return cls(tuple(roots))
+
+    def target(self, path: str | Path) -> Path:
+        """
+        The resolved path of a file that is to be written.
+
+        Raises:
+            OutsideRootsError: It lies below no root.
+        """
+        found = resolved(path)
+        if not any(self._holds(root, found) for root in self.roots):
+            raise _outside(found, found.parent)
+        return found
+
+    def new_collection(self, path: str | Path) -> Path:
+        """
+        The resolved path of a directory that a client wants to add as a collection.
+
+        Stricter than `target`, for all of it becomes readable: never the whole disk, a
+        directory of the system or a hidden one.
+
+        Raises:
+            OutsideRootsError.
+        """
+        found = resolved(path)
+        if _is_whole_disk(found):
+            raise _never(f"{found} is the whole disk.", found)
+        below = [
+            root
+            for root in self.roots
+            if found.is_relative_to(root.path) and (root.whole or found != root.path)
+        ]
+        if not below and not _belongs_to_system(found, found):
+            raise _outside(found, found)
+        below = [root for root in below if not _belongs_to_system(found, root.path)]
+        if not below:
+            raise _never(f"{found} belongs to the system.", found)
+        if all(_hidden(found.relative_to(root.path)) for root in below):
+            raise _never(f"{found} is hidden.", found)
+        return found
+
+    @staticmethod
+    def _holds(root: Root, path: Path) -> bool:
+        if path == root.path or not path.is_relative_to(root.path):
+            return False
+        return root.hidden or not _hidden(path.relative_to(root.path))
+
+
+def _outside(path: Path, root: Path) -> OutsideRootsError:
+    return OutsideRootsError(
+        f"{path} is not below a write root.",
+        hint=f"Start the server with --write-root {root} to allow it.",
+    )
+
+
+def _never(message: str, path: Path) -> OutsideRootsError:
+    return OutsideRootsError(
+        message, hint=f"Add it on the server's own machine: qmd collection add {path}"
+    )
+
+
+def resolved(path: str | Path) -> Path:
+    """
+    Absolute, without ``~``, ``..`` and links; what does not exist yet stays as it is.
+
+    Raises:
+        OutsideRootsError: No file can have this name.
+    """
+    try:
+        expanded = os.path.expanduser(path)  # noqa: PTH111 - Path's raises for unknown users
+        return Path(os.path.realpath(expanded))
+    except (OSError, ValueError) as error:  # NUL; a name that cannot be encoded
+        raise OutsideRootsError(f"Not a usable path: {path!s}", hint="Check the name.") from error
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _is_whole_disk(path: Path) -> bool:
+    return path == Path(path.anchor)
+
+
+def _belongs_to_system(path: Path, root: Path) -> bool:
+    """Unless the root lies inside the system's directory: then a person put it there."""
+    return any(
+        path.is_relative_to(each) and not (root != each and root.is_relative_to(each))
+        for each in _SYSTEM
+    )
