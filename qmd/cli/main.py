@@ -38,13 +38,14 @@ _LAZY = {
     "cleanup": "qmd.cli.upkeep:cleanup",
     "doctor": "qmd.cli.upkeep:doctor",
     "config": "qmd.cli.settings:config",
+    "server": "qmd.cli.serve:server",
     "mcp": "qmd.cli.serve:mcp",
 }
 _SECTIONS = {
     "Start": ("up", "collection", "context", "index", "update", "embed"),
     "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls"),
     "Look after it": ("status", "why", "cleanup", "doctor", "config"),
-    "Serve": ("mcp",),
+    "Serve": ("server", "mcp"),
 }
 _EXAMPLES = (
     "qmd up ~/notes                 # index a folder and make it searchable",

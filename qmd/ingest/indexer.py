@@ -21,7 +21,7 @@ from qmd.ingest.read import ReadFile, read_file
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
 from qmd.model import Collection, ParsedDocument, Progress, SkippedFile
-from qmd.parse.document import PARSER_VERSION, parse_document
+from qmd.parse import PARSER_VERSION
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
 from qmd.sqlite import Connection
 from qmd.store import collections, files
@@ -245,6 +245,9 @@ class CollectionIndexer:
     # -- one file ----------------------------------------------------------------------
 
     def _read(self, file: FoundFile) -> None:
+        # Here, because most runs find nothing changed and need no parser.
+        from qmd.parse.document import parse_document
+
         known = self.known.get(file.path)
         started = time.time_ns()
         try:

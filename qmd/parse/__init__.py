@@ -1,1 +1,4 @@
 """Bytes → document → chunks; pure, no input or output."""
+
+PARSER_VERSION: int = 1
+"""Raised whenever the same bytes give another result; stored documents are then parsed anew."""

@@ -14,9 +14,6 @@ from qmd.parse.links import find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
 
-PARSER_VERSION: int = 1
-"""Raised whenever the same bytes give another result; stored documents are then parsed anew."""
-
 
 def parse_document(path: str, data: bytes) -> ParsedDocument:
     """

@@ -9,9 +9,6 @@ prefixes in front. The SDK does the protocol: both eras, negotiation, cancellati
 from __future__ import annotations
 
 import difflib
-import os
-import signal
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -30,7 +27,6 @@ from qmd import __version__
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.model import Collection
-from qmd.server import stdio
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema, parse_arguments
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
@@ -43,32 +39,11 @@ URI_SCHEME = "qmd://"
 _RESOURCE_NOT_FOUND = -32002
 """The code for a missing resource until 2026-07-28, which retired it for invalid params."""
 
+_COMPLETIONS = 100  # the most that the protocol allows in one answer
 _WORKERS = 8  # calls that run at once; more wait for their turn
-_STOP_S = 2.0  # how long a call nobody waits for may hold up the end of the process
 
 ResultT = TypeVar("ResultT")
 Context = ServerRequestContext[Any, Any]
-
-
-def serve_stdio(open_kb: Callable[[], KnowledgeBase]) -> int:
-    """
-    Serve one client over stdin and stdout until it leaves; returns the process's exit code.
-
-    From the first line on, stdout belongs to the protocol. ``open_kb`` opens the database
-    (and creates it where there is none); its errors are the caller's to report.
-    """
-    wire = stdio.claim_wire()
-    kb = open_kb()
-    face = McpFace(kb)
-    stopped_by = anyio.run(stdio.serve, face.server, wire)
-    code = 130 if stopped_by is signal.SIGINT else 0
-    if not face.wait_until_idle(_STOP_S):
-        # A call that its client gave up on or that a signal cut short. SQLite needs no
-        # goodbye, and waiting would make the time to stop a matter of luck.
-        sys.stderr.flush()
-        os._exit(code)
-    kb.close()
-    return code
 
 
 class McpFace:
@@ -92,6 +67,7 @@ class McpFace:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
         )
         self.server.middleware.append(_name_documents)
 
@@ -173,6 +149,33 @@ class McpFace:
             raise MCPError(types.INVALID_PARAMS, _unknown("prompt", params.name, [_PROMPT.name]))
         message = types.PromptMessage(role="user", content=types.TextContent(text=guide()))
         return types.GetPromptResult(description=_PROMPT.description, messages=[message])
+
+    # -- completion ----------------------------------------------------------------------
+
+    async def _complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        values: list[str] = []
+        if isinstance(params.ref, types.ResourceTemplateReference):
+            values = await self._in_thread(lambda: self._paths_from(params.argument.value))
+        shown = values[:_COMPLETIONS]
+        return types.CompleteResult(
+            completion=types.Completion(
+                values=shown, total=len(values), has_more=len(values) > len(shown)
+            )
+        )
+
+    def _paths_from(self, begun: str) -> list[str]:
+        """Collections, or documents of the folder, whose path begins with ``begun``."""
+        folder, slash, _ = begun.rpartition("/")
+        if not slash:
+            names = sorted(f"{each.name}/" for each in self._kb.collections())
+            return [name for name in names if name.startswith(begun)]
+        try:
+            documents = self._kb.documents(folder)
+        except QmdError:  # no such collection
+            return []
+        return [each.file for each in documents if each.file.startswith(begun)]
 
     # -- worker threads ----------------------------------------------------------------
 

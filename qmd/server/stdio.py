@@ -13,7 +13,6 @@ import json
 import math
 import os
 import queue
-import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -158,17 +157,16 @@ def read_lines(fd: int, *, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | None
 # --- the transport -------------------------------------------------------------------
 
 
-async def serve(server: Server[Any], wire: Wire) -> signal.Signals | None:
-    """Serve one client until its input ends (None), or SIGTERM or SIGINT arrives (the signal)."""
+async def serve(server: Server[Any], wire: Wire, stop: anyio.Event) -> None:
+    """Serve one client until its input ends or ``stop`` is set."""
     connection = _Connection(wire)
-    async with _streams(connection) as (from_client, to_client):
+    async with _streams(connection, stop) as (from_client, to_client):
         await server.run(from_client, to_client, server.create_initialization_options())
-    return connection.stopped_by
 
 
 @asynccontextmanager
 async def _streams(
-    connection: _Connection,
+    connection: _Connection, stop: anyio.Event
 ) -> AsyncIterator[
     tuple[
         MemoryObjectReceiveStream[SessionMessage | Exception],
@@ -183,7 +181,7 @@ async def _streams(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.receive, to_server)
         tasks.start_soon(connection.send, from_server)
-        tasks.start_soon(connection.watch_signals)
+        tasks.start_soon(connection.interrupt_on, stop)
         reader.start()
         writer.start()
         try:
@@ -200,7 +198,6 @@ class _Connection:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.stopped_by: signal.Signals | None = None
         self.outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._put_line, self._lines = anyio.create_memory_object_stream[bytes | None](math.inf)
@@ -286,12 +283,6 @@ class _Connection:
             self._unanswered.discard(request_id)
             self._settled.set()
 
-    async def watch_signals(self) -> None:
-        try:
-            receiver = anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
-            with receiver as signals:
-                async for received in signals:
-                    self.stopped_by = self.stopped_by or received
-                    self.interrupt()
-        except NotImplementedError:
-            return  # Windows: the default actions, which end the process
+    async def interrupt_on(self, stop: anyio.Event) -> None:
+        await stop.wait()
+        self.interrupt()

@@ -36,6 +36,7 @@ CONTRACT = [
     "doctor",
     "config",
     "mcp",
+    "server",
     "collection",
     "collection.add",
     "collection.list",

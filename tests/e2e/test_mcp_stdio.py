@@ -187,7 +187,7 @@ import sys, threading
 sys.path.insert(0, sys.argv[2])
 from support.embedder import HashEmbedder
 from qmd import KnowledgeBase
-from qmd.server.mcp import serve_stdio
+from qmd.server.process import serve_stdio
 
 class StuckModel(HashEmbedder):
     def embed_query(self, text):
@@ -237,7 +237,7 @@ def test_a_client_that_is_gone_ends_it_even_if_the_input_stays_open(
 NOISY = """
 import os, sys
 from qmd import KnowledgeBase
-from qmd.server.mcp import serve_stdio
+from qmd.server.process import serve_stdio
 
 def open_kb():
     print("a stray print")

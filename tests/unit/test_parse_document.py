@@ -7,7 +7,8 @@ import json
 import pytest
 
 from qmd.errors import DecodeError
-from qmd.parse.document import PARSER_VERSION, parse_document
+from qmd.parse import PARSER_VERSION
+from qmd.parse.document import parse_document
 
 
 @pytest.mark.parametrize(

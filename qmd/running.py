@@ -1,0 +1,97 @@
+"""
+Which server runs for this database? ``<database>.server.json`` beside it says so.
+
+The server writes the file, with mode 0600 because it holds the token; the command line and
+other processes read it to reach that server. It is a hint and no lock: a file that a killed
+server left behind is recognised by its process id, or by nobody answering.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SUFFIX = ".server.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that was running when it wrote this; ``url`` has no slash at its end."""
+
+    url: str
+    pid: int
+    token: str | None = field(repr=False)
+    version: str
+
+
+def file_for(database: Path) -> Path:
+    return database.with_name(database.name + SUFFIX)
+
+
+def find(database: Path) -> RunningServer | None:
+    """The server of this database, if its process lives; whether it answers is not asked."""
+    server = _read(file_for(database))
+    return server if server is not None and is_alive(server.pid) else None
+
+
+def announce(database: Path, server: RunningServer) -> bool:
+    """Write the file; False if another living server has, whose entry then stays."""
+    other = find(database)
+    if other is not None and other.pid != server.pid:
+        return False
+    path = file_for(database)
+    entry = {
+        "url": server.url,
+        "pid": server.pid,
+        "token": server.token,
+        "version": server.version,
+    }
+    draft = path.with_name(f"{path.name}.{server.pid}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(entry, file)
+    draft.replace(path)  # nobody ever reads half of it
+    return True
+
+
+def withdraw(database: Path, pid: int) -> None:
+    """Remove the file, if it is this process's."""
+    server = _read(file_for(database))
+    if server is not None and server.pid == pid:
+        file_for(database).unlink(missing_ok=True)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is a process of this number."""
+    if pid <= 0:
+        return False
+    if sys.platform == "win32":  # os.kill would end it
+        import ctypes
+
+        handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, pid)
+        if handle:
+            ctypes.windll.kernel32.CloseHandle(handle)
+        return bool(handle)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
+def _read(path: Path) -> RunningServer | None:
+    try:
+        entry = json.loads(path.read_bytes())
+        url, pid, token, version = (entry[name] for name in ("url", "pid", "token", "version"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(url, str) or type(pid) is not int or not isinstance(version, str):
+        return None
+    if not url.startswith("http://") or not (token is None or isinstance(token, str)):
+        return None
+    return RunningServer(url, pid, token, version)

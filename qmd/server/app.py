@@ -1,0 +1,154 @@
+"""One ASGI application: REST, MCP over Streamable HTTP, and what guards them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from qmd.kb import KnowledgeBase
+from qmd.server.access import AccessLog
+from qmd.server.mcp import McpFace
+from qmd.server.security import Guard, Security, error_body
+
+MCP_PATH = "/mcp"
+
+MAX_SESSIONS = 1000
+"""MCP sessions of the handshake eras that may be open at once; idle ones end after 30 minutes."""
+
+
+def build_app(
+    kb: KnowledgeBase,
+    *,
+    rest: bool = True,
+    mcp: bool = True,
+    security: Security | None = None,
+    read_only: bool = False,
+    face: McpFace | None = None,
+    streams: Streams | None = None,
+    access_log: bool = False,
+) -> Starlette:
+    """
+    The application on an open knowledge base, which outlives it.
+
+    Args:
+        security: None for a server that only this machine reaches, without a token.
+        face: Present the tools by this one, which may serve stdin and stdout as well.
+        streams: Gets hold of the responses that never end, to end them.
+        access_log: Log each request: method, path, status, time; never the query.
+    """
+    routes: list[BaseRoute] = []
+    if rest:
+        routes.append(Route("/health", _health))
+    manager = None
+    if mcp:
+        face = face or McpFace(kb)
+        # The SDK checks Host and Origin on its own route only, and in another shape: `Guard`
+        # does it for all of them.
+        part = face.server.streamable_http_app(
+            streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
+        )
+        routes += part.routes
+        manager = face.server.session_manager
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        if manager is None:
+            yield
+            return
+        async with manager.run():
+            yield
+
+    middleware = [
+        *([Middleware(AccessLog)] if access_log else ()),
+        Middleware(Guard, security=security or Security()),
+        Middleware(EndableStreams, streams=streams or Streams()),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=middleware,
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _failure},
+    )
+
+
+async def _health(request: Request) -> Response:
+    return JSONResponse({"status": "healthy"})
+
+
+async def _failure(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return Response(
+        error_body(error.status_code, error.detail),
+        error.status_code,
+        media_type="application/json",
+        headers=error.headers,
+    )
+
+
+class Streams:
+    """The open responses that end only when one side leaves: standing event streams."""
+
+    def __init__(self) -> None:
+        self._open: set[anyio.CancelScope] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        """End them all, and every later one at once. Only from the event loop."""
+        self._closed = True
+        for scope in tuple(self._open):
+            scope.cancel()
+
+    def add(self, scope: anyio.CancelScope) -> None:
+        self._open.add(scope)
+        if self._closed:
+            scope.cancel()
+
+    def discard(self, scope: anyio.CancelScope) -> None:
+        self._open.discard(scope)
+
+
+class EndableStreams:
+    """
+    Registers each standing event stream (a GET answered with one) with `Streams`.
+
+    A stop of the server waits for the answers it still owes; these owe none, and would
+    hold it up until its patience ends.
+    """
+
+    def __init__(self, app: ASGIApp, streams: Streams) -> None:
+        self._app = app
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await self._app(scope, receive, send)
+            return
+        unfinished = False
+
+        async def watch(message: Message) -> None:
+            nonlocal unfinished
+            if message["type"] == "http.response.start":
+                kind = dict(message.get("headers", ())).get(b"content-type", b"")
+                if kind.startswith(b"text/event-stream"):
+                    unfinished = True
+                    self._streams.add(cancel)
+            elif not message.get("more_body", False):
+                unfinished = False
+            await send(message)
+
+        try:
+            with anyio.CancelScope() as cancel:
+                await self._app(scope, receive, watch)
+        finally:
+            self._streams.discard(cancel)
+        if cancel.cancelled_caught and unfinished:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,181 @@
+"""A socket, and uvicorn behind it; signals and the event loop are the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Generator
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from qmd.errors import ConflictError, InputError
+from qmd.server.app import Streams
+from qmd.server.security import error_body
+
+STOP_S = 10.0
+"""How long a stopping server waits for the answers it owes."""
+
+REQUEST_TIMEOUT_S = 30.0
+"""How long a connection may stay silent before and between requests, or take over a header."""
+
+MAX_CONNECTIONS = 512
+"""More at once are told to come back later (503), before descriptors run out."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """
+    A listening TCP socket; ``port`` 0 takes a free one.
+
+    Raises:
+        ConflictError: Another process listens there.
+        InputError: The host is none of this machine, or the port may not be used.
+    """
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
+        )
+    except (socket.gaierror, UnicodeError) as error:
+        raise InputError(
+            f"Not a host to listen on: {host}", hint="Leave --host out for this machine only."
+        ) from error
+    # "localhost" is 127.0.0.1 to every client, and ::1 only to some.
+    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    # With the protocol named asyncio switches Nagle's algorithm off; without it each answer on
+    # a kept connection waits 40 ms for an acknowledgement.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # notice clients that vanished
+        made.bind(address)
+        made.listen(2048)  # from here on clients wait for us instead of being refused
+        made.setblocking(False)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConflictError(
+                f"Port {port} on {host} is in use.",
+                hint="Give another one with --port; --port 0 takes any that is free.",
+            ) from error
+        raise InputError(
+            f"Cannot listen on {host}, port {port}: {error.strerror}",
+            hint="Give an address of this machine and a port above 1023.",
+        ) from error
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where programs of this machine reach the server."""
+    host, port = listener.getsockname()[:2]
+    if host == "0.0.0.0":  # noqa: S104 - what was bound already
+        host = "127.0.0.1"
+    elif host == "::":
+        host = "::1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class HttpServer:
+    """Serves an application on a listening socket until `stop`."""
+
+    def __init__(
+        self, app: ASGIApp, listener: socket.socket, streams: Streams, *, stop_s: float = STOP_S
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            http=_Protocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=int(REQUEST_TIMEOUT_S),
+            timeout_graceful_shutdown=max(1, round(stop_s)),
+        )
+        self._server = _Server(config)
+        self._listener = listener
+        self._streams = streams
+
+    async def serve(self) -> None:
+        """Returns when the last answer is sent, or the time for that has passed."""
+        await self._server.serve(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """Accept nothing more, finish what is being answered. Only from the event loop."""
+        self._streams.close()
+        self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield  # they are the process's, which may serve stdin as well
+
+
+class _Protocol(H11Protocol):
+    """
+    uvicorn's, with two holes closed: a client that connects and says nothing, or half a
+    header, kept its descriptor for ever; and an error below the application had another shape.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._answer(503, "Too many connections; try again later.")
+            return
+        self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        deadline, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+        super().data_received(data)
+        if deadline is None:
+            return
+        in_header = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        if in_header and self._is_idle():
+            self.timeout_keep_alive_task = deadline  # a part of a header buys no more time
+        else:
+            deadline.cancel()
+
+    def _is_idle(self) -> bool:
+        return self.timeout_keep_alive_task is None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+
+    def send_400_response(self, msg: str) -> None:
+        self._answer(400, msg)
+
+    def _expect_request(self) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            REQUEST_TIMEOUT_S, self.timeout_keep_alive_handler
+        )
+
+    def _answer(self, status: int, detail: str) -> None:
+        body = error_body(status, detail)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        events: list[Any] = [
+            h11.Response(status_code=status, headers=headers),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ]
+        with contextlib.suppress(h11.LocalProtocolError):
+            for event in events:
+                data = self.conn.send(event)
+                if data is not None:
+                    self.transport.write(data)
+        self.transport.close()

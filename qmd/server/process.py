@@ -1,0 +1,237 @@
+"""
+One server process: which transports it speaks, how it starts, and every way it ends.
+
+It ends by SIGTERM or SIGINT, and by the end of stdin where a client holds the other end.
+Answers that are owed over HTTP are finished first (10 seconds at most); a second signal ends
+the process at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+
+from qmd import __version__, running
+from qmd.errors import ConflictError
+from qmd.kb import KnowledgeBase
+from qmd.server import stdio
+from qmd.server.logs import LogFormat, log_to_stderr
+from qmd.server.mcp import McpFace
+from qmd.server.security import Security, security_for
+
+if TYPE_CHECKING:
+    import socket
+
+    from qmd.server.http import HttpServer
+
+Transport = Literal["both", "mcp", "http"]
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 18765
+
+_IDLE_S = 2.0  # how long a call nobody waits for may hold up the end of the process
+_END_S = 13.0  # the last resort: a stopping process that still lives is ended
+
+_log = logging.getLogger("qmd.server")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What `qmd server` was told."""
+
+    transport: Transport = "both"
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    read_only: bool = False
+    watch: bool = True
+    log_format: LogFormat = "text"
+    access_log: bool = False
+
+
+def serve(open_kb: Callable[[], KnowledgeBase], options: ServerOptions) -> int:
+    """
+    Serve until told to stop; returns the process's exit code (130 after SIGINT, else 0).
+
+    With stdin and stdout among the transports, stdout belongs to the protocol from here on.
+    ``open_kb`` opens the database (and creates it where there is none).
+
+    Raises:
+        ConflictError: The port is taken, and HTTP is all that was asked for.
+        InputError: The host cannot be listened on, or demands a token.
+        StoreError: From ``open_kb``.
+    """
+    over_http = options.transport != "mcp"
+    over_stdio = options.transport == "mcp" or (
+        options.transport == "both" and stdin_has_a_client()
+    )
+    log_to_stderr(options.log_format, logging.INFO if over_http else logging.WARNING)
+    security = security_for(options.host, options.token, options.allowed_hosts)
+    listener = _listen(options, alone=not over_stdio) if over_http else None
+    wire = stdio.claim_wire() if over_stdio else None
+    kb = open_kb()
+    process = _Process(kb, options, security)
+    anyio.run(process.run, wire, listener)
+    if not process.face.wait_until_idle(_IDLE_S):
+        # A call that its client gave up on or that a signal cut short. SQLite needs no
+        # goodbye, and waiting would make the time to stop a matter of luck.
+        sys.stderr.flush()
+        os._exit(process.exit_code)
+    kb.close()
+    if process.last_resort is not None:
+        process.last_resort.cancel()
+    return process.exit_code
+
+
+def serve_stdio(open_kb: Callable[[], KnowledgeBase]) -> int:
+    """Serve one client over stdin and stdout until it leaves; returns the exit code."""
+    return serve(open_kb, ServerOptions(transport="mcp"))
+
+
+def stdin_has_a_client() -> bool:
+    """
+    Whether stdin may carry a protocol: a pipe, a socket or a file.
+
+    Not a terminal: reading one from the background would stop the process. Not /dev/null
+    or a closed descriptor, which is what services are started with.
+    """
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISCHR(mode)
+
+
+def _listen(options: ServerOptions, *, alone: bool) -> socket.socket | None:
+    """None if the port is taken and there is another transport to go on with."""
+    from qmd.server.http import listen
+
+    try:
+        return listen(options.host, options.port)
+    except ConflictError as error:
+        if alone:
+            raise
+        _log.warning("%s MCP goes on over stdin and stdout. %s", error, error.hint)
+        return None
+
+
+class _Process:
+    def __init__(self, kb: KnowledgeBase, options: ServerOptions, security: Security) -> None:
+        self.face = McpFace(kb)
+        self.stopped_by: signal.Signals | None = None
+        self.last_resort: threading.Timer | None = None
+        self._kb = kb
+        self._options = options
+        self._security = security
+        self._stop: anyio.Event
+        self._url: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return 130 if self.stopped_by is signal.SIGINT else 0
+
+    async def run(self, wire: stdio.Wire | None, listener: socket.socket | None) -> None:
+        self._stop = anyio.Event()
+        with self._signals():
+            try:
+                async with anyio.create_task_group() as tasks:
+                    http = None if listener is None else self._http(listener)
+                    if http is not None:
+                        tasks.start_soon(self._serve_http, http)
+                    if wire is not None:
+                        tasks.start_soon(self._serve_stdio, wire)
+                    await self._stop.wait()
+                    self._withdraw()
+                    self.last_resort = _end_within(_END_S, self.exit_code)
+                    if http is not None:
+                        http.stop()
+            finally:
+                self._withdraw()
+
+    async def _serve_stdio(self, wire: stdio.Wire) -> None:
+        await stdio.serve(self.face.server, wire, self._stop)
+        self._stop.set()  # our client has left
+
+    async def _serve_http(self, http: HttpServer) -> None:
+        await http.serve()
+        self._stop.set()
+
+    def _http(self, listener: socket.socket) -> HttpServer:
+        from qmd.server.app import Streams, build_app
+        from qmd.server.http import HttpServer, url_of
+
+        streams = Streams()
+        app = build_app(
+            self._kb,
+            security=self._security,
+            read_only=self._options.read_only,
+            face=self.face,
+            streams=streams,
+            access_log=self._options.access_log,
+        )
+        self._url = url_of(listener)
+        self._announce(self._url)
+        return HttpServer(app, listener, streams)
+
+    def _announce(self, url: str) -> None:
+        server = running.RunningServer(url, os.getpid(), self._options.token, __version__)
+        try:
+            first = running.announce(self._kb.path, server)
+        except OSError as error:  # a directory we may only read: nobody will find us
+            _log.warning("Other qmd processes will not find this server: %s", error.strerror)
+            first = True
+        fields = {"url": url, "mcp": url + "/mcp", "database": str(self._kb.path)}
+        _log.info("serving", extra={"fields": fields})
+        if not first:
+            _log.warning("Another server runs for this database; both answer.")
+
+    def _withdraw(self) -> None:
+        if self._url is not None:
+            with suppress(OSError):
+                running.withdraw(self._kb.path, os.getpid())
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first SIGTERM or SIGINT stops the server, a second one ends the process."""
+        loop = asyncio.get_running_loop()
+
+        def received(number: int, frame: FrameType | None) -> None:
+            if self.stopped_by is not None:
+                self._withdraw()
+                os._exit(128 + number)
+            self.stopped_by = signal.Signals(number)
+            loop.call_soon_threadsafe(self._stop.set)
+
+        before = {each: signal.signal(each, received) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def _end_within(seconds: float, code: int) -> threading.Timer:
+    """However the rest hangs, the process ends."""
+
+    def end() -> None:
+        _log.error("Still busy %d seconds after the signal to stop; ending.", seconds)
+        sys.stderr.flush()
+        os._exit(code)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -1,0 +1,271 @@
+"""
+What every request passes before any route: who may ask, from where, and how much at once.
+
+A page in the user's browser must not talk to the server: DNS rebinding makes a stranger's
+name point here (the Host header tells), and a form or script of another site sends its
+Origin. Both are refused on every route, the MCP endpoint included.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from qmd.errors import InputError
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""A larger request body is refused (413), whether it tells its length or not."""
+
+BODY_TIMEOUT_S = 30.0
+"""How long a client may take to send its body (408)."""
+
+OPEN_PATHS = frozenset({"/health"})
+"""Answered without a token: whether the server lives is no secret."""
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+"""Sent with each response that does not say otherwise itself."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine reach a server bound to ``host``."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """
+    Who may ask.
+
+    ``hosts`` are the names that may stand in Host and Origin beside those of the loopback
+    interface; ``any_address`` allows every IP address as well (a server bound to all
+    interfaces; a name that was rebound is never an address).
+    """
+
+    token: str | None = field(default=None, repr=False)
+    hosts: frozenset[str] = frozenset()
+    any_address: bool = False
+    max_body: int = MAX_BODY_BYTES
+    body_timeout_s: float = BODY_TIMEOUT_S
+
+    def knows(self, host: str) -> bool:
+        """``host``: a name or an address, without port and brackets, in lower case."""
+        if host in _LOOPBACK_NAMES or host in self.hosts:
+            return True
+        if not self.any_address:
+            return False
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return True
+
+
+def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()) -> Security:
+    """
+    The rules for a server that listens on ``host``.
+
+    Raises:
+        InputError: Others than this machine could reach it, and there is no token; or the
+            token cannot be sent in a header.
+    """
+    if token is not None and (not token or not token.isascii() or not token.isprintable()):
+        raise InputError(
+            "The token must be printable ASCII characters.",
+            hint="For example: QMD_TOKEN=$(openssl rand -hex 32)",
+        )
+    if token is not None and token != token.strip():
+        raise InputError("The token must not begin or end with a space.", hint="Trim it.")
+    if not is_loopback(host) and token is None:
+        raise InputError(
+            f"Listening on {host} lets other machines in, and demands a token.",
+            hint="Set QMD_TOKEN (or give --token), or leave --host out for this machine only.",
+        )
+    names = {each.lower().strip("[]") for each in allowed_hosts}
+    every = host in ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
+    if not is_loopback(host):
+        own = socket.gethostname().lower()
+        names |= {own, f"{own}.local"} if every else {host.lower().strip("[]")}
+    return Security(token=token, hosts=frozenset(names), any_address=every)
+
+
+class Guard:
+    """Pure ASGI middleware that holds every request to a `Security`."""
+
+    def __init__(self, app: ASGIApp, security: Security) -> None:
+        self._app = app
+        self._security = security
+        self._expected = None if security.token is None else security.token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = _single(scope)
+        send = _with_headers(send)
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(send)
+            return
+        try:
+            with anyio.fail_after(self._security.body_timeout_s):
+                body = await self._body(headers, receive)
+        except TimeoutError:
+            await _Refusal(408, "The request body did not arrive in time.")(send)
+            return
+        except _TooLarge:
+            limit = self._security.max_body
+            await _Refusal(413, f"Request body too large (at most {limit} bytes)")(send)
+            return
+        except _Gone:
+            return
+        await self._app(scope, _replayed(body, receive), send)
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes | None]) -> _Refusal | None:
+        host = headers.get(b"host")
+        if host is None or not self._security.knows(_host_name(host)):
+            return _Refusal(
+                403, "Host not allowed: this server answers to its own names only (localhost)."
+            )
+        if b"origin" in headers and not self._may_ask(headers[b"origin"]):
+            return _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
+        # A browser sends no Origin with an image or a script, but says that it is another site's.
+        if headers.get(b"sec-fetch-site") == b"cross-site" and not (
+            scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        ):
+            return _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
+        if self._expected is not None and scope["path"] not in OPEN_PATHS:
+            scheme, _, given = (headers.get(b"authorization") or b"").partition(b" ")
+            given = given.strip() if scheme.lower() == b"bearer" else b""
+            if not hmac.compare_digest(given, self._expected):
+                return _Refusal(
+                    401,
+                    "A token is required: send 'Authorization: Bearer TOKEN'.",
+                    ((b"www-authenticate", b'Bearer realm="qmd"'),),
+                )
+        return None
+
+    def _may_ask(self, origin: bytes | None) -> bool:
+        parts = urlsplit((origin or b"").decode("latin-1"))
+        if parts.scheme not in ("http", "https"):
+            return False
+        return self._security.knows(_host_name(parts.netloc.encode("latin-1")))
+
+    async def _body(self, headers: dict[bytes, bytes | None], receive: Receive) -> bytes:
+        """The whole body. Raises _TooLarge, _Gone."""
+        length = headers.get(b"content-length")
+        limit = self._security.max_body
+        if length is not None and length.isdigit() and int(length) > limit:
+            raise _TooLarge
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            part = message.get("body", b"")
+            size += len(part)
+            if size > limit:
+                raise _TooLarge
+            parts.append(part)
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class _Gone(Exception):
+    """The client left before its request was whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    status: int
+    detail: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    async def __call__(self, send: Send) -> None:
+        body = error_body(self.status, self.detail)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            # What of the body was not read would be taken for the next request.
+            (b"connection", b"close"),
+            *self.headers,
+        ]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def error_body(status: int, detail: str) -> bytes:
+    """What every error of the HTTP face looks like."""
+    return json.dumps({"detail": detail, "status_code": status}, ensure_ascii=False).encode()
+
+
+def _single(scope: Scope) -> dict[bytes, bytes | None]:
+    """Headers by name; None for one that was sent twice, of which none is to be believed."""
+    found: dict[bytes, bytes | None] = {}
+    for name, value in scope["headers"]:
+        found[name] = None if name in found else value.strip()
+    return found
+
+
+def _host_name(value: bytes) -> str:
+    """``localhost`` of ``localhost:80``, ``::1`` of ``[::1]:80``; "" for what is neither."""
+    text = value.decode("latin-1").lower()
+    if text.startswith("["):
+        name, bracket, port = text[1:].partition("]")
+        if not bracket or (port and not _is_port(port)):
+            return ""
+        return name
+    name, colon, port = text.partition(":")
+    return name if not colon or _is_port(":" + port) else ""
+
+
+def _is_port(text: str) -> bool:
+    return text.startswith(":") and text[1:].isascii() and (text[1:].isdigit() or text == ":")
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """What was read comes again, then the connection itself."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replay
+
+
+def _with_headers(send: Send) -> Send:
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            present = {name.lower() for name, _ in headers}
+            headers += [pair for pair in _HEADERS if pair[0] not in present]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return wrapped
