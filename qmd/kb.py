@@ -5,6 +5,7 @@ KnowledgeBase: the library's face, and all that the command line and the servers
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import Embedder, Expander, Reranker
+    from qmd.ingest.events import EventBus
+    from qmd.ingest.keeper import Keeper
     from qmd.model import (
         Check,
         CleanupReport,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
         DocumentSlice,
         EmbedReport,
         Explanation,
+        Freshness,
         IndexReport,
         MultiGetReply,
         Progress,
@@ -67,6 +71,9 @@ class KnowledgeBase:
         self._embedder = embedder
         self._expander = expander
         self._reranker = reranker
+        self._lock = threading.Lock()
+        self._events: EventBus | None = None
+        self._keeper: Keeper | None = None
 
     @classmethod
     def open(
@@ -113,6 +120,8 @@ class KnowledgeBase:
 
     def close(self) -> None:
         """Wait for what is being written, then close the file. May be called twice."""
+        if self._keeper is not None:
+            self._keeper.stop()
         self._store.close()
 
     def __enter__(self) -> KnowledgeBase:
@@ -245,7 +254,9 @@ class KnowledgeBase:
         from qmd.ingest import runs
 
         chosen = self._chosen(collections)
-        return runs.index(self._store, chosen, verify=verify, progress=progress)
+        return runs.index(
+            self._store, chosen, verify=verify, progress=progress, events=self._events
+        )
 
     def update(
         self, *, pull: bool = False, progress: ProgressCallback | None = None
@@ -255,7 +266,9 @@ class KnowledgeBase:
 
         chosen = self._chosen(())
         problems = runs.pull(chosen) if pull else []
-        return runs.index(self._store, chosen, problems=problems, progress=progress)
+        return runs.index(
+            self._store, chosen, problems=problems, progress=progress, events=self._events
+        )
 
     def embed(
         self,
@@ -339,6 +352,65 @@ class KnowledgeBase:
             if not names:
                 return sorted(collections.everything(connection), key=lambda c: c.name)
             return [collections.by_name(connection, name) for name in dict.fromkeys(names)]
+
+    # -- live --------------------------------------------------------------------------
+
+    @property
+    def events(self) -> EventBus:
+        """What happens to the index by this process's hands: ``kb.events.subscribe(print)``."""
+        from qmd.ingest.events import EventBus
+
+        with self._lock:
+            if self._events is None:
+                self._events = EventBus()
+            return self._events
+
+    def keep(
+        self,
+        *,
+        watch: bool = True,
+        embed: bool = True,
+        polling: bool = False,
+        reconcile_s: float = 600.0,
+    ) -> Keeper:
+        """
+        Begin to keep the index true to the disk, in the background, until `close`.
+
+        Of all processes that do so on one database, one works; another takes over when it
+        ends. A second call gives the same keeper.
+
+        Args:
+            watch: React to changes at once; else only walk the folders, now and then.
+            embed: Make missing vectors, if a model is on this machine.
+            polling: Look for changes rather than rely on the file system's events.
+            reconcile_s: Seconds between two walks through everything.
+
+        Raises:
+            ReadOnlyError: The database was opened read-only.
+        """
+        from qmd.ingest.background import Models
+        from qmd.ingest.keeper import Keeper
+        from qmd.ingest.lead import KeepOptions
+
+        self._store.require_writable()
+        events = self.events
+        options = KeepOptions(watch, embed, polling, reconcile_s)
+        models = Models(self.can_embed, self._open_embedder)
+        with self._lock:
+            if self._keeper is None:
+                self._keeper = Keeper(self._store, events, models, options)
+            keeper = self._keeper
+        keeper.start()
+        return keeper
+
+    def freshness(self) -> Freshness:
+        """How far the index is behind the disk, and who keeps it."""
+        from qmd.ingest import freshness
+
+        keeper = self._keeper
+        if keeper is None:
+            return freshness.read(self._store)
+        return freshness.read(self._store, keeper.state, keeper.waiting)
 
     # -- search and read ---------------------------------------------------------------
 

@@ -31,10 +31,13 @@ def embed(
     *,
     collection_ids: Sequence[int] = (),
     force: bool = False,
+    tidy: bool = True,
     progress: ProgressCallback | None = None,
 ) -> EmbedReport:
     """
     Make the missing vectors (``force``: all), a batch a transaction, until none is missing.
+
+    ``tidy`` looks for index rows without a chunk, too, which reads the whole index.
 
     Raises:
         VectorsUnavailableError: sqlite-vec cannot be loaded here.
@@ -44,7 +47,8 @@ def embed(
 
     def prepare(connection: Connection) -> vectors.Model:
         model = vectors.activate(connection, embedder.spec)
-        vectors.purge(connection, model)
+        if tidy:
+            vectors.purge(connection, model)
         if force:
             vectors.forget(connection, model, collection_ids)
         return model

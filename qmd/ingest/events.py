@@ -6,9 +6,13 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.model import encode_uri
+from qmd.store import clock
+
+if TYPE_CHECKING:
+    from qmd.ingest.indexer import Change
 
 _log = logging.getLogger(__name__)
 
@@ -85,5 +89,14 @@ class EventBus:
         for callback in callbacks:
             try:
                 callback(event)
-            except Exception:  # noqa: BLE001 - whatever a stranger raises is logged
-                _log.exception("a subscriber failed at an event of kind %s", event.kind)
+            except Exception as error:  # noqa: BLE001 - whatever a stranger raises is logged
+                _log.error("a subscriber failed at '%s'", event.kind, exc_info=error)
+
+    def publisher(self, collection: str) -> Callable[[Change], None]:
+        """What tells an indexer's changes as events."""
+
+        def publish(change: Change) -> None:
+            event = Event(change.kind, clock.now(), collection, change.path, change.previous)
+            self.publish(event)
+
+        return publish

@@ -5,12 +5,16 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.indexer import CollectionIndexer
 from qmd.model import Collection, IndexReport, Progress, SkippedFile
 from qmd.store import fulltext
 from qmd.store.store import Store
+
+if TYPE_CHECKING:
+    from qmd.ingest.events import EventBus
 
 PULL_TIMEOUT_S = 120
 
@@ -22,6 +26,7 @@ def index(
     verify: bool = False,
     problems: Sequence[str] = (),
     progress: Callable[[Progress], None] | None = None,
+    events: EventBus | None = None,
 ) -> IndexReport:
     """Bring each collection in line with its directory; one that fails does not stop the rest."""
     added = updated = moved = removed = unchanged = 0
@@ -31,7 +36,13 @@ def index(
     errors = list(problems)
     for collection in collections:
         try:
-            report = CollectionIndexer(store, collection, verify=verify, progress=progress).run()
+            report = CollectionIndexer(
+                store,
+                collection,
+                verify=verify,
+                progress=progress,
+                changed=events.publisher(collection.name) if events else None,
+            ).run()
         except (NotFoundError, InputError) as error:
             errors.append(f"{collection.name}: {error}" + (f" {error.hint}" if error.hint else ""))
             continue

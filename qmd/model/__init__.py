@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         LinkKind,
         ParsedDocument,
     )
+    from qmd.model.live import Freshness
     from qmd.model.reading import (
         DocumentSlice,
         MultiGetReply,
@@ -62,6 +63,7 @@ __all__ = [
     "EmbedReport",
     "Explanation",
     "Filters",
+    "Freshness",
     "Heading",
     "Hit",
     "IndexReport",
@@ -80,7 +82,7 @@ __all__ = [
     "encode_uri",
 ]
 
-_MODULES = ("search", "stored", "reading", "reports", "documents")
+_MODULES = ("search", "stored", "reading", "reports", "documents", "live")
 
 
 def __getattr__(name: str) -> object:

@@ -157,3 +157,9 @@ def excluded(connection: Connection) -> dict[str, int]:
         for reason, number in json.loads(counts).items():
             total[reason] = total.get(reason, 0) + number
     return dict(sorted(total.items()))
+
+
+def last_indexed(connection: Connection) -> str | None:
+    """When a collection was last scanned to the end (ISO 8601 UTC)."""
+    row = connection.execute("SELECT max(indexed_at) FROM collections").fetchone()
+    return None if row[0] is None else str(row[0])

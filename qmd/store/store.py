@@ -139,11 +139,15 @@ class Store:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
         return self._wait(self._submit(lambda: function(self._writing())))
 
-    def _submit(self, job: Callable[[], T]) -> Future[T]:
+    def require_writable(self) -> None:
+        """Raises ReadOnlyError."""
         if self.read_only:
             raise ReadOnlyError(
                 "The database was opened read-only.", hint="Open it without read_only."
             )
+
+    def _submit(self, job: Callable[[], T]) -> Future[T]:
+        self.require_writable()
         with self._lock:
             if self._closed:
                 raise StoreError("The database is closed.")

@@ -1,0 +1,168 @@
+"""Vectors made behind everyone's back: one text at a time, on a thread of low priority."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+from qmd.errors import QmdError
+from qmd.ingest.embedding import embed
+from qmd.ingest.events import Event, EventBus
+from qmd.ingest.freshness import KeeperState
+from qmd.model import ModelSpec, Progress
+from qmd.store import clock, vectors
+from qmd.store.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qmd.inference.protocols import Embedder
+
+_log = logging.getLogger(__name__)
+
+_LINUX: bool = sys.platform == "linux"
+#: Without a wake-up: another process may have fetched a model, or stored a document.
+LOOK_S = 30.0
+LONGEST_RETRY_S = 300.0
+TICK_S = 0.25
+NICE = 10
+
+
+class Models(NamedTuple):
+    """How the keeper comes by an embedder; ``open`` never downloads."""
+
+    available: Callable[[], bool]
+    open: Callable[[], Embedder]
+
+
+class Stopped(BaseException):
+    """Ends a run from inside; what was committed stays."""
+
+
+class Background:
+    """A thread that embeds what waits for it."""
+
+    def __init__(self, store: Store, events: EventBus, state: KeeperState, models: Models) -> None:
+        self._store = store
+        self._events = events
+        self._state = state
+        self._models = models
+        self._stop = threading.Event()
+        self._wanted = threading.Event()
+        self._tidied = False
+        self._next_tick = 0.0
+        self._thread = threading.Thread(target=self._run, name="qmd-embedder", daemon=True)
+
+    def start(self) -> None:
+        """It begins with `wake`: text is searchable by words first."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """New text may wait."""
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """Returns when the text that is being embedded is done."""
+        self._stop.set()
+        self._wanted.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        _lower_priority()
+        wait_s, failures = 0.0, 0
+        while not self._stop.is_set():
+            # After a failure the wait is for the failing thing, which new text does not mend.
+            woken = (self._stop if failures else self._wanted).wait(wait_s or LOOK_S)
+            if self._stop.is_set():
+                return
+            if not woken and self._state.indexing:
+                continue
+            self._wanted.clear()
+            problem = None
+            try:
+                problem = self._embed_waiting()
+                failures = 0
+            except Stopped:
+                return
+            except QmdError as error:
+                failures += 1
+                problem = f"No vectors are made: {error}" + (f" {error.hint}" if error.hint else "")
+                _log.warning("embedding failed: %s", error)
+            except Exception as error:  # noqa: BLE001 - logged, told and tried again
+                failures += 1
+                problem = f"No vectors are made: {type(error).__name__}; the log tells more."
+                _log.exception("embedding failed")
+            wait_s = min(LONGEST_RETRY_S, 5.0 * 2**failures) if failures else LOOK_S
+            if self._state.notice("embedding", problem) and problem is not None:
+                self._events.publish(Event("problem", clock.now(), message=problem))
+
+    def _embed_waiting(self) -> str | None:
+        """Embed all that waits; why not, in a sentence, where a person must decide."""
+        with self._store.reading() as connection:
+            waiting = vectors.count_waiting(connection)
+            active = vectors.active(connection)
+        if not waiting:
+            return None
+        if not self._models.available():
+            return "No embedding model is on this machine: 'qmd embed' gets it and makes vectors."
+        embedder = self._models.open()
+        if active is not None and active.fingerprint != embedder.spec.fingerprint:
+            return (
+                f"The vectors are those of {active.name}, and this process has"
+                f" {embedder.spec.name}: 'qmd embed' makes all anew."
+            )
+        gentle = _OneByOne(embedder, self._stop)
+        report = embed(self._store, gentle, tidy=not self._tidied, progress=self._progress)
+        self._tidied = True
+        if report.remaining:
+            self._wanted.set()
+        return None
+
+    def _progress(self, tick: Progress) -> None:
+        if self._stop.is_set():
+            raise Stopped
+        now = monotonic()
+        if now >= self._next_tick or tick.done == tick.total:
+            self._next_tick = now + TICK_S
+            self._events.publish(Event("embedding", clock.now(), done=tick.done, total=tick.total))
+
+
+class _OneByOne:
+    """An embedder on the calling thread alone, that can be stopped between two texts."""
+
+    def __init__(self, embedder: Embedder, stop: threading.Event) -> None:
+        self._embedder = embedder
+        self._stop = stop
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._embedder.spec
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        rows = [np.empty((0, self.spec.dimension), np.float32)]
+        for text in texts:
+            if self._stop.is_set():
+                raise Stopped
+            rows.append(self._embedder.embed_passages([text]))
+        return np.concatenate(rows)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        return self._embedder.embed_query(text)
+
+
+def _lower_priority() -> None:
+    """On Linux a thread has a priority of its own; elsewhere the process has one, left alone."""
+    if _LINUX:
+        try:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        except OSError:
+            _log.debug("the priority of the embedding thread cannot be lowered")

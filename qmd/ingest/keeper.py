@@ -1,0 +1,143 @@
+"""
+Keeping the index true to the disk, by one process of all that have the database open.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from types import TracebackType
+
+from qmd.errors import QmdError
+from qmd.ingest.background import Background, Models
+from qmd.ingest.changes import Changes
+from qmd.ingest.events import Event, EventBus
+from qmd.ingest.freshness import KeeperState
+from qmd.ingest.lead import KeepOptions, Lead
+from qmd.ingest.leader import Leadership
+from qmd.store import clock
+from qmd.store.store import Store
+
+_log = logging.getLogger(__name__)
+
+LOCK_RETRY_S = 10.0
+
+
+class Keeper:
+    """
+    A thread that waits for the right to index, and then indexes, watches and embeds.
+
+    What happens is told by the event bus. Nothing ends it but `stop`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        events: EventBus,
+        models: Models,
+        options: KeepOptions | None = None,
+    ) -> None:
+        self.state = KeeperState()
+        self._store = store
+        self._events = events
+        self._models = models
+        self._options = options or KeepOptions()
+        self._changes = Changes()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin, and return at once. May be called twice."""
+        with self._lock:
+            if self._thread is None:
+                self._stop.clear()
+                self._thread = threading.Thread(target=self._run, name="qmd-keeper", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """
+        End all threads and let another process take over. May be called twice.
+
+        What is being written is finished first, which takes a second at most.
+        """
+        with self._lock:
+            thread, self._thread = self._thread, None
+        self._stop.set()
+        self._changes.wake()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def __enter__(self) -> Keeper:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it is this process that indexes."""
+        return self.state.leader
+
+    @property
+    def waiting(self) -> int:
+        """Paths that changed and have not been looked at."""
+        return len(self._changes)
+
+    def _run(self) -> None:
+        leadership = Leadership(self._store.path)
+        while not self._stop.is_set():
+            try:
+                if not leadership.take():
+                    self._stop.wait(self._options.takeover_s)
+                    continue
+            except OSError as error:
+                problem = f"The lock {leadership.file} cannot be taken: {error.strerror or error}."
+                if self.state.notice("lock", problem):
+                    _log.warning("%s", problem)
+                    self._events.publish(Event("problem", clock.now(), message=problem))
+                self._stop.wait(LOCK_RETRY_S)
+                continue
+            self.state.notice("lock", None)
+            try:
+                self._lead()
+            except Exception as error:  # noqa: BLE001 - logged, and tried again
+                _log.error("the keeper failed", exc_info=error)
+                self._stop.wait(LOCK_RETRY_S)
+            finally:
+                self.state.leader = False
+                leadership.release()
+
+    def _lead(self) -> None:
+        state = self.state
+        state.forget_record()
+        state.leader = True
+        background = None
+        if self._options.embed:
+            background = Background(self._store, self._events, state, self._models)
+            background.start()
+        lead = Lead(
+            self._store,
+            self._events,
+            state,
+            self._changes,
+            self._options,
+            self._stop,
+            background.wake if background else lambda: None,
+        )
+        try:
+            lead.run()
+        finally:
+            if background is not None:
+                background.stop()
+            state.watch = "off"
+            try:
+                state.record(self._store)
+            except QmdError as error:
+                _log.warning("the end of keeping was not noted: %s", error)
