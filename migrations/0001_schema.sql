@@ -136,14 +136,15 @@ CREATE UNIQUE INDEX embeddings_hash ON embeddings (hash, model_id);
 
 --: Files that match a collection's mask and still are no documents, with the reason.
 CREATE TABLE skipped_files (
-    collection_id INTEGER NOT NULL REFERENCES collections(id) ON DELETE CASCADE,
-    path          TEXT NOT NULL,
-    reason        TEXT NOT NULL,
-    detail        TEXT NOT NULL,
-    bytes         INTEGER,
-    mtime_ns      INTEGER,
-    inode         INTEGER,
-    device        INTEGER,
+    collection_id  INTEGER NOT NULL REFERENCES collections(id) ON DELETE CASCADE,
+    path           TEXT NOT NULL,
+    reason         TEXT NOT NULL,
+    detail         TEXT NOT NULL,
+    bytes          INTEGER,
+    mtime_ns       INTEGER,
+    inode          INTEGER,
+    device         INTEGER,
+    parser_version INTEGER,
     PRIMARY KEY (collection_id, path)
 ) WITHOUT ROWID;
 

@@ -112,7 +112,7 @@ class CollectionIndexer:
         """
         with self.store.reading() as connection:
             self.known = files.known(connection, self.collection.id)
-            old_skips = files.known_skips(connection, self.collection.id)
+            old_skips = files.known_skips(connection, self.collection.id, VERSION)
         self._store_differences(self._scan(), old_skips)
         self._finish(old_skips, old_skips, whole=True)
         return self.report
@@ -134,7 +134,7 @@ class CollectionIndexer:
         places = walk.at(self.reread)
         with self.store.reading() as connection:
             self.known = files.known_at(connection, self.collection.id, places)
-            all_skips = files.known_skips(connection, self.collection.id)
+            all_skips = files.known_skips(connection, self.collection.id, VERSION)
         printed = {printable(place) for place in places}
         old_skips = {
             path: skip
@@ -271,6 +271,8 @@ class CollectionIndexer:
             self.report.unchanged += 1
             if state != known.state:
                 self.touched.append((known.id, state))
+                if len(self.touched) >= BATCH_DOCUMENTS:
+                    self._flush()
             return
         if known is not None:
             replace: Place | None = Place(known.id, file.path)
@@ -337,16 +339,21 @@ class CollectionIndexer:
         """Hand the batch to the writer, and parse on while it writes."""
         self._wait()
         batch, self.batch, self.batch_characters = self.batch, [], 0
+        touched, self.touched = self.touched, []
         self.pending_changes, self.changes = self.changes, []
-        if batch:
-            self.pending = self.store.write_later(lambda c: self._put(c, batch))
+        if batch or touched:
+            self.pending = self.store.write_later(lambda c: self._put(c, batch, touched))
 
     def _put(
-        self, connection: Connection, batch: Sequence[tuple[NewDocument, Place | None]]
+        self,
+        connection: Connection,
+        batch: Sequence[tuple[NewDocument, Place | None]],
+        touched: Sequence[tuple[int, FileState]],
     ) -> None:
         collections.require_same(connection, self.collection)
         for document, replace in batch:
             files.put(connection, self.collection.id, document, replace)
+        files.set_states(connection, touched)
 
     def _wait(self) -> None:
         pending, self.pending = self.pending, None
@@ -372,11 +379,11 @@ class CollectionIndexer:
 
         def finish(connection: Connection) -> None:
             collections.require_same(connection, self.collection)
-            files.set_states(connection, self.touched)
             files.delete_at(connection, self.collection.id, gone)
             if skips != old:
                 kept = {path: skip for path, skip in all_skips.items() if path not in old}
-                files.set_skips(connection, self.collection.id, (kept | skips).values())
+                noted = (kept | skips).values()
+                files.set_skips(connection, self.collection.id, noted, VERSION)
             if whole:
                 collections.mark_indexed(
                     connection,
@@ -387,7 +394,7 @@ class CollectionIndexer:
             elif self.report.changed:
                 collections.mark_changed(connection, self.collection.id)
 
-        if whole or gone or self.touched or skips != old or self.report.changed:
+        if whole or gone or skips != old or self.report.changed:
             self.store.write(finish)
         for path in self.vanished:
             self.changed(Change("removed", path))

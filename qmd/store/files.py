@@ -292,21 +292,21 @@ def delete_at(
 
 
 def known_skips(
-    connection: Connection, collection_id: int
+    connection: Connection, collection_id: int, version: int | None = None
 ) -> dict[str, tuple[SkippedFile, FileState | None]]:
-    """Path → skip, and the state of the file when it was read, if it was."""
+    """Path → skip, and the state of the file when this version of the parser read it, if it did."""
     rows = connection.execute(
-        "SELECT c.name, s.path, s.reason, s.detail, s.bytes, s.mtime_ns, s.inode, s.device"
-        " FROM skipped_files s JOIN collections c ON c.id = s.collection_id"
+        "SELECT c.name, s.path, s.reason, s.detail, s.bytes, s.mtime_ns, s.inode, s.device,"
+        " s.parser_version FROM skipped_files s JOIN collections c ON c.id = s.collection_id"
         " WHERE s.collection_id = ?",
         [collection_id],
     )
     return {
         path: (
             SkippedFile(name, path, reason, detail),
-            None if size is None else FileState(size, mtime, inode, device),
+            FileState(size, mtime, inode, device) if read_by == version and read_by else None,
         )
-        for name, path, reason, detail, size, mtime, inode, device in rows
+        for name, path, reason, detail, size, mtime, inode, device, read_by in rows
     }
 
 
@@ -314,13 +314,14 @@ def set_skips(
     connection: Connection,
     collection_id: int,
     skips: Iterable[tuple[SkippedFile, FileState | None]],
+    version: int,
 ) -> None:
     """Replace what is noted of a collection's skipped files."""
     connection.execute("DELETE FROM skipped_files WHERE collection_id = ?", [collection_id])
     connection.executemany(
-        "INSERT OR REPLACE INTO skipped_files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO skipped_files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (collection_id, s.path, s.reason, s.detail, *(state or (None, None, None, None)))
+            (collection_id, s.path, s.reason, s.detail, *(state or [None] * 4), state and version)
             for s, state in skips
         ],
     )

@@ -282,3 +282,14 @@ def test_forced_embedding_of_one_collection_leaves_no_other_without_its_vectors(
     assert kb.embed().remaining == 0
     hits = kb.vsearch("Note 1 body 1", limit=2).hits
     assert {hit.file for hit in hits} == {"notes/1.md", "other/same.md"}
+
+
+def test_files_that_an_older_parser_refused_or_read_are_read_again(
+    kb: KnowledgeBase, root: Path
+) -> None:
+    assert opened(kb) == []
+    kb._store.write(lambda c: c.execute("UPDATE skipped_files SET parser_version = 1"))
+    assert opened(kb) == ["picture.md"]
+    kb._store.write(lambda c: c.execute("UPDATE documents SET parser_version = 1 WHERE id = 1"))
+    assert len(opened(kb)) == 1
+    assert opened(kb) == []
