@@ -149,7 +149,7 @@ def report(name: str, rows: Sequence[Row], raw: object, notes: Sequence[str] = (
     target = RUNS / f"{day}-{name}-{number}.json"
     record = {
         "machine": facts,
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *_arguments()]),
         "notes": list(notes),
         "table": [
             {field: getattr(row, field) for field in Row.__dataclass_fields__} for row in rows
@@ -158,6 +158,15 @@ def report(name: str, rows: Sequence[Row], raw: object, notes: Sequence[str] = (
     }
     target.write_text(json.dumps(record, indent=1, ensure_ascii=False, default=_plain) + "\n")
     print(f"raw figures: benchmarks/runs/{target.name}")
+
+
+def _arguments() -> list[str]:
+    """Of the command line; a directory of this machine means nothing elsewhere."""
+    return [
+        argument
+        for before, argument in zip(sys.argv, sys.argv[1:], strict=False)
+        if "--work" not in (before, argument)
+    ]
 
 
 def _plain(value: object) -> object:
