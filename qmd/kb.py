@@ -371,6 +371,7 @@ class KnowledgeBase:
         watch: bool = True,
         embed: bool = True,
         polling: bool = False,
+        poll_s: float = 2.0,
         reconcile_s: float = 600.0,
     ) -> Keeper:
         """
@@ -383,6 +384,7 @@ class KnowledgeBase:
             watch: React to changes at once; else only walk the folders, now and then.
             embed: Make missing vectors, if a model is on this machine.
             polling: Look for changes rather than rely on the file system's events.
+            poll_s: Seconds between two looks, where events fail or are not relied on.
             reconcile_s: Seconds between two walks through everything.
 
         Raises:
@@ -394,7 +396,7 @@ class KnowledgeBase:
 
         self._store.require_writable()
         events = self.events
-        options = KeepOptions(watch, embed, polling, reconcile_s)
+        options = KeepOptions(watch, embed, polling, poll_s, reconcile_s)
         models = Models(self.can_embed, self._open_embedder)
         with self._lock:
             if self._keeper is None:

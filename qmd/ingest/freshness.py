@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from pathlib import Path
 from typing import Any, Literal
 
 from qmd.ingest.leader import is_led
@@ -27,6 +26,7 @@ class KeeperState:
         self.indexing = False
         self.files_pending = 0
         self.watch: Literal["native", "polling", "off"] = "off"
+        self.directories_watched = 0
         self._notices: dict[str, str] = {}
         self._recorded: str | None = None
 
@@ -114,12 +114,6 @@ def keeper_pid(store: Store) -> int | None:
     with store.reading() as connection:
         pid = recorded(meta.read(connection, KEY)).get("pid")
     return pid if isinstance(pid, int) else None
-
-
-def lock_file_of(store: Store) -> Path:
-    from qmd.ingest.leader import lock_file
-
-    return lock_file(store.path)
 
 
 def _later(one: str | None, two: str | None) -> str | None:

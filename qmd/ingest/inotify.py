@@ -55,8 +55,6 @@ class InotifyWatch:
         OSError: The root cannot be watched, or a limit of the kernel is reached.
     """
 
-    native = True
-
     def __init__(
         self, inotify: InotifyFD, root: Path, rules: Rules, report: Callable[[Iterable[str]], None]
     ) -> None:
@@ -77,8 +75,9 @@ class InotifyWatch:
             self.close()
             raise
 
-    def __len__(self) -> int:
-        """How many directories are watched."""
+    @property
+    def directories(self) -> int:
+        """How many are watched."""
         return len(self._watched)
 
     def close(self) -> None:

@@ -90,6 +90,11 @@ class Keeper:
         """Paths that changed and have not been looked at."""
         return len(self._changes)
 
+    @property
+    def directories_watched(self) -> int:
+        """How many directories the kernel watches for this keeper, where it watches each."""
+        return self.state.directories_watched
+
     def _run(self) -> None:
         leadership = Leadership(self._store.path)
         while not self._stop.is_set():

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Literal
 
 from qmd.errors import CollectionNotFoundError, InputError, NotFoundError, QmdError
 from qmd.ingest.background import Stopped
@@ -41,8 +40,8 @@ class KeepOptions:
     watch: bool = True
     embed: bool = True
     polling: bool = False
-    reconcile_s: float = 600.0
     poll_s: float = POLL_S
+    reconcile_s: float = 600.0
     takeover_s: float = 1.0
 
 
@@ -127,7 +126,7 @@ class Lead:
     def _turn(self) -> None:
         now = monotonic()
         if now >= self._next_tick:
-            self._next_tick = now + TICK_S
+            self._next_tick = now + min(TICK_S, self._options.poll_s)
             self._look_around()
         kept = min(self._kept.values(), key=lambda kept: kept.due, default=None)
         if kept is not None and kept.due <= now:
@@ -160,7 +159,7 @@ class Lead:
                     kept.watch.look()
                 except (NotFoundError, InputError):
                     self._require(kept)
-        self._state.watch = self._how_watched()
+        self._note_watches()
         self._state.record(self._store, len(self._changes))
 
     def _take_over(self, now: dict[int, Collection]) -> None:
@@ -177,11 +176,13 @@ class Lead:
                 identity = root_identity(Path(collection.path))
                 self._kept[number] = _Kept(collection, identity)
 
-    def _how_watched(self) -> Literal["native", "polling", "off"]:
-        if not self._options.watch:
-            return "off"
-        polled = any(isinstance(kept.watch, PollWatch) for kept in self._kept.values())
-        return "polling" if polled else "native"
+    def _note_watches(self) -> None:
+        watches = [kept.watch for kept in self._kept.values()]
+        polled = any(isinstance(watch, PollWatch) for watch in watches)
+        self._state.watch = "polling" if polled else "native" if self._options.watch else "off"
+        self._state.directories_watched = sum(
+            watch.directories for watch in watches if watch is not None
+        )
 
     def _start_watch(self, kept: _Kept) -> None:
         """Before the collection is walked, so that nothing falls in between."""
@@ -285,7 +286,7 @@ class Lead:
             and all(kept.due > now and not kept.failures for kept in self._kept.values())
         ):
             self._has_news = False
-            self._state.watch = self._how_watched()
+            self._note_watches()
             self._events.publish(Event("synced", self._state.synced()))
 
     def _notice(self, topic: str, problem: str | None) -> None:

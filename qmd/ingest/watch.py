@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from qmd.errors import InputError
 from qmd.ingest.changes import Changes
+from qmd.ingest.indexer import COARSE_TICK_NS, TICK_NS
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, scan
 from qmd.model import Collection
@@ -43,10 +46,15 @@ Report = Callable[[Iterable[str]], None]
 
 
 class Watch(Protocol):
-    """A collection under watch; ``stale`` says that it must be made anew."""
+    """
+    A collection under watch; ``stale`` says that it must be made anew, ``directories`` how
+    many the kernel watches one by one.
+    """
 
-    native: bool
     stale: bool
+
+    @property
+    def directories(self) -> int: ...
 
     def close(self) -> None: ...
 
@@ -126,8 +134,8 @@ class Watching:
 class ObserverWatch:
     """What watchdog has for macOS and Windows, where one watch covers a tree at no cost."""
 
-    native = True
     stale = False
+    directories = 0
 
     def __init__(self, observer: BaseObserver, root: Path, report: Report) -> None:
         self._root = os.path.realpath(root)
@@ -162,8 +170,8 @@ class PollWatch:
     watchdog's PollingObserver would look at the excluded folders, too, and without respite.
     """
 
-    native = False
     stale = False
+    directories = 0
 
     def __init__(self, root: Path, rules: Rules, report: Report, every_s: float) -> None:
         self._root = root
@@ -189,14 +197,24 @@ class PollWatch:
 
     def _look(self) -> dict[str, FoundFile | ScanSkip]:
         started = monotonic()
+        now_ns = time.time_ns()
         try:
-            return {item.path: item for item in scan(self._root, self._rules)}
+            return {item.path: _unsettled(item, now_ns) for item in scan(self._root, self._rules)}
         finally:
             took = monotonic() - started
             self.next_look = monotonic() + max(self._every_s, took / POLL_SHARE)
 
     def close(self) -> None:
         self._seen = {}
+
+
+def _unsettled(item: FoundFile | ScanSkip, now_ns: int) -> FoundFile | ScanSkip:
+    """A file so young that a second change may carry the same time differs from itself later."""
+    if isinstance(item, FoundFile):
+        tick_ns = COARSE_TICK_NS if item.mtime_ns % 1_000_000_000 == 0 else TICK_NS
+        if now_ns - item.mtime_ns < tick_ns:
+            return replace(item, inode=-1 - now_ns)
+    return item
 
 
 def _is_bad_name(*items: FoundFile | ScanSkip | None) -> bool:
