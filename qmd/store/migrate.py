@@ -63,6 +63,9 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
         SchemaTooNewError: A newer qmd has written this file.
         StoreError: It is the database of another program.
     """
+    # Asked in this order: another process may migrate between the two questions, and then
+    # tables must not be seen without the record of what made them.
+    occupied = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
     names, done = known(folder or migrations_folder()), applied(connection)
     newer = [name for name in done if name not in names]
     if newer:
@@ -70,7 +73,7 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
             f"The database {path} was written by a newer qmd (it has migration {newer[-1]}).",
             hint="Upgrade this one: pip install --upgrade qmd-python",
         )
-    if not done and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    if not done and occupied:
         raise StoreError(
             f"The database {path} belongs to another program.",
             hint="Give another file with --db; this one was left untouched.",
