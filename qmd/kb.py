@@ -4,6 +4,7 @@ KnowledgeBase: the library's face, and all that the command line and the servers
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
         Explanation,
         Freshness,
         IndexReport,
+        ModelSpec,
         MultiGetReply,
         Progress,
         SearchReply,
         Status,
     )
+    from qmd.running import RunningServer
     from qmd.sqlite import Connection
 
     ProgressCallback = Callable[[Progress], None]
@@ -63,6 +66,7 @@ class KnowledgeBase:
         embedder: Embedder | None = None,
         expander: Expander | None = None,
         reranker: Reranker | None = None,
+        ask_server: bool = False,
     ) -> None:
         """Use `open`."""
         self._store = store
@@ -71,6 +75,7 @@ class KnowledgeBase:
         self._embedder = embedder
         self._expander = expander
         self._reranker = reranker
+        self._ask_server = ask_server
         self._lock = threading.Lock()
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
@@ -87,6 +92,7 @@ class KnowledgeBase:
         embedder: Embedder | None = None,
         expander: Expander | None = None,
         reranker: Reranker | None = None,
+        ask_server: bool = False,
     ) -> KnowledgeBase:
         """
         Open a database file.
@@ -97,6 +103,8 @@ class KnowledgeBase:
             model: An embedding model's name; None for the embedded default.
             cache_dir: Where models are kept; None for the user's cache directory.
             embedder: Use this instead of ``model``.
+            ask_server: While the model is not in memory, let the qmd server that runs for this
+                database embed questions, if there is one.
 
         Raises:
             DatabaseMissingError: The file does not exist and ``create`` is false.
@@ -111,6 +119,7 @@ class KnowledgeBase:
             embedder=embedder,
             expander=expander,
             reranker=reranker,
+            ask_server=ask_server,
         )
 
     @property
@@ -455,7 +464,7 @@ class KnowledgeBase:
 
         request = pipeline.Request(query, limit, min_score, filters, explain)
         with self._store.reading() as connection:
-            return hybrid.vsearch(connection, request, hybrid.Models(self._open_embedder))
+            return hybrid.vsearch(connection, request, hybrid.Models(self._query_embedder))
 
     def query(
         self,
@@ -485,7 +494,7 @@ class KnowledgeBase:
 
         request = pipeline.Request(query, limit, min_score, filters, explain)
         models = hybrid.Models(
-            self._open_embedder,
+            self._query_embedder,
             self._expander if expand else None,
             self._reranker if rerank else None,
         )
@@ -581,6 +590,40 @@ class KnowledgeBase:
         self._store.write_outside_transaction(upkeep.compact)
         return CleanupReport(removed, before, self._store.path.stat().st_size, dry_run=False)
 
+    def backup(self, path: str | Path, *, force: bool = False) -> int:
+        """
+        Write a consistent copy of the database to a file, while others go on writing.
+
+        Returns:
+            The copy's size in bytes.
+
+        Raises:
+            ConflictError: The file exists and ``force`` is false.
+            InputError, StoreError, DiskFullError: It cannot be written.
+        """
+        from qmd.store import copies
+
+        target = Path(path).expanduser().absolute()
+        with self._store.reading() as connection:
+            return copies.copy(connection, target, replace=force)
+
+    @staticmethod
+    def restore(database: str | Path, backup: str | Path) -> Path | None:
+        """
+        Put a backup in the place of a database that no program has open; the old one is kept.
+
+        Returns:
+            Where the old database is now, None if there was none.
+
+        Raises:
+            DatabaseMissingError: There is no such backup.
+            ConflictError: A program keeps the database, or has it open.
+            StoreError: The backup is damaged, or none that this program can read.
+        """
+        from qmd.ingest.restore import restore
+
+        return restore(Path(database).expanduser().absolute(), Path(backup).expanduser())
+
     def doctor(self) -> list[Check]:
         """Everything that may be wrong, each with a remedy."""
         from qmd import doctor
@@ -595,6 +638,32 @@ class KnowledgeBase:
 
             self._cache_dir = Path(user_cache_dir("qmd", appauthor=False))
         return self._cache_dir
+
+    def embedding_model(self) -> ModelSpec:
+        """What `embed_texts` would answer with; loads nothing. Raises ModelMissingError."""
+        if self._embedder is not None:
+            return self._embedder.spec
+        from qmd.inference import embedders
+
+        return embedders.spec_of(self._model or embedders.DEFAULT_MODEL)
+
+    def _query_embedder(self) -> Embedder:
+        if self._embedder is not None or not self._ask_server:
+            return self._open_embedder()
+        from qmd.inference.remote import RemoteEmbedder
+
+        return RemoteEmbedder(
+            self.embedding_model(),
+            find=self._other_server,
+            is_loaded=self.model_loaded,
+            local=self._open_embedder,
+        )
+
+    def _other_server(self) -> RunningServer | None:
+        from qmd import running
+
+        server = running.find(self.path)
+        return None if server is None or server.pid == os.getpid() else server
 
     def _open_embedder(
         self, *, download: bool = False, progress: ProgressCallback | None = None

@@ -13,8 +13,11 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 SUFFIX = ".server.json"
+
+_CONNECT_S = 1.0  # it is on this machine, or its socket is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,34 @@ def withdraw(database: Path, pid: int) -> None:
     server = _read(file_for(database))
     if server is not None and server.pid == pid:
         file_for(database).unlink(missing_ok=True)
+
+
+def call(server: RunningServer, path: str, body: object, *, timeout_s: float) -> tuple[int, Any]:
+    """
+    POST JSON to the server; its status and the JSON it answered with.
+
+    Raises:
+        OSError: Nobody answers there, or not in time.
+        ValueError: Something that is not qmd answers.
+    """
+    import http.client
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(server.url)
+    headers = {"Content-Type": "application/json"}
+    if server.token is not None:
+        headers["Authorization"] = f"Bearer {server.token}"
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_S)
+    try:
+        connection.connect()
+        connection.sock.settimeout(timeout_s)
+        connection.request("POST", path, json.dumps(body).encode(), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except http.client.HTTPException as error:
+        raise ValueError(f"Not an answer of qmd: {error!r}") from error
+    finally:
+        connection.close()
 
 
 def is_alive(pid: int) -> bool:

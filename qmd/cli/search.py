@@ -77,7 +77,8 @@ def search_options(*, min_score: float, hybrid: bool) -> Callable[[F], F]:
         click.option("--intent", metavar="TEXT", hidden=not hybrid,
                      help="What the question is about, to tell meanings apart."),
         click.option("--mode", type=click.Choice(["auto", "server", "local"]), default="auto",
-                     help="Who answers: a running server, or this process."),
+                     help="Who answers: a running server, this process, or this process with a "
+                          "vector from the server, if one runs."),
         format_options,
     ]  # fmt: skip
 
@@ -163,15 +164,31 @@ def _run(
     """``pending``: say how many documents the vectors do not know yet."""
     from qmd.cli.render_hits import render_hits
 
-    if options["mode"] == "server":
-        from qmd.errors import NotFoundError
-
-        raise NotFoundError(
-            "No qmd server is running for this database.",
-            hint="Leave --mode out, or give --mode local: this process answers itself.",
-        )
     text = " ".join(options["query"])
-    with session().open() as kb:
+    reply, bodies = (
+        _from_server(text, options) if options["mode"] == "server" else _here(ask, text, options)
+    )
+    if reply.degraded:
+        note(f"qmd: {reply.degraded}", style="warning")
+    elif pending and reply.needs_embedding:
+        waiting = f"{reply.needs_embedding:,} documents have no vectors yet"
+        note(f"qmd: {waiting}; 'qmd embed' makes them.")
+    render_hits(reply, options["output"], bodies=bodies, line_numbers=options["line_numbers"])
+    if not reply.hits and options["output"] == "cli":
+        sys.stdout.flush()
+        sys.stderr.write(f'No results found for "{one_line(text)}"\n')
+
+
+def _here(
+    ask: Callable[[KnowledgeBase, str, dict[str, Any]], SearchReply],
+    text: str,
+    options: dict[str, Any],
+) -> tuple[SearchReply, list[str] | None]:
+    """
+    This process searches. It may ask a running server for the query's vector, since loading
+    the model takes longer than all the rest.
+    """
+    with session().open(ask_server=options["mode"] == "auto") as kb:
         reply = ask(
             kb,
             text,
@@ -183,15 +200,17 @@ def _run(
             },
         )
         bodies = [kb.get(hit.file).text for hit in reply.hits] if options["full"] else None
-    if reply.degraded:
-        note(f"qmd: {reply.degraded}", style="warning")
-    elif pending and reply.needs_embedding:
-        waiting = f"{reply.needs_embedding:,} documents have no vectors yet"
-        note(f"qmd: {waiting}; 'qmd embed' makes them.")
-    render_hits(reply, options["output"], bodies=bodies, line_numbers=options["line_numbers"])
-    if not reply.hits and options["output"] == "cli":
-        sys.stdout.flush()
-        sys.stderr.write(f'No results found for "{one_line(text)}"\n')
+    return reply, bodies
+
+
+def _from_server(text: str, options: dict[str, Any]) -> tuple[SearchReply, list[str] | None]:
+    from qmd.cli.remote import Remote
+
+    remote = Remote(session().settings.db)
+    command = click.get_current_context().info_name or "search"
+    reply = remote.search(command, text, options)
+    bodies = [remote.text(hit.file) for hit in reply.hits] if options["full"] else None
+    return reply, bodies
 
 
 def _filters(options: dict[str, Any]) -> Filters:

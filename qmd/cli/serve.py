@@ -99,9 +99,7 @@ def _serve(options: dict[str, Any]) -> int:
     here = session()
     here.interrupted = "The server has stopped."
     chosen = chosen_options(options)
-    if chosen.read_only:
-        return serve(here.open, chosen)
-    return serve(lambda: here.open(create=True), chosen)
+    return serve(lambda: here.open(create=not chosen.read_only, ask_server=True), chosen)
 
 
 def chosen_options(options: dict[str, Any]) -> ServerOptions:

@@ -35,9 +35,13 @@ class Session:
             self._settings = load_settings(db=self.db, index=self.index)
         return self._settings
 
-    def open(self, *, create: bool = False, write: bool = False) -> KnowledgeBase:
+    def open(
+        self, *, create: bool = False, write: bool = False, ask_server: bool = False
+    ) -> KnowledgeBase:
         """
         Open the database; only what writes opens it for writing, and only ``create`` makes one.
+
+        ``ask_server``: let a running server embed questions while no model is loaded here.
 
         Raises:
             DatabaseMissingError: With the commands that would make one.
@@ -55,6 +59,7 @@ class Session:
             read_only=not (write or create),
             model=settings.model,
             cache_dir=settings.cache_dir,
+            ask_server=ask_server,
         )
 
 

@@ -7,17 +7,15 @@ from contextlib import asynccontextmanager
 
 import anyio
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.mcp import McpFace
-from qmd.server.security import Guard, Security, error_body
+from qmd.server.rest import exception_handlers, rest_routes
+from qmd.server.security import Guard, Security
 
 MCP_PATH = "/mcp"
 
@@ -47,7 +45,7 @@ def build_app(
     """
     routes: list[BaseRoute] = []
     if rest:
-        routes.append(Route("/health", _health))
+        routes += rest_routes(kb, read_only=read_only)
     manager = None
     if mcp:
         face = face or McpFace(kb)
@@ -72,26 +70,14 @@ def build_app(
         Middleware(Guard, security=security or Security()),
         Middleware(EndableStreams, streams=streams or Streams()),
     ]
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=middleware,
         lifespan=lifespan,
-        exception_handlers={HTTPException: _failure},
+        exception_handlers=exception_handlers(),
     )
-
-
-async def _health(request: Request) -> Response:
-    return JSONResponse({"status": "healthy"})
-
-
-async def _failure(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return Response(
-        error_body(error.status_code, error.detail),
-        error.status_code,
-        media_type="application/json",
-        headers=error.headers,
-    )
+    app.router.redirect_slashes = False
+    return app
 
 
 class Streams:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -27,6 +28,7 @@ from qmd import __version__
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.model import Collection
+from qmd.server.subscriptions import Subscriptions
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema, parse_arguments
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
@@ -56,6 +58,7 @@ class McpFace:
         self._limiter: anyio.CapacityLimiter | None = None
         self._running = 0
         self._idle = threading.Condition()
+        self.subscriptions = Subscriptions(self._document_name)
         self.server: Server[Any] = Server(
             "qmd",
             version=__version__,
@@ -68,6 +71,10 @@ class McpFace:
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=self.subscriptions.listen,
+            lifespan=self._lifespan,
         )
         self.server.middleware.append(_name_documents)
 
@@ -134,6 +141,35 @@ class McpFace:
             raise MCPError(types.INTERNAL_ERROR, message, {"uri": params.uri}) from error
         contents = _contents(document_block(document), uri=params.uri)
         return types.ReadResourceResult(contents=[contents])
+
+    @asynccontextmanager
+    async def _lifespan(self, server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
+        async with self.subscriptions.attached(self._kb.events):
+            yield {}
+
+    async def _subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        if document_path(params.uri) is None:
+            raise _missing(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
+        await self.subscriptions.add(ctx, params.uri)
+        return types.EmptyResult()
+
+    async def _unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        self.subscriptions.remove(ctx, params.uri)
+        return types.EmptyResult()
+
+    async def _document_name(self, uri: str) -> str:
+        """``collection/path`` of a URI as resources/read understands it, or as it stands."""
+        if document_path(uri) is None:
+            return uri
+        try:
+            found = await self._in_thread(lambda: self._kb.get(uri, max_lines=1))
+            return found.document.file
+        except QmdError:  # not there yet, or unclear
+            return _decoded(uri)
 
     # -- prompts -----------------------------------------------------------------------
 

@@ -84,6 +84,8 @@ def serve(open_kb: Callable[[], KnowledgeBase], options: ServerOptions) -> int:
     wire = stdio.claim_wire() if over_stdio else None
     kb = open_kb()
     process = _Process(kb, options, security)
+    if options.watch and not options.read_only:
+        kb.keep()
     anyio.run(process.run, wire, listener)
     if not process.face.wait_until_idle(_IDLE_S):
         # A call that its client gave up on or that a signal cut short. SQLite needs no
@@ -156,6 +158,7 @@ class _Process:
                     await self._stop.wait()
                     self._withdraw()
                     self.last_resort = _end_within(_END_S, self.exit_code)
+                    self.face.subscriptions.close()
                     if http is not None:
                         http.stop()
             finally:
