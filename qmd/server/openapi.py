@@ -84,6 +84,7 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": dict(sorted({**_requests(), **_replies()}.items())),
+            "responses": {f"Error{status}": _described(status) for status in _MEANINGS},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
@@ -142,10 +143,16 @@ def statuses(endpoint: Endpoint) -> list[int]:
 
 
 def _error(name: str, status: int) -> dict[str, Any]:
-    content: dict[str, Any] = {"schema": {"$ref": _reference(ErrorReply.__name__)}}
     detail = _EXAMPLE_ERRORS.get((name, status))
-    if detail is not None:
-        content["example"] = {"detail": detail, "status_code": status}
+    if detail is None:
+        return {"$ref": f"#/components/responses/Error{status}"}
+    return _described(status, {"detail": detail, "status_code": status})
+
+
+def _described(status: int, example: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": {"$ref": _reference(ErrorReply.__name__)}}
+    if example is not None:
+        content["example"] = example
     return {"description": _MEANINGS[status], "content": {"application/json": content}}
 
 
@@ -238,10 +245,18 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
     return {
         **schema,
         "properties": {
-            name: _property(name, each, optional=name not in required)
+            name: {
+                **_property(name, each, optional=name not in required),
+                **_extra(body, name),
+            }
             for name, each in schema["properties"].items()
         },
     }
+
+
+def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
+    found = body.model_fields[name].json_schema_extra
+    return found if isinstance(found, dict) else {}
 
 
 def _property(name: str, schema: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:

@@ -21,20 +21,31 @@ MAX_PAGE = 1000
 
 # --- requests ------------------------------------------------------------------------
 
+# What the engine checks, for the description only: its own messages say more than a pattern.
+_NAME: dict[str, Any] = {
+    "maxLength": 100,
+    "pattern": (
+        r"^(?!\.\.?$)[^\s~\-/\\,#?*\[\]{}\x00-\x1f\x7f]"
+        r"([^/\\,#?*\[\]{}\x00-\x1f\x7f]*[^\s/\\,#?*\[\]{}\x00-\x1f\x7f])?$"
+    ),
+}
+_TEXTS: dict[str, Any] = {"minItems": 1, "maxItems": MAX_TEXTS}
+_NOT_BLANK: dict[str, Any] = {"pattern": r"\S"}
+
 
 class NoArguments(Arguments):
     pass
 
 
 class EmbedArguments(Arguments):
-    texts: list[str] = Field(description=f"1 to {MAX_TEXTS} texts")
+    texts: list[str] = Field(description=f"1 to {MAX_TEXTS} texts", json_schema_extra=_TEXTS)
     kind: Literal["query", "passage"] = Field(
         "passage", description="Some models embed questions differently from what answers them"
     )
 
 
 class AddCollectionArguments(Arguments):
-    name: str = Field(description="Its name; no / \\ , # ? * [ ] { }")
+    name: str = Field(description="Its name; no / \\ , # ? * [ ] { }", json_schema_extra=_NAME)
     path: str = Field(description="A directory on the server's disk, below a write root")
     glob_pattern: OptionalText = Field(
         "**/*.md", description="Which files are documents; several globs by comma or braces"
@@ -42,7 +53,7 @@ class AddCollectionArguments(Arguments):
 
 
 class RenameCollectionArguments(Arguments):
-    new_name: str = Field(description="The name from now on")
+    new_name: str = Field(description="The name from now on", json_schema_extra=_NAME)
 
 
 class UpdateArguments(Arguments):
@@ -53,13 +64,15 @@ class AddContextArguments(Arguments):
     path: str = Field(
         description="A directory or file of a collection, qmd://collection/prefix, or / for all"
     )
-    text: str = Field(description="What lies below the path, in a sentence")
+    text: str = Field(
+        description="What lies below the path, in a sentence", json_schema_extra=_NOT_BLANK
+    )
 
 
 class DocumentsArguments(Arguments):
     prefix: OptionalText = Field(None, description="collection or collection/folder; none for all")
     limit: Count = Field(100, le=MAX_PAGE, description="Most documents to list")
-    offset: Integer = Field(0, ge=0, description="How many to leave out at the start")
+    offset: Integer = Field(0, ge=0, le=999_999, description="How many to leave out at the start")
 
 
 # --- replies -------------------------------------------------------------------------
@@ -157,6 +170,8 @@ class StatusReply(Reply):
 
 class EmbedReply(Reply):
     embeddings: list[list[float]] = Field(description="A unit vector for each text, in order")
+    model: str = Field(description="The embedding model's name")
+    fingerprint: str = Field(description="Vectors of different fingerprints do not mix")
 
 
 class CollectionAdded(Reply):

@@ -1,0 +1,92 @@
+"""The description of the REST face is the reviewed one, and schemathesis finds no lie in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from starlette.applications import Starlette
+from support.embedder import HashEmbedder
+from support.golden import assert_golden
+from support.rest import rest_app
+from support.vault import make_vault
+
+from qmd import KnowledgeBase
+from qmd.server import openapi
+
+DOCUMENT = json.loads(openapi.document_json())
+
+# A stream that never ends cannot be asked this way; test_rest_events.py asks it.
+OPERATIONS = {
+    operation.label: operation
+    for operation in (
+        found.ok()
+        for found in schemathesis.openapi.from_dict(deepcopy(DOCUMENT)).get_all_operations()
+    )
+    if operation.path != "/events"
+}
+
+# Random values name nothing that is there, and would only ever see the way a search fails.
+KNOWN = {
+    "query": "islands OR 数据库",
+    "collection": "notes",
+    "file": "notes/2025/plan.md",
+    "pattern": "notes/**",
+    "prefix": "notes/2025",
+}
+
+# What is right for these depends on the disk, of which a description cannot tell.
+ON_DISK = {"POST /collections/add", "POST /contexts/add"}
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starlette]:
+    directory = tmp_path_factory.mktemp("rest")
+    notes = make_vault(directory)
+    kb = KnowledgeBase.open(directory / "index.sqlite", create=True, embedder=HashEmbedder())
+    with kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+        kb.embed()
+        yield rest_app(kb)
+
+
+@pytest.mark.parametrize("mode", GenerationMode, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_whatever_is_asked_the_answer_is_as_described(
+    label: str, mode: GenerationMode, app: Starlette
+) -> None:
+    operation = OPERATIONS[label]
+    if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query):
+        pytest.skip("takes nothing that could be wrong")
+
+    @settings(
+        max_examples=15,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), known=st.booleans())
+    def ask(case: schemathesis.Case, known: bool) -> None:
+        if known and mode is GenerationMode.POSITIVE:
+            for values in (case.body, case.query):
+                if isinstance(values, dict):
+                    values.update({name: KNOWN[name] for name in KNOWN if name in values})
+        excluded: list[Any] = [positive_data_acceptance] if label in ON_DISK else []
+        response = case.call(app=app, base_url="http://localhost")
+        case.validate_response(response, excluded_checks=excluded)
+
+    ask()
+
+
+def test_the_description_is_the_reviewed_one() -> None:
+    assert_golden("openapi.json", DOCUMENT)
