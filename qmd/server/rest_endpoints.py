@@ -201,7 +201,8 @@ def _embed(call: Call) -> BaseModel:
             vectors += call.kb.embed_texts(lot, kind=arguments.kind).tolist()
         except ModelMissingError as error:
             raise RestError(503, "Model not loaded") from error
-    return models.EmbedReply(embeddings=vectors)
+    spec = call.kb.embedding_model()
+    return models.EmbedReply(embeddings=vectors, model=spec.name, fingerprint=spec.fingerprint)
 
 
 # --- collections ---------------------------------------------------------------------
