@@ -26,6 +26,7 @@ _LAZY = {
     "index": "qmd.cli.indexing:index",
     "update": "qmd.cli.indexing:update",
     "embed": "qmd.cli.indexing:embed",
+    "watch": "qmd.cli.watch:watch",
     "search": "qmd.cli.search:search",
     "vsearch": "qmd.cli.search:vsearch",
     "query": "qmd.cli.search:query",
@@ -38,13 +39,18 @@ _LAZY = {
     "cleanup": "qmd.cli.upkeep:cleanup",
     "doctor": "qmd.cli.upkeep:doctor",
     "config": "qmd.cli.settings:config",
+    "backup": "qmd.cli.copies:backup",
+    "restore-db": "qmd.cli.copies:restore_db",
     "server": "qmd.cli.serve:server",
     "mcp": "qmd.cli.serve:mcp",
 }
 _SECTIONS = {
-    "Start": ("up", "collection", "context", "index", "update", "embed"),
+    "Start": ("up", "collection", "context", "index", "update", "embed", "watch"),
     "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls"),
-    "Look after it": ("status", "why", "cleanup", "doctor", "config"),
+    "Look after it": (
+        *("status", "why", "cleanup", "doctor", "config"),
+        *("backup", "restore-db"),
+    ),
     "Serve": ("server", "mcp"),
 }
 _EXAMPLES = (
