@@ -105,12 +105,49 @@ CREATE TABLE chunks (
 CREATE INDEX chunks_document ON chunks (document_id, seq);
 CREATE INDEX chunks_waiting ON chunks (document_id) WHERE model_id IS NULL;
 
---: Full text, one row a document (rowid = documents.id). Chinese, Japanese and Korean runs are stored as
---: overlapping pairs of characters: "数据库" as "数据 据库 库", so search for "数据 据库".
+--: What full text holds of a document, where that differs from the document itself: NULL is the title, the body,
+--: the path or the frontmatter as it stands there. Runs of Chinese, Japanese and Korean characters are written as
+--: overlapping pairs: "数据库" as "数据 据库 库". words are the parts of CamelCase names.
+CREATE TABLE searchable (
+    document_id INTEGER PRIMARY KEY REFERENCES documents(id) ON DELETE CASCADE,
+    title       TEXT,
+    headings    TEXT NOT NULL,
+    body        TEXT,
+    path        TEXT,
+    front       TEXT,
+    words       TEXT NOT NULL
+);
+
+--: The text that is indexed, whole.
+CREATE VIEW v_searchable AS
+SELECT d.id,
+       coalesce(s.title, d.title) AS title,
+       s.headings,
+       coalesce(s.body, substr(d.text, d.body_start + 1)) AS body,
+       coalesce(s.path, d.path) AS path,
+       coalesce(s.front, substr(d.text, 1, d.body_start)) || char(10) || s.words AS extra
+FROM searchable s JOIN documents d ON d.id = s.document_id;
+
+--: Full text, one row a document (rowid = documents.id). It keeps no text of its own but reads v_searchable, so
+--: search for Chinese as it is written there: "数据 据库".
 CREATE VIRTUAL TABLE documents_fts USING fts5 (
     title, headings, body, path, extra,
+    content = 'v_searchable', content_rowid = 'id',
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
+-- What goes into the index and what is taken out of it are read from the same view, so they are the same.
+CREATE TRIGGER searchable_insert AFTER INSERT ON searchable BEGIN
+    INSERT INTO documents_fts (rowid, title, headings, body, path, extra)
+    SELECT id, title, headings, body, path, extra FROM v_searchable WHERE id = new.document_id;
+END;
+CREATE TRIGGER searchable_delete BEFORE DELETE ON searchable BEGIN
+    INSERT INTO documents_fts (documents_fts, rowid, title, headings, body, path, extra)
+    SELECT 'delete', id, title, headings, body, path, extra FROM v_searchable WHERE id = old.document_id;
+END;
+-- A text changed by hand leaves the full text until the next 'qmd index --verify'.
+CREATE TRIGGER documents_update BEFORE UPDATE OF title, text, body_start, path ON documents BEGIN
+    DELETE FROM searchable WHERE document_id = old.id;
+END;
 -- New terms gather in memory up to this size: one batch of the indexer is written as one segment,
 -- not as several that must be merged again (a third less time in SQLite for 10,000 documents).
 INSERT INTO documents_fts (documents_fts, rank) VALUES ('hashsize', 8388608);
@@ -162,8 +199,10 @@ CREATE INDEX revisions_path ON revisions (path, id);
 
 -- A row deleted by hand leaves nothing behind, also in a shell, where foreign keys are off: the
 -- next document may get the same id.
+CREATE TRIGGER documents_leave BEFORE DELETE ON documents BEGIN
+    DELETE FROM searchable WHERE document_id = old.id;
+END;
 CREATE TRIGGER documents_delete AFTER DELETE ON documents BEGIN
-    DELETE FROM documents_fts WHERE rowid = old.id;
     DELETE FROM chunks WHERE document_id = old.id;
     DELETE FROM tags WHERE document_id = old.id;
     DELETE FROM aliases WHERE document_id = old.id;

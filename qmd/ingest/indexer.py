@@ -409,8 +409,6 @@ def _upwards(path: str) -> Iterator[str]:
 
 def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
     """A parsed file in the form in which the store takes it."""
-    front = parsed.text[: parsed.body_start]
-    extra = [front, *camel_parts(parsed.text)]
     return NewDocument(
         path=path,
         state=state,
@@ -418,11 +416,12 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
         parser_version=VERSION,
         parsed=parsed,
         fulltext=FullText(
-            title=segment(parsed.title),
+            title=_segmented(parsed.title),
             headings=segment("\n".join(heading.text for heading in parsed.headings)),
-            body=segment(parsed.text[parsed.body_start :]),
-            path=segment(path),
-            extra=segment("\n".join(extra)),
+            body=_segmented(parsed.text[parsed.body_start :]),
+            path=_segmented(path),
+            front=_segmented(parsed.text[: parsed.body_start]),
+            words=" ".join(camel_parts(parsed.text)),
         ),
         chunk_hashes=[
             text_hash(
@@ -435,6 +434,12 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
             for chunk in parsed.chunks
         ],
     )
+
+
+def _segmented(text: str) -> str | None:
+    """The text as full text stores it, None where that is the text itself."""
+    segmented = segment(text)
+    return None if segmented == text else segmented
 
 
 def text_hash(text: str) -> bytes:

@@ -40,13 +40,18 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FullText:
-    """The full-text row of a document, segmented."""
+    """
+    What full text holds of a document, segmented; None where that is the document's own text.
 
-    title: str
+    ``front`` is its frontmatter, ``words`` the parts of its CamelCase names.
+    """
+
+    title: str | None
     headings: str
-    body: str
-    path: str
-    extra: str
+    body: str | None
+    path: str | None
+    front: str | None
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +187,7 @@ def put(
             ],
         )
     _put_chunks(connection, number, document, fresh=row_id is None)
-    _put_fulltext(connection, number, document.fulltext, fresh=row_id is None)
+    _put_fulltext(connection, number, document.fulltext)
     return number
 
 
@@ -202,11 +207,12 @@ def _row_to_replace(
     return None if row is None else int(row[0])
 
 
-def _put_fulltext(connection: Connection, number: int, row: FullText, *, fresh: bool) -> None:
+def _put_fulltext(connection: Connection, number: int, row: FullText) -> None:
+    # Replacing the document has taken its old row out; triggers keep the index in step.
     connection.execute(
-        f"INSERT {'' if fresh else 'OR REPLACE '}INTO documents_fts"
-        " (rowid, title, headings, body, path, extra) VALUES (?, ?, ?, ?, ?, ?)",
-        [number, row.title, row.headings, row.body, row.path, row.extra],
+        "INSERT INTO searchable (document_id, title, headings, body, path, front, words)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [number, row.title, row.headings, row.body, row.path, row.front, row.words],
     )
 
 

@@ -59,11 +59,6 @@ _LEFTOVERS = (
         "hash NOT IN (SELECT hash FROM chunks)",
     ),
     (
-        "full-text rows without a document",
-        "documents_fts",
-        "rowid NOT IN (SELECT id FROM documents)",
-    ),
-    (
         "models without vectors",
         "models",
         "NOT active AND id NOT IN"
@@ -71,6 +66,7 @@ _LEFTOVERS = (
     ),
 )
 _ORPHANS = "vectors without a chunk"
+_UNMATCHED = "full-text rows out of step with their documents"
 
 
 def leftovers(connection: Connection) -> dict[str, int]:
@@ -81,6 +77,7 @@ def leftovers(connection: Connection) -> dict[str, int]:
         )
         for name, table, condition in _LEFTOVERS
     }
+    found[_UNMATCHED] = _unmatched(connection)
     model = _index(connection)
     return found if model is None else found | {_ORPHANS: vectors.count_orphans(connection, model)}
 
@@ -91,10 +88,24 @@ def remove_leftovers(connection: Connection) -> dict[str, int]:
         name: connection.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
         for name, table, condition in _LEFTOVERS
     }
+    removed[_UNMATCHED] = _unmatched(connection)
+    if removed[_UNMATCHED]:
+        connection.execute("INSERT INTO documents_fts (documents_fts) VALUES ('rebuild')")
     model = _index(connection)
     if model is not None:
         removed[_ORPHANS] = vectors.purge(connection, model)
     return removed
+
+
+def _unmatched(connection: Connection) -> int:
+    """Rows of the full-text index without a text, and texts without a row."""
+    row = connection.execute(
+        "SELECT (SELECT count(*) FROM documents_fts_docsize"
+        "        WHERE id NOT IN (SELECT document_id FROM searchable)),"
+        " (SELECT count(*) FROM searchable"
+        "        WHERE document_id NOT IN (SELECT id FROM documents_fts_docsize))"
+    ).fetchone()
+    return int(sum(row))
 
 
 def _index(connection: Connection) -> vectors.Model | None:

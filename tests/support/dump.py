@@ -80,7 +80,7 @@ def assert_sound(database: Path) -> None:
             "INSERT INTO documents_fts (documents_fts, rank) VALUES ('integrity-check', 1)"
         )
         documents = connection.execute("SELECT id FROM documents ORDER BY id").fetchall()
-        rows = connection.execute("SELECT rowid FROM documents_fts ORDER BY rowid").fetchall()
+        rows = connection.execute("SELECT id FROM documents_fts_docsize ORDER BY id").fetchall()
         assert rows == documents
     finally:
         connection.close()

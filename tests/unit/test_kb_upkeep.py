@@ -183,7 +183,7 @@ def test_doctor_finds_what_is_wrong_and_nothing_else(
     root.rename(tmp_path / "away")
     assert doctor(kb)["collection notes"] == "error"
     (tmp_path / "away").rename(root)
-    kb._store.write(lambda c: c.execute("DELETE FROM documents_fts WHERE rowid = 1"))
+    kb._store.write(lambda c: c.execute("DELETE FROM searchable WHERE document_id = 1"))
     assert doctor(kb)["integrity"] == "error"
     kb.remove_collection("notes")
     assert doctor(kb)["collections"] == "warning"

@@ -54,10 +54,13 @@ def database(tmp_path: Path, root: Path) -> Path:
 
 def test_every_view_shows_its_rows(database: Path) -> None:
     views = shell(database, "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name")
-    assert views == ["v_chunks", "v_documents", "v_hits", "v_links", "v_skipped"]
+    assert views == [
+        "v_chunks", "v_documents", "v_hits", "v_links", "v_searchable", "v_skipped"
+    ]  # fmt: skip
     counts = {view: int(shell(database, f"SELECT count(*) FROM {view}")[0]) for view in views}
     assert counts == {
-        "v_chunks": 3, "v_documents": 3, "v_hits": 3, "v_links": 1, "v_skipped": 1
+        "v_chunks": 3, "v_documents": 3, "v_hits": 3, "v_links": 1, "v_searchable": 3,
+        "v_skipped": 1,
     }  # fmt: skip
     assert shell(database, "SELECT file, target_file FROM v_links") == [
         "notes/plan.md|notes/retro.md"
@@ -122,3 +125,22 @@ def test_rows_deleted_by_hand_leave_nothing_that_the_next_document_would_get(
         kb.add_collection(root, name="notes")
         kb.index()
     assert dump(database) == dump(fresh)
+
+
+def test_the_full_text_keeps_no_second_copy_of_plain_english(database: Path) -> None:
+    kept = shell(database, "SELECT count(body) FROM searchable WHERE document_id IN"
+                           " (SELECT id FROM documents WHERE path = 'plan.md')")  # fmt: skip
+    assert kept == ["0"]
+
+
+def test_a_rebuild_by_hand_loses_no_chinese(database: Path) -> None:
+    shell(database, "INSERT INTO documents_fts (documents_fts) VALUES ('rebuild')")
+    sql = "SELECT file FROM v_hits WHERE v_hits.match MATCH '\"备份 份数 数据\"'"
+    assert shell(database, sql) == ["notes/zh/备份.md"]
+    assert_sound(database)
+
+
+def test_a_text_changed_by_hand_leaves_the_full_text_sound(database: Path) -> None:
+    shell(database, "UPDATE documents SET text = 'other', body_start = 0 WHERE path = 'plan.md'")
+    shell(database, "DELETE FROM documents WHERE path = 'plan.md'")
+    assert_sound(database)
