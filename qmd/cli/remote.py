@@ -16,7 +16,10 @@ from qmd.model import Hit, SearchReply
 
 ANSWER_S = 60.0
 
-_START = "Start one with 'qmd server --transport http', or give --mode local: this process answers itself."
+_START = (
+    "Start one with 'qmd server --transport http', or give --mode local: "
+    "this process answers itself."
+)
 _ONLY_LOCAL = {
     "everything": "--all",
     "no_rerank": "--no-rerank",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,7 +23,7 @@ def _token(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     return value if value is not None else os.environ.get("QMD_TOKEN")
 
 
-def http_options(function: F) -> F:
+def address_options(function: F) -> F:
     """Where HTTP listens, and to whom."""
     options = [
         click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST",
@@ -34,12 +34,23 @@ def http_options(function: F) -> F:
                      help="Ask for 'Authorization: Bearer TOKEN'.  [env: QMD_TOKEN]"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Answer to this name too, as behind a proxy; repeat for several."),
+    ]  # fmt: skip
+    return _with(options, function)
+
+
+def conduct_options(function: F) -> F:
+    """What the server does and says."""
+    options = [
         click.option("--read-only", is_flag=True, help="Refuse everything that writes."),
         click.option("--no-watch", is_flag=True, help="Leave keeping the index to others."),
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
                      show_default=True, help="How to write to stderr what happens."),
         click.option("--access-log", is_flag=True, help="Log each request, without its query."),
     ]  # fmt: skip
+    return _with(options, function)
+
+
+def _with(options: Sequence[Callable[[F], F]], function: F) -> F:
     for option in reversed(options):
         function = option(function)
     return function
@@ -52,7 +63,7 @@ def server_options(transport: str) -> Callable[[F], F]:
         function = click.option(
             "--toolset", type=click.Choice(["qmd"]), default="qmd", show_default=True,
             help="Which MCP tools to offer.",
-        )(http_options(function))  # fmt: skip
+        )(address_options(conduct_options(function)))  # fmt: skip
         return click.option(
             "--transport", type=click.Choice(["both", "mcp", "http"]), default=transport,
             show_default=True, help="MCP over stdin and stdout, REST and MCP over HTTP, or both.",
@@ -107,6 +118,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
 
     return ServerOptions(
         transport=options["transport"],
+        database=session().settings.db,
         host=options["host"],
         port=options["port"],
         token=options["token"],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,37 +14,162 @@ import click
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
 from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
+from qmd.cli.progress import progress_bar
+from qmd.cli.serve import address_options
 from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write
+from qmd.cli.terminal import note, one_line, write
+from qmd.errors import QmdError
 
 if TYPE_CHECKING:
+    from qmd.ingest.events import Event
     from qmd.kb import KnowledgeBase
+    from qmd.model import Progress
 
 _WORD = re.compile("[\u4e00-\u9fff]{2,4}|[^\\W\\d_]{4,}")
 
 
-@command("up", examples=("qmd up ~/notes", "qmd up ~/notes ~/work/docs", "qmd up"))
+@command(
+    "up",
+    examples=("qmd up ~/notes", "qmd up ~/notes ~/work/docs", "qmd up --once ~/notes", "qmd up"),
+)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-def up(paths: tuple[str, ...]) -> None:
+@address_options
+@click.option("--once", is_flag=True, help="Index and embed, then leave: no server, no watching.")
+def up(
+    paths: tuple[str, ...],
+    host: str,
+    port: int,
+    token: str | None,
+    allowed_hosts: tuple[str, ...],
+    once: bool,
+) -> None:
     """
-    Make folders searchable: add, index, embed, show how to search.
+    Make folders searchable, and keep them so: add, index, embed, watch, serve.
 
-    Each PATH becomes a collection if it is none yet; without one all collections are brought
-    up to date. By words everything is found before the vectors are made. Ctrl-C loses
-    nothing: the next 'qmd up' goes on.
+    Each PATH becomes a collection if it is none yet. REST and MCP are served over HTTP until
+    Ctrl-C, and meanwhile the index follows the disk; in another terminal you can search at
+    once. By words everything is found before the vectors are made. Ctrl-C loses nothing: the
+    next 'qmd up' goes on.
     """
-    from qmd.cli.render_reports import render_status
-
     for path in paths:
         refuse_missing(path)
     with session().open(create=bool(paths), write=True) as kb:
         names = [_collection_at(kb, path) for path in paths]
-        report = index_and_report(kb, names)
-        _show_how(kb, names)
-        embed_and_report(kb, names, wanted=None)
-        write("\n")
-        render_status(kb.status())
+        running_at = None if once else _running_at(kb)
+        if once or running_at:
+            _bring_up_to_date(kb, names)
+            if running_at:
+                write(f"\nA server runs for this database already: {running_at}\n")
+            return
+        click.get_current_context().exit(_serve(kb, names, host, port, token, allowed_hosts))
+
+
+def _running_at(kb: KnowledgeBase) -> str | None:
+    from qmd import running
+
+    server = running.find(kb.path)
+    return None if server is None else server.url
+
+
+def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str]) -> None:
+    from qmd.cli.render_reports import render_status
+
+    report = index_and_report(kb, names)
+    _show_how(kb, names)
+    embed_and_report(kb, names, wanted=None)
+    write("\n")
+    render_status(kb.status())
     fail_if_incomplete(report)
+
+
+def _serve(
+    kb: KnowledgeBase,
+    names: Sequence[str],
+    host: str,
+    port: int,
+    token: str | None,
+    allowed_hosts: tuple[str, ...],
+) -> int:
+    from qmd.server.process import ServerOptions, serve
+
+    session().interrupted = "What was indexed stays: the next 'qmd up' goes on."
+    options = ServerOptions("http", kb.path, host, port, token, allowed_hosts)
+
+    def beside(kb: KnowledgeBase, url: str, stop: threading.Event) -> None:
+        _follow(kb, names, url, stop)
+
+    return serve(lambda: kb, options, beside)
+
+
+def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.Event) -> None:
+    """Beside the server: index, say so, and then keep the index until the stop."""
+    from qmd.cli.render_reports import count, render_index_report
+
+    _say(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.\n")
+    try:
+        with progress_bar() as draw:
+            report = kb.index(names, progress=_until(stop, draw))
+    except _StoppedError:
+        return
+    except QmdError as error:
+        # The keeper tries again what failed here, so the server is of use all the same.
+        note(f"qmd: {error}", style="warning")
+    else:
+        render_index_report(report)
+        for problem in report.errors:
+            note(f"qmd: {problem}", style="warning")
+        _show_how(kb, names)
+    pending = kb.status().needs_embedding
+    if pending and kb.can_embed():
+        _say(
+            "Everything is searchable by words; making vectors of "
+            f"{count(pending, 'document')} in the background.\n"
+        )
+        kb.events.subscribe(_TellEmbedded())
+    elif pending:
+        _say("Everything is searchable by words.\n")
+        note(
+            f"For search by meaning run 'qmd embed' ({count(pending, 'document')}): "
+            "it fetches a model first."
+        )
+    else:
+        _say("Everything is searchable, by words and by meaning.\n")
+    kb.keep()
+
+
+class _StoppedError(Exception):
+    """The server ends while the first index run is under way; the next run goes on."""
+
+
+def _until(
+    stop: threading.Event, draw: Callable[[Progress], None] | None
+) -> Callable[[Progress], None]:
+    def heed(tick: Progress) -> None:
+        if stop.is_set():
+            raise _StoppedError
+        if draw is not None:
+            draw(tick)
+
+    return heed
+
+
+class _TellEmbedded:
+    """Says once that the vectors are made."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def __call__(self, event: Event) -> None:
+        if self._told or event.kind != "embedding" or event.done != event.total:
+            return
+        self._told = True
+        _say("Everything is searchable by meaning, too.\n")
+
+
+def _say(text: str) -> None:
+    """On stdout at once: someone may wait for it, be it through a pipe."""
+    write(text)
+    sys.stdout.flush()
 
 
 def _collection_at(kb: KnowledgeBase, path: str) -> str:

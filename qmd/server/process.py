@@ -18,8 +18,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -52,6 +54,7 @@ class ServerOptions:
     """What `qmd server` was told."""
 
     transport: Transport = "both"
+    database: Path | None = None  # to tell whose server has the port
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     token: str | None = None
@@ -62,12 +65,19 @@ class ServerOptions:
     access_log: bool = False
 
 
-def serve(open_kb: Callable[[], KnowledgeBase], options: ServerOptions) -> int:
+Beside = Callable[[KnowledgeBase, str, threading.Event], None]
+"""Runs on a thread beside the server: the knowledge base, the server's URL, and the stop."""
+
+
+def serve(
+    open_kb: Callable[[], KnowledgeBase], options: ServerOptions, beside: Beside | None = None
+) -> int:
     """
     Serve until told to stop; returns the process's exit code (130 after SIGINT, else 0).
 
     With stdin and stdout among the transports, stdout belongs to the protocol from here on.
-    ``open_kb`` opens the database (and creates it where there is none).
+    ``open_kb`` opens the database (and creates it where there is none). The index is kept
+    true to the disk meanwhile, unless ``beside`` is there to see to that.
 
     Raises:
         ConflictError: The port is taken, and HTTP is all that was asked for.
@@ -78,16 +88,17 @@ def serve(open_kb: Callable[[], KnowledgeBase], options: ServerOptions) -> int:
     over_stdio = options.transport == "mcp" or (
         options.transport == "both" and stdin_has_a_client()
     )
-    log_to_stderr(options.log_format, logging.INFO if over_http else logging.WARNING)
+    quiet = not over_http or beside is not None
+    log_to_stderr(options.log_format, logging.WARNING if quiet else logging.INFO)
     security = security_for(options.host, options.token, options.allowed_hosts)
     listener = _listen(options, alone=not over_stdio) if over_http else None
     wire = stdio.claim_wire() if over_stdio else None
     kb = open_kb()
-    process = _Process(kb, options, security)
-    if options.watch and not options.read_only:
+    process = _Process(kb, options, security, beside)
+    if beside is None and options.watch and not options.read_only:
         kb.keep()
     anyio.run(process.run, wire, listener)
-    if not process.face.wait_until_idle(_IDLE_S):
+    if not process.is_idle(_IDLE_S):
         # A call that its client gave up on or that a signal cut short. SQLite needs no
         # goodbye, and waiting would make the time to stop a matter of luck.
         sys.stderr.flush()
@@ -125,19 +136,39 @@ def _listen(options: ServerOptions, *, alone: bool) -> socket.socket | None:
         return listen(options.host, options.port)
     except ConflictError as error:
         if alone:
-            raise
+            raise _explained(error, options) from None
         _log.warning("%s MCP goes on over stdin and stdout. %s", error, error.hint)
         return None
 
 
+def _explained(error: ConflictError, options: ServerOptions) -> ConflictError:
+    """Names the server of this very database, if it is that which has the port."""
+    other = None if options.database is None else running.find(options.database)
+    if other is None or urlsplit(other.url).port != options.port:
+        return error
+    return ConflictError(
+        f"{error} The qmd server of this database listens there (process {other.pid}).",
+        hint=f"Use it: {other.url}; or stop it, or give another port with --port.",
+    )
+
+
 class _Process:
-    def __init__(self, kb: KnowledgeBase, options: ServerOptions, security: Security) -> None:
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        options: ServerOptions,
+        security: Security,
+        beside: Beside | None,
+    ) -> None:
         self.face = McpFace(kb)
         self.stopped_by: signal.Signals | None = None
         self.last_resort: threading.Timer | None = None
         self._kb = kb
         self._options = options
         self._security = security
+        self._beside = beside
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
         self._stop: anyio.Event
         self._url: str | None = None
 
@@ -155,14 +186,33 @@ class _Process:
                         tasks.start_soon(self._serve_http, http)
                     if wire is not None:
                         tasks.start_soon(self._serve_stdio, wire)
+                    self._start_beside()
                     await self._stop.wait()
+                    self._stopping.set()
                     self._withdraw()
                     self.last_resort = _end_within(_END_S, self.exit_code)
                     self.face.subscriptions.close()
                     if http is not None:
                         http.stop()
             finally:
+                self._stopping.set()
                 self._withdraw()
+
+    def is_idle(self, timeout_s: float) -> bool:
+        """Whether all that worked for this process has ended, within about ``timeout_s``."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                return False
+        return self.face.wait_until_idle(timeout_s)
+
+    def _start_beside(self) -> None:
+        beside, url = self._beside, self._url
+        if beside is not None and url is not None:
+            self._thread = threading.Thread(
+                target=lambda: beside(self._kb, url, self._stopping), name="qmd-beside", daemon=True
+            )
+            self._thread.start()
 
     async def _serve_stdio(self, wire: stdio.Wire) -> None:
         await stdio.serve(self.face.server, wire, self._stop)

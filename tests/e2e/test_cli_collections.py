@@ -254,7 +254,7 @@ class TestUp:
         scratch = Scratch(tmp_path, {"QMD_CACHE_DIR": str(model_cache)})
         for name, text in NOTES.items():
             scratch.write(name, text)
-        result = scratch.run("up", "notes", "docs")
+        result = scratch.run("up", "--once", "notes", "docs")
         assert (result.code, result.err) == (0, "")
         lines = result.out.splitlines()
         assert lines[0] == f"Added collection 'notes': {tmp_path / 'notes'}"
@@ -265,7 +265,7 @@ class TestUp:
         assert "Everything is searchable by words; making vectors of 5 documents." in lines
         assert scratch.ok("status", "--json").json()["needs_embedding"] == 0
 
-        again = scratch.ok("up", "notes/../notes")
+        again = scratch.ok("up", "--once", "notes/../notes")
         assert "Added collection" not in again.out
         assert "3 unchanged" in again.out
         assert len(scratch.ok("collection", "list", "--json").json()) == 2
@@ -283,7 +283,7 @@ class TestUp:
         scratch = Scratch(tmp_path, {"QMD_MODEL": "no-such-model"})
         scratch.write("notes/a.md", "# Apple\n")
         scratch.ok("collection", "add", "notes")
-        result = scratch.call("up")
+        result = scratch.call("up", "--once")
         assert result.code == 0
         assert "Indexed 1 collection: 1 document" in result.out
         assert "qmd embed" in result.err

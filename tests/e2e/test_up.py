@@ -1,0 +1,99 @@
+"""``qmd up`` as a newcomer runs it: it serves, and meanwhile everything works elsewhere."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cli import NOTES, Scratch
+from support.http_server import WAIT_S, request
+
+from qmd import running
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+
+
+class Up:
+    def __init__(self, scratch: Scratch, *args: str) -> None:
+        self._err = (scratch.root / "stderr").open("wb")
+        self.process = scratch.start(
+            "up", "--port", "0", *args,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._err,
+        )  # fmt: skip
+        self.said = ""
+
+    def says(self, pattern: str) -> re.Match[str]:
+        """Read on until a line of stdout holds the pattern."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said += line.decode()
+            found = re.search(pattern, line.decode())
+            if found is not None:
+                return found
+        raise AssertionError(f"no {pattern!r} in {self.said!r}")
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(WAIT_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._err.close()
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    scratch = Scratch(tmp_path, {"QMD_MODEL": "no-such-model"})
+    for name, text in NOTES.items():
+        scratch.write(name, text)
+    return scratch
+
+
+@pytest.fixture
+def up(scratch: Scratch) -> Iterator[Up]:
+    started = Up(scratch, "notes")
+    yield started
+    started.close()
+
+
+def test_it_serves_and_keeps_the_index_until_ctrl_c(scratch: Scratch, up: Up) -> None:
+    url = up.says(r"Serving at (http://\S+) ")[1]
+    up.says("Indexed 1 collection: 3 documents")
+    up.says("Search it now:  qmd search ")
+    up.says("Everything is searchable by words")
+    found = request(url, "POST", "/search", {"query": "parser"}).json()
+    assert found["results"][0]["file"] == "notes/plan.md"
+    assert scratch.ok("search", "parser", "--json").json()[0]["file"] == "notes/plan.md"
+    served = scratch.ok("search", "parser", "--mode", "server", "--full", "--json").json()
+    assert served[0]["file"] == "notes/plan.md"
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(WAIT_S) == 130
+    assert running.find(scratch.database) is None
+
+
+def test_a_second_one_adds_its_folder_and_leaves_it_to_the_first(scratch: Scratch, up: Up) -> None:
+    url = up.says(r"Serving at (http://\S+) ")[1]
+    up.says("Everything is searchable by words")
+    second = scratch.run("up", "docs")
+    assert second.code == 0
+    assert "Added collection 'docs'" in second.out
+    assert f"A server runs for this database already: {url}" in second.out
+    names = request(url, "GET", "/collections").json()["collections"]
+    assert {each["name"] for each in names} == {"notes", "docs"}
+
+
+def test_what_the_server_refuses_is_an_error_here_too(scratch: Scratch, up: Up) -> None:
+    up.says("Everything is searchable by words")
+    unknown = scratch.call("search", "x", "-c", "nots", "--mode", "server")
+    assert unknown.code == 1
+    assert "qmd: error: Collection not found: nots" in unknown.err
+    assert "Did you mean: notes" in unknown.err
+    several = scratch.call("search", "x", "-c", "notes", "-c", "docs", "--mode", "server")
+    assert "--mode local" in several.err
+    everything = scratch.call("search", "x", "--all", "--mode", "server")
+    assert "--all works with --mode local only" in everything.err
