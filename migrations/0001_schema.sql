@@ -144,7 +144,7 @@ CREATE TRIGGER searchable_delete BEFORE DELETE ON searchable BEGIN
     INSERT INTO documents_fts (documents_fts, rowid, title, headings, body, path, extra)
     SELECT 'delete', id, title, headings, body, path, extra FROM v_searchable WHERE id = old.document_id;
 END;
--- A text changed by hand leaves the full text until the next 'qmd index --verify'.
+-- A text changed by hand leaves the full text until the next 'qmd index' reads its file again.
 CREATE TRIGGER documents_update BEFORE UPDATE OF title, text, body_start, path ON documents BEGIN
     DELETE FROM searchable WHERE document_id = old.id;
 END;

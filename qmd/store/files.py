@@ -97,7 +97,9 @@ def _has_surrogates(path: str) -> bool:
 
 def _known(connection: Connection, condition: str, values: Sequence[object]) -> dict[str, Known]:
     rows = connection.execute(
-        "SELECT path, id, bytes, mtime_ns, inode, device, hash, parser_version"
+        "SELECT path, id, bytes, mtime_ns, inode, device, hash,"
+        # One whose text was changed by hand has no full text: as if made by no parser of ours.
+        " CASE WHEN id IN (SELECT document_id FROM searchable) THEN parser_version ELSE 0 END"
         f" FROM documents WHERE {condition}",
         values,
     )

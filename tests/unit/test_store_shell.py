@@ -142,5 +142,8 @@ def test_a_rebuild_by_hand_loses_no_chinese(database: Path) -> None:
 
 def test_a_text_changed_by_hand_leaves_the_full_text_sound(database: Path) -> None:
     shell(database, "UPDATE documents SET text = 'other', body_start = 0 WHERE path = 'plan.md'")
-    shell(database, "DELETE FROM documents WHERE path = 'plan.md'")
+    shell(database, "DELETE FROM documents WHERE path = 'retro.md'")
+    with KnowledgeBase.open(database) as kb:
+        assert kb.index().updated == 1
     assert_sound(database)
+    assert shell(database, "SELECT count(*) FROM documents WHERE text = 'other'") == ["0"]
