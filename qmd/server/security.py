@@ -14,7 +14,6 @@ import json
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -167,10 +166,8 @@ class Guard:
         return None
 
     def _may_ask(self, origin: bytes | None) -> bool:
-        parts = urlsplit((origin or b"").decode("latin-1"))
-        if parts.scheme not in ("http", "https"):
-            return False
-        return self._security.knows(_host_name(parts.netloc.encode("latin-1")))
+        scheme, _, rest = (origin or b"").lower().partition(b"://")
+        return scheme in (b"http", b"https") and self._security.knows(_host_name(rest))
 
     async def _body(self, headers: dict[bytes, bytes | None], receive: Receive) -> bytes:
         """The whole body. Raises _TooLarge, _Gone."""

@@ -1,0 +1,96 @@
+"""Query vectors from a running server: a real one, in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from support.embedder import HashEmbedder
+from support.live_app import LiveApp
+from support.vault import make_vault
+
+from qmd import KnowledgeBase
+from qmd.errors import TransientInferenceError
+from qmd.inference import remote
+from qmd.inference.protocols import Embedder
+from qmd.model import ModelSpec
+from qmd.running import RunningServer
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HashEmbedder, LiveApp]]:
+    directory = tmp_path_factory.mktemp("served")
+    model = HashEmbedder()
+    with KnowledgeBase.open(directory / "x.sqlite", create=True, embedder=model) as kb:
+        kb.add_collection(make_vault(directory))
+        with LiveApp(kb, token="s3cret") as app:
+            yield model, app
+
+
+def server_of(app: LiveApp, token: str | None = "s3cret") -> RunningServer:
+    return RunningServer(app.url, os.getpid(), token, "1.0.0")
+
+
+class Unused:
+    """Stands where the model of this process must not be opened."""
+
+    def __call__(self) -> Embedder:
+        raise AssertionError("the server's vector was to be used")
+
+
+def embedder(
+    server: RunningServer | None, local: Embedder | None = None, *, loaded: bool = False
+) -> remote.RemoteEmbedder:
+    return remote.RemoteEmbedder(
+        HashEmbedder.spec,
+        find=lambda: server,
+        is_loaded=lambda: loaded,
+        local=Unused() if local is None else lambda: local,
+    )
+
+
+def test_the_servers_vector_is_the_one_we_would_make(served: tuple[HashEmbedder, LiveApp]) -> None:
+    model, app = served
+    before = model.calls
+    for text in ("a boat", "数据库", "", "half \ud800 pair"):
+        vector = embedder(server_of(app)).embed_query(text)
+        own = HashEmbedder().embed_query(text.encode("utf-8", "replace").decode())
+        assert abs(vector - own).max() < 1e-6
+    assert model.calls == before + 4
+
+
+def test_a_loaded_model_is_used_and_nobody_asked(served: tuple[HashEmbedder, LiveApp]) -> None:
+    model, app = served
+    own, before = HashEmbedder(), model.calls
+    embedder(server_of(app), own, loaded=True).embed_query("a boat")
+    assert (own.calls, model.calls) == (1, before)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9", "http://no-such-host.invalid:80", "http://[::1]:9"]
+)
+def test_without_an_answer_the_own_model_does_it(url: str) -> None:
+    own = HashEmbedder()
+    gone = RunningServer(url, os.getpid(), None, "1.0.0")
+    assert embedder(gone, own).embed_query("a boat").shape == (384,)
+    assert embedder(None, own).embed_query("a boat").shape == (384,)
+    assert own.calls == 2
+
+
+def test_a_refused_token_is_no_answer(served: tuple[HashEmbedder, LiveApp]) -> None:
+    own = HashEmbedder()
+    embedder(server_of(served[1], "wrong"), own).embed_query("a boat")
+    assert own.calls == 1
+
+
+def test_a_vector_of_another_model_is_never_used(served: tuple[HashEmbedder, LiveApp]) -> None:
+    other = ModelSpec(name="other", fingerprint="other-1", dimension=384, max_tokens=512)
+    with pytest.raises(TransientInferenceError, match="another model"):
+        remote.ask(server_of(served[1]), "a boat", other)
+
+
+def test_passages_are_embedded_here(served: tuple[HashEmbedder, LiveApp]) -> None:
+    own = HashEmbedder()
+    assert embedder(server_of(served[1]), own).embed_passages(["a", "b"]).shape == (2, 384)
+    assert own.calls == 2
