@@ -218,7 +218,7 @@ class CollectionIndexer:
             or self.verify
             or file.path in self.reread
             or known.parser_version != VERSION
-            or known.state != _state(file)
+            or known.state != file_state(file)
         ):
             return False
         self.report.unchanged += 1
@@ -233,7 +233,7 @@ class CollectionIndexer:
         if file.path in self.known:
             return False
         skip, state = old[file.path]
-        if state != _state(file):
+        if state != file_state(file):
             return False
         self._skip(skip.path, skip.reason, skip.detail, state)
         return True
@@ -260,13 +260,13 @@ class CollectionIndexer:
         except IngestError as error:
             # A permission that is given later leaves no trace in the state: try each time.
             lasting = not isinstance(error, UnreadableFileError)
-            state = _settled(_state(file), started) if lasting else None
+            state = _settled(file_state(file), started) if lasting else None
             self._skip(file.path, error.reason, str(error), state)
             if known is not None:
                 self._vanish(file.path, known)
             return
         digest = hashlib.sha256(parsed.text.encode()).hexdigest()
-        state = _settled(_state(read), started)
+        state = _settled(file_state(read), started)
         if known is not None and known.hash == digest and known.parser_version == VERSION:
             self.report.unchanged += 1
             if state != known.state:
@@ -296,7 +296,7 @@ class CollectionIndexer:
         same = self.vanished_paths.get(digest)
         if not same:
             return None
-        inode = _state(read).inode
+        inode = file_state(read).inode
         path = min(same, key=lambda path: (self.vanished[path].state.inode != inode, path))
         same.remove(path)
         known = self.vanished.pop(path)
@@ -447,7 +447,8 @@ def text_hash(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
-def _state(file: FoundFile | ReadFile) -> FileState:
+def file_state(file: FoundFile | ReadFile) -> FileState:
+    """What is stored of a file, to know it again."""
     # SQLite's integers have 63 bits and a sign; inodes have 64, on some systems 128, and
     # times may lie beyond the year 2262.
     return FileState(

@@ -55,6 +55,7 @@ class Scan:
     One walk through a collection: iterate over it once, then read the totals.
 
     ``excluded`` counts by reason what the rules left out; a directory counts as one.
+    ``directories`` counts those that were gone through.
     ``device`` is the file system the root lay on when the scan began.
     """
 
@@ -62,6 +63,7 @@ class Scan:
         self.root = root
         self.rules = rules
         self.excluded: dict[str, int] = {}
+        self.directories = 0
         identity = _check_root(root)
         self.device = identity[0]
         self._identity = identity
@@ -175,6 +177,7 @@ class Scan:
             if not is_vanished(error):
                 yield unreadable(folder_path, error, is_directory=True)
             return
+        self.directories += 1
         for name, problem in failed:
             yield unreadable(prefix + name, problem)
         ignore_files = [key for key, _ in entries if key in IGNORE_FILES]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qmd import sqlite
+from qmd.doctor import keeping
 from qmd.errors import QmdError, StoreError
 from qmd.inference import embedders
 from qmd.inference.protocols import Embedder
@@ -26,6 +27,7 @@ def examine(
         _database(store),
         _collections(store),
         _model(store, name, cache_dir, given=embedder is not None),
+        keeping.examine(store),
     ):
         try:
             found.extend(findings)
