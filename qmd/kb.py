@@ -414,14 +414,18 @@ class KnowledgeBase:
         keeper.start()
         return keeper
 
-    def freshness(self) -> Freshness:
-        """How far the index is behind the disk, and who keeps it."""
+    def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
+        """
+        How far the index is behind the disk, and who keeps it.
+
+        Args:
+            embeddings_pending: As a search has just counted it, so that it is not done again.
+        """
         from qmd.ingest import freshness
 
         keeper = self._keeper
-        if keeper is None:
-            return freshness.read(self._store)
-        return freshness.read(self._store, keeper.state, keeper.waiting)
+        state, waiting = (None, 0) if keeper is None else (keeper.state, keeper.waiting)
+        return freshness.read(self._store, state, waiting, embeddings_pending=embeddings_pending)
 
     # -- search and read ---------------------------------------------------------------
 

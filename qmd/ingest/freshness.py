@@ -68,11 +68,18 @@ class KeeperState:
         self._recorded = None
 
 
-def read(store: Store, own: KeeperState | None = None, waiting: int = 0) -> Freshness:
+def read(
+    store: Store,
+    own: KeeperState | None = None,
+    waiting: int = 0,
+    *,
+    embeddings_pending: int | None = None,
+) -> Freshness:
     """``own``: of the keeper in this process, with the changed paths it has not looked at."""
     with store.reading() as connection:
         text = meta.read(connection, KEY)
-        embeddings_pending = upkeep.documents_waiting(connection)
+        if embeddings_pending is None:
+            embeddings_pending = upkeep.documents_waiting(connection)
         last_run = collections.last_indexed(connection)
     if own is not None and own.leader:
         return Freshness(

@@ -5,31 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, Protocol
 
 import anyio
+
+from qmd.ingest.events import Event, EventBus
 
 MAX_WAITING = 1000
 """Events kept for a client that reads slowly; older ones are dropped, and it is told."""
 
 MEDIA_TYPE = "text/event-stream"
-
-
-class Event(Protocol):
-    """`qmd.ingest.events.Event`, as far as a stream knows it."""
-
-    @property
-    def kind(self) -> str: ...
-
-    def as_dict(self) -> dict[str, Any]: ...
-
-
-class EventBus(Protocol):
-    """Calls back on the publishing thread until what `subscribe` returned is called."""
-
-    def subscribe(self, callback: Callable[[Any], None]) -> Callable[[], None]: ...
 
 
 async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:

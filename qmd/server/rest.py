@@ -265,9 +265,6 @@ class _Face:
     async def events(self, request: Request) -> Response:
         if request.method == "HEAD":
             return Response(media_type=event_stream.MEDIA_TYPE)
-        bus: event_stream.EventBus | None = getattr(self._kb, "events", None)
-        if bus is None:
-            raise RestError(503, "This server tells no events.")
         if self._streams >= self._limits.event_streams:
             raise RestError(503, f"Too many event streams are open ({self._streams}).")
         self._streams += 1
@@ -275,7 +272,7 @@ class _Face:
         def left() -> None:
             self._streams -= 1
 
-        events = event_stream.stream(bus, heartbeat_s=self._limits.heartbeat_s)
+        events = event_stream.stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
         return _EventResponse(events, left)
 
     async def home(self, request: Request) -> Response:

@@ -29,7 +29,7 @@ _NAME: dict[str, Any] = {
         r"([^/\\,#?*\[\]{}\x00-\x1f\x7f]*[^\s/\\,#?*\[\]{}\x00-\x1f\x7f])?$"
     ),
 }
-_TEXTS: dict[str, Any] = {"minItems": 1, "maxItems": MAX_TEXTS}
+_TEXTS: dict[str, Any] = {"minItems": 1}  # too many are a 413, not a 400
 _NOT_BLANK: dict[str, Any] = {"pattern": r"\S"}
 
 
@@ -97,11 +97,10 @@ Score = Annotated[float, Field(ge=0, le=1)]
 class Freshness(Reply):
     """How far the index is behind the disk."""
 
-    last_sync: str | None = Field(description="When it last agreed with the disk, ISO 8601")
+    last_sync: str | None = Field(description="When it was last known to agree, ISO 8601")
     files_pending: int = Field(ge=0, description="Changed files that are not indexed yet")
-    embeddings_pending: int = Field(ge=0, description="Contents without vectors")
-    indexing: bool = Field(description="Whether an index run is under way")
-    leader: bool = Field(description="Whether this process does the indexing")
+    embeddings_pending: int = Field(ge=0, description="Documents without vectors")
+    indexing: bool = Field(description="Whether files are being indexed just now")
 
 
 class Hit(Reply):
@@ -120,9 +119,9 @@ class Hit(Reply):
 class SearchReply(Reply):
     results: list[Hit] = Field(description="Best first")
     content: str = Field(description="The same as a text")
+    freshness: Freshness
     degraded: str = Field("", description="What a missing model or index took away")
-    needs_embedding: int = Field(0, ge=0, description="Contents that have no vectors yet")
-    freshness: Freshness | None = Field(None, description="How far the index is behind the disk")
+    needs_embedding: int = Field(0, ge=0, description="Documents that have no vectors yet")
 
 
 class Document(Reply):
@@ -165,7 +164,7 @@ class StatusReply(Reply):
     has_vector_index: bool
     collections: list[CollectionStatus]
     content: str
-    freshness: Freshness | None = Field(None, description="How far the index is behind the disk")
+    freshness: Freshness
 
 
 class EmbedReply(Reply):

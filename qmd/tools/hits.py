@@ -10,6 +10,7 @@ from qmd.model import Hit, SearchReply
 from qmd.tools import texts
 from qmd.tools.arguments import SearchArguments, VsearchArguments
 from qmd.tools.definition import Reply, TextBlock, object_schema
+from qmd.tools.index_status import freshness_fields, freshness_schema
 from qmd.tools.texts import Dialect
 
 _HIT_CHARACTERS = 570
@@ -19,28 +20,33 @@ _CROPPED = 180  # characters
 
 
 def search(kb: KnowledgeBase, arguments: SearchArguments, dialect: Dialect) -> Reply:
-    return _reply(kb.search(arguments.query, **arguments.options()))
+    found = kb.search(arguments.query, **arguments.options())
+    return _reply(kb, found, dialect)
 
 
 def vsearch(kb: KnowledgeBase, arguments: VsearchArguments, dialect: Dialect) -> Reply:
     found = kb.vsearch(arguments.query, **arguments.options())
-    return _reply(found, waiting=dialect.field("needs_embedding"))
+    return _reply(kb, found, dialect, vectors=True)
 
 
 def query(kb: KnowledgeBase, arguments: SearchArguments, dialect: Dialect) -> Reply:
     found = kb.query(arguments.query, **arguments.options())
-    return _reply(found, waiting=dialect.field("needs_embedding"))
+    return _reply(kb, found, dialect, vectors=True)
 
 
-def _reply(reply: SearchReply, waiting: str | None = None) -> Reply:
-    """``waiting``: the field that says how many documents have no vectors yet, if that matters."""
+def _reply(
+    kb: KnowledgeBase, reply: SearchReply, dialect: Dialect, *, vectors: bool = False
+) -> Reply:
+    """``vectors``: whether it matters how many documents have none yet."""
     blocks = [TextBlock(texts.search_summary(reply.hits, reply.query))]
     structured: dict[str, Any] = {"results": [_hit(each) for each in reply.hits]}
     if reply.degraded is not None:
         blocks.append(TextBlock(f"Note: {reply.degraded}"))
         structured["degraded"] = reply.degraded
-    if waiting is not None and reply.needs_embedding:
-        structured[waiting] = reply.needs_embedding
+    if vectors and reply.needs_embedding:
+        structured[dialect.field("needs_embedding")] = reply.needs_embedding
+    freshness = kb.freshness(embeddings_pending=reply.needs_embedding)
+    structured["freshness"] = freshness_fields(freshness, dialect)
     excess = _size(structured) + sum(_size(each.text) for each in blocks)
     _shorten(structured["results"], excess - _HIT_CHARACTERS * max(10, len(reply.hits)))
     return Reply(tuple(blocks), structured)
@@ -102,5 +108,6 @@ def hits_schema(dialect: Dialect) -> dict[str, Any]:
         "degraded": {"type": "string"},
         dialect.field("needs_embedding"): {"type": "integer"},
     }
+    always = {"freshness": freshness_schema(dialect)}
     results = {"type": "array", "items": object_schema(hit, optional=("explain",))}
-    return object_schema({"results": results, **extra}, optional=tuple(extra))
+    return object_schema({"results": results, **always, **extra}, optional=tuple(extra))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from qmd.kb import KnowledgeBase
+from qmd.model import Freshness
 from qmd.tools import texts
 from qmd.tools.arguments import StatusArguments
 from qmd.tools.definition import Reply, TextBlock, object_schema
@@ -29,10 +30,32 @@ def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> R
             }
             for each in found.collections
         ],
+        "freshness": freshness_fields(kb.freshness(), dialect),
     }
     return Reply(
         tuple(TextBlock(each) for each in blocks),
         {dialect.field(name): value for name, value in structured.items()},
+    )
+
+
+def freshness_fields(freshness: Freshness, dialect: Dialect) -> dict[str, Any]:
+    """How far the index is behind the disk, for programs; part of every search as well."""
+    return {
+        dialect.field("last_sync"): freshness.last_sync,
+        dialect.field("files_pending"): freshness.files_pending,
+        dialect.field("embeddings_pending"): freshness.embeddings_pending,
+        "indexing": freshness.indexing,
+    }
+
+
+def freshness_schema(dialect: Dialect) -> dict[str, Any]:
+    return object_schema(
+        {
+            dialect.field("last_sync"): {"type": ["string", "null"]},
+            dialect.field("files_pending"): {"type": "integer"},
+            dialect.field("embeddings_pending"): {"type": "integer"},
+            "indexing": {"type": "boolean"},
+        }
     )
 
 
@@ -50,5 +73,6 @@ def status_schema(dialect: Dialect) -> dict[str, Any]:
             dialect.field("needs_embedding"): {"type": "integer"},
             dialect.field("has_vector_index"): {"type": "boolean"},
             "collections": {"type": "array", "items": object_schema(collection)},
+            "freshness": freshness_schema(dialect),
         }
     )

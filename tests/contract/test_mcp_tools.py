@@ -310,7 +310,12 @@ def test_status_says_the_same_in_text_and_structure(server: Server[Any]) -> None
         "needsEmbedding",
         "hasVectorIndex",
         "collections",
+        "freshness",
     ]
+    freshness = structured["freshness"]
+    datetime.fromisoformat(freshness["lastSync"].replace("Z", "+00:00"))
+    assert freshness["embeddingsPending"] == len(FILES) - 1
+    assert (freshness["filesPending"], freshness["indexing"]) == (0, False)
     (collection,) = structured["collections"]
     count = len(FILES) - 1
     assert texts(result)[0] == (

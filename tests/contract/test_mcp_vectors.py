@@ -67,7 +67,7 @@ def test_vsearch_answers_by_meaning(kb: KnowledgeBase, model: SlowModel) -> None
     result = call(kb, "vsearch", query="Plan Buy a boat. Sail to the islands. Come back.")
     hit = result.structured_content["results"][0]
     assert (hit["file"], hit["match"]) == ("notes/2025/plan.md", "semantic")
-    assert list(result.structured_content) == ["results"]
+    assert list(result.structured_content) == ["results", "freshness"]
     assert all(each["score"] >= 0.3 for each in result.structured_content["results"])
 
 
@@ -83,7 +83,7 @@ def test_an_explicit_min_score_of_zero_lets_everything_through(
 def test_query_with_vectors_is_not_degraded(kb: KnowledgeBase, model: SlowModel) -> None:
     model.go_on.set()
     result = call(kb, "query", query="islands")
-    assert list(result.structured_content) == ["results"]
+    assert list(result.structured_content) == ["results", "freshness"]
     assert len(result.content) == 1
 
 

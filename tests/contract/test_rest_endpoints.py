@@ -88,7 +88,9 @@ def test_search(client: TestClient) -> None:
     assert reply["content"] == (
         f'Found 1 result for "islands":\n\n{hit["docid"]} {percent}% notes/2025/plan.md - Plan'
     )
-    assert set(reply) <= {"results", "content", "freshness"}
+    assert ISO.fullmatch(reply["freshness"].pop("last_sync"))
+    assert reply["freshness"] == {"files_pending": 0, "embeddings_pending": 9, "indexing": False}
+    assert set(reply) == {"results", "content", "freshness"}
 
 
 def test_nothing_found(client: TestClient) -> None:
@@ -287,7 +289,9 @@ def test_the_listing_goes_page_by_page(client: TestClient, kb: KnowledgeBase) ->
 def test_status(client: TestClient, kb: KnowledgeBase, notes: Path) -> None:
     reply = client.get("/status").json()
     assert ISO.fullmatch(reply["collections"][0].pop("last_updated"))
-    reply.pop("freshness", None)
+    freshness = reply.pop("freshness")
+    assert ISO.fullmatch(freshness.pop("last_sync"))
+    assert freshness == {"files_pending": 0, "embeddings_pending": 9, "indexing": False}
     assert reply == {
         "total_documents": 9,
         "needs_embedding": 9,
