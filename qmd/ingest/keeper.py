@@ -12,6 +12,7 @@ from qmd.errors import QmdError
 from qmd.ingest.background import Background, Models
 from qmd.ingest.changes import Changes
 from qmd.ingest.events import Event, EventBus
+from qmd.ingest.follow import Follower
 from qmd.ingest.freshness import KeeperState
 from qmd.ingest.lead import KeepOptions, Lead
 from qmd.ingest.leader import Leadership
@@ -27,7 +28,8 @@ class Keeper:
     """
     A thread that waits for the right to index, and then indexes, watches and embeds.
 
-    What happens is told by the event bus. Nothing ends it but `stop`.
+    What happens is told by the event bus, also what the process does that has the right, a
+    second later. Nothing ends it but `stop`.
     """
 
     def __init__(
@@ -97,9 +99,11 @@ class Keeper:
 
     def _run(self) -> None:
         leadership = Leadership(self._store.path)
+        follower = Follower(self._store, self._events)
         while not self._stop.is_set():
             try:
                 if not leadership.take():
+                    self._follow(follower)
                     self._stop.wait(self._options.takeover_s)
                     continue
             except OSError as error:
@@ -118,6 +122,12 @@ class Keeper:
             finally:
                 self.state.leader = False
                 leadership.release()
+
+    def _follow(self, follower: Follower) -> None:
+        try:
+            follower.look()
+        except QmdError as error:  # whoever searches is told; the keeper tries again
+            _log.debug("the index cannot be followed: %s", error)
 
     def _lead(self) -> None:
         state = self.state

@@ -85,6 +85,7 @@ class Lead:
         self._settings: list[tuple[object, ...]] | None = None
         self._next_tick = 0.0
         self._next_progress = 0.0
+        self._next_record = 0.0
         self._failures = 0
         self._has_news = True
 
@@ -272,8 +273,9 @@ class Lead:
         if now >= self._next_progress and (tick.total is None or tick.done < tick.total):
             self._next_progress = now + PROGRESS_S
             self._events.publish(Event("indexing", clock.now(), done=tick.done, total=tick.total))
-            if tick.stage == "index":
-                self._state.record(self._store, len(self._changes))
+        if now >= self._next_record and tick.stage == "index":
+            self._next_record = now + TICK_S
+            self._state.record(self._store, len(self._changes))
 
     # -- telling -----------------------------------------------------------------------
 

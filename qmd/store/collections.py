@@ -150,6 +150,12 @@ def settings(connection: Connection) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows]
 
 
+def last_changes(connection: Connection) -> list[tuple[Any, ...]]:
+    """Differs as soon as any document came, went or changed; cheap."""
+    rows = connection.execute("SELECT id, name, updated_at FROM collections ORDER BY id")
+    return [tuple(row) for row in rows]
+
+
 def excluded(connection: Connection) -> dict[str, int]:
     """How many files and folders the rules left out at the last scans, by reason."""
     total: dict[str, int] = {}

@@ -172,3 +172,12 @@ def name_key(path: str) -> str:
     """A path's file name in lower case without its suffix: what a wikilink names."""
     name = path.rpartition("/")[2].lower()
     return name.rpartition(".")[0] or name
+
+
+def identities(connection: Connection) -> list[tuple[int, str, str, str]]:
+    """Id, collection, path and content hash of every document."""
+    rows = connection.execute(
+        "SELECT d.id, c.name, d.path, d.hash FROM documents d"
+        " JOIN collections c ON c.id = d.collection_id"
+    )
+    return [(number, name, path, digest) for number, name, path, digest in rows]

@@ -112,7 +112,14 @@ def test_one_process_keeps_and_another_takes_over_when_it_is_killed(
         scratch.write("notes/one.md", "# One\n\nquinoa\n")
         assert watcher.wait_for("added")["file"] == "notes/one.md"
         until(lambda: kb.search("quinoa").hits)
-        assert not told.events, "who does not keep does not index"
+        told.wait_for(lambda: [event.file for event in told.of("added")] == ["notes/one.md"])
+        (scratch.root / "notes/one.md").rename(scratch.root / "notes/uno.md")
+        told.wait_for(lambda: [event.previous for event in told.of("moved")] == ["one.md"])
+        scratch.write("notes/uno.md", "# One, edited\n\nquinoa\n")
+        told.wait_for(lambda: [event.path for event in told.of("updated")] == ["uno.md"])
+        (scratch.root / "notes/uno.md").unlink()
+        told.wait_for(lambda: [event.path for event in told.of("removed")] == ["uno.md"])
+        assert not keeper.is_leader
 
         watcher.end(signal.SIGKILL)
         scratch.write("notes/two.md", "# Two\n\namaranth\n")
