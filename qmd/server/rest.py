@@ -329,6 +329,8 @@ def _query(endpoint: Endpoint, request: Request) -> Arguments:
     """The arguments in the address. Raises InputError."""
     if endpoint.query is NoArguments and not request.query_params:
         return NoArguments()
+    if endpoint.lane == "health":  # whatever a monitor appends
+        return NoArguments()
     properties = input_schema(endpoint.query, camel_case=False)["properties"]
     values: dict[str, Any] = {}
     for name, text in request.query_params.multi_items():

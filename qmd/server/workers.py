@@ -50,7 +50,7 @@ class Workers:
             TimeoutError: Waiting and running took longer than ``timeout_s``.
         """
         places = self._limiter()
-        if places.statistics().tasks_waiting >= self._max_waiting:
+        if not places.available_tokens and (places.statistics().tasks_waiting >= self._max_waiting):
             raise TooBusyError
         borrower = object()
         loop = asyncio.get_running_loop()

@@ -1,0 +1,291 @@
+"""What goes wrong over REST: one shape, a readable text, never the inside of the server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from support.embedder import HashEmbedder
+from support.mcp_client import WAIT_S
+from support.rest import rest_client
+from support.vault import make_index
+
+from qmd import KnowledgeBase
+from qmd.server.rest import Limits
+from qmd.server.rest_endpoints import ENDPOINTS
+from qmd.server.rest_errors import INTERNAL
+from qmd.sqlite import connect
+
+JSON = {"content-type": "application/json"}
+MUTATING = [each for each in ENDPOINTS if each.writes]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return make_index(tmp_path)
+
+
+@pytest.fixture
+def kb(database: Path) -> Iterator[KnowledgeBase]:
+    with KnowledgeBase.open(database, embedder=HashEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(kb: KnowledgeBase) -> Iterator[TestClient]:
+    with rest_client(kb) as asked:
+        yield asked
+
+
+def detail(response: Any, status: int) -> str:
+    body = response.json()
+    assert response.headers["content-type"] == "application/json"
+    assert list(body) == ["detail", "status_code"]
+    assert response.status_code == body["status_code"] == status, body
+    assert isinstance(body["detail"], str)
+    return body["detail"]
+
+
+# --- routes and methods --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/search/", "/SEARCH", "/collections/a/b", "/%00"])
+def test_an_unknown_route(client: TestClient, path: str) -> None:
+    assert "/openapi.json" in detail(client.get(path), 404)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/search", "POST, OPTIONS"),
+        ("POST", "/status", "GET, HEAD, OPTIONS"),
+        ("PATCH", "/collections/notes", "GET, HEAD, DELETE, PUT, OPTIONS"),
+        ("GET", "/contexts/notes", "DELETE, OPTIONS"),
+        ("POST", "/", "GET, HEAD, OPTIONS"),
+        ("BREW", "/events", "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_a_wrong_method_is_told_the_right_ones(
+    client: TestClient, method: str, path: str, allowed: str
+) -> None:
+    response = client.request(method, path)
+    assert allowed in detail(response, 405)
+    assert response.headers["allow"] == allowed
+    options = client.options(path)
+    assert (options.status_code, options.headers["allow"]) == (204, allowed)
+
+
+@pytest.mark.parametrize("path", ["/status", "/health", "/collections/notes", "/", "/events"])
+def test_head_says_what_get_would(client: TestClient, path: str) -> None:
+    head = client.head(path)
+    assert head.status_code == 200
+    if path != "/events":
+        got = client.get(path)
+        assert head.headers["content-type"] == got.headers["content-type"]
+
+
+# --- bodies --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"query":', "not JSON"),
+        (b"query=boats", "not JSON"),
+        (b'{"query": NaN}', "NaN is no JSON"),
+        (b'{"query": "x", "limit": 1e999}', "limit must be an integer from 1 to 1000"),
+        (b'{"query": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'"boats"', "must be a JSON object"),
+        (b'["boats"]', "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+        (b'{"query": "\xff"}', "not UTF-8"),
+        (b'\xef\xbb\xbf{"query": "x"}', "not JSON"),
+        ('{"query": "x"}'.encode("utf-16"), "not UTF-8"),
+        (b'{"query": "\\ud800"}', "half of a surrogate pair"),
+        (b'{"\\udfff": 1}', "half of a surrogate pair"),
+        (b"", "query is required (a string)"),
+        (b"{}", "query is required (a string)"),
+        (b'{"query": null}', "query must be a string, got null"),
+        (b'{"query": 3}', "query must be a string, got 3"),
+        (b'{"query": "x", "limit": 0}', "limit must be an integer from 1 to 1000, got 0"),
+        (b'{"query": "x", "limit": true}', "limit must be an integer from 1 to 1000"),
+        (b'{"query": "x", "limit": "5"}', 'limit must be an integer from 1 to 1000, got "5"'),
+        (b'{"query": "x", "min_score": 2}', "min_score must be a number from 0 to 1, got 2"),
+        (b'{"query": "x", "tags": "a"}', "tags must be a list of strings"),
+        (b'{"query": "x", "after": "soon"}', "after must be an ISO date such as 2025-03-01"),
+        (b'{"query": "x", "minScore": 0}', 'unknown argument "minScore" (did you mean min_score?)'),
+        (
+            b'{"query": "x", "limits": 3}',
+            "known arguments: query, limit, min_score, collection, path, tags, after, before,"
+            " explain",
+        ),
+    ],
+)
+def test_a_bad_body_is_told_what_is_wrong(client: TestClient, body: bytes, said: str) -> None:
+    assert said in detail(client.post("/search", content=body, headers=JSON), 400)
+
+
+def test_whole_numbers_and_nulls_are_what_they_mean(client: TestClient) -> None:
+    body = {"query": "islands", "limit": 5.0, "collection": None, "path": "", "tags": None}
+    assert len(client.post("/search", json=body).json()["results"]) == 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "multipart/x"],
+)
+def test_what_a_foreign_form_could_send_is_no_json(client: TestClient, kind: str | None) -> None:
+    headers = {} if kind is None else {"content-type": kind}
+    body = b'{"query": "islands"}'
+    assert "must be application/json" in detail(
+        client.post("/search", content=body, headers=headers), 415
+    )
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
+def test_json_by_any_of_its_names(client: TestClient, kind: str) -> None:
+    response = client.post("/search", content=b'{"query": "x"}', headers={"content-type": kind})
+    assert response.status_code == 200
+
+
+def test_a_compressed_body_is_not_unpacked(client: TestClient) -> None:
+    headers = JSON | {"content-encoding": "gzip"}
+    detail(client.post("/search", content=b"\x1f\x8b", headers=headers), 415)
+
+
+def test_a_body_over_the_limit(kb: KnowledgeBase) -> None:
+    with rest_client(kb, limits=Limits(max_body=100)) as client:
+        fits = b'{"query": "' + b"x" * 80 + b'"}'
+        assert client.post("/search", content=fits, headers=JSON).status_code == 200
+        said = detail(client.post("/search", content=fits + b" " * 20, headers=JSON), 413)
+        assert said == "Request body too large (at most 100 bytes)"
+
+
+def test_arguments_in_the_address_are_checked_too(client: TestClient) -> None:
+    assert "limit must be an integer from 1 to 1000, got 0" in detail(
+        client.get("/documents?limit=0"), 400
+    )
+    for query in ("limit=x", "limit=1&limit=2", "limit=1.5", "offset=-1", "offset=" + "9" * 30):
+        detail(client.get(f"/documents?{query}"), 400)
+    assert "known arguments: prefix, limit, offset" in detail(client.get("/documents?page=2"), 400)
+    assert "known arguments: none" in detail(client.get("/status?verbose=1"), 400)
+    assert "unknown argument" in detail(client.post("/search?limit=3", json={"query": "x"}), 400)
+    assert client.get("/health?at=1").status_code == 200
+
+
+# --- read-only, trouble, time --------------------------------------------------------
+
+
+@pytest.mark.parametrize("endpoint", MUTATING, ids=lambda each: f"{each.method} {each.path}")
+def test_a_read_only_server_changes_nothing(kb: KnowledgeBase, endpoint: Any) -> None:
+    path = endpoint.path.replace("{name}", "notes").replace("{path}", "qmd://notes/2025")
+    with rest_client(kb, read_only=True) as client:
+        said = detail(client.request(endpoint.method, path), 403)
+        assert "without --read-only" in said
+        assert client.post("/search", json={"query": "islands"}).json()["results"]
+    assert [each.name for each in kb.collections()] == ["notes"]
+    assert len(kb.contexts()) == 1
+
+
+def test_a_database_opened_read_only_refuses_what_changes_it(database: Path) -> None:
+    with KnowledgeBase.open(database, read_only=True) as kb, rest_client(kb) as client:
+        detail(client.delete("/collections/notes"), 403)
+
+
+class BrokenModel(HashEmbedder):
+    def embed_passages(self, texts: Any) -> Any:
+        raise ZeroDivisionError("secret.py:17")
+
+
+def test_the_inside_of_the_server_stays_in_its_log(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kb = KnowledgeBase.open(database, embedder=BrokenModel())
+    with kb, rest_client(kb) as client:
+        unforeseen = client.post("/embed", json={"texts": ["a"]})
+        kb.close()
+        closed = client.get("/contexts")
+    for response in (unforeseen, closed):
+        assert detail(response, 500) == INTERNAL
+    assert "ZeroDivisionError: secret.py:17" in caplog.text
+    assert "The database is closed." in caplog.text
+
+
+class SlowModel(HashEmbedder):
+    """Embeds when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Semaphore(0)
+        self.go_on = threading.Event()
+
+    def embed_passages(self, texts: Any) -> Any:
+        self.asked.release()
+        assert self.go_on.wait(WAIT_S)
+        return super().embed_passages(texts)
+
+
+@pytest.fixture
+def slow(database: Path) -> Iterator[tuple[KnowledgeBase, SlowModel]]:
+    model = SlowModel()
+    with KnowledgeBase.open(database, embedder=model) as kb:
+        yield kb, model
+        model.go_on.set()
+
+
+def test_a_request_over_its_time_is_told_so(slow: tuple[KnowledgeBase, SlowModel]) -> None:
+    kb, model = slow
+    with rest_client(kb, limits=Limits(embed_s=0.05)) as client:
+        said = detail(client.post("/embed", json={"texts": ["a"]}), 503)
+        assert said == "POST /embed took longer than 0.05 s. Try again, or ask for less."
+        model.go_on.set()
+
+
+def test_embeddings_wait_for_each_other_and_for_nobody_else(
+    slow: tuple[KnowledgeBase, SlowModel],
+) -> None:
+    kb, model = slow
+    with rest_client(kb) as client, ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(client.post, "/embed", json={"texts": ["a"]}) for _ in range(3)]
+        assert model.asked.acquire(timeout=WAIT_S)
+        assert client.post("/search", json={"query": "islands"}).json()["results"]
+        assert client.get("/health").json()["status"] == "healthy"
+        assert not model.asked.acquire(blocking=False), "two embed at once"
+        model.go_on.set()
+        assert [each.result(WAIT_S).status_code for each in asked] == [200] * 3
+
+
+def test_what_changes_the_index_blocks_no_reader(
+    client: TestClient, kb: KnowledgeBase, database: Path
+) -> None:
+    (Path(kb.collection("notes").path) / "new.md").write_text("# New\n", encoding="utf-8")
+    other = connect(database, read_only=False)
+    other.execute("BEGIN IMMEDIATE")  # nothing can be written now
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(client.post, "/index") for _ in range(4)]
+        for _ in range(20):
+            assert client.post("/search", json={"query": "islands"}).json()["results"]
+            assert client.get("/collections").status_code == 200
+        assert not any(each.done() for each in asked)
+        other.execute("ROLLBACK")
+        other.close()
+        added = [each.result(WAIT_S).json()["changes"]["added"] for each in asked]
+    assert sum(added) == 1  # each found what the one before it had left
+
+
+def test_a_full_queue_says_come_back_later(slow: tuple[KnowledgeBase, SlowModel]) -> None:
+    kb, model = slow
+    with rest_client(kb, limits=Limits(max_waiting=0)) as client, ThreadPoolExecutor(1) as threads:
+        first = threads.submit(client.post, "/embed", json={"texts": ["a"]})
+        assert model.asked.acquire(timeout=WAIT_S)
+        second = client.post("/embed", json={"texts": ["a"]})
+        assert "Too many requests are waiting" in detail(second, 503)
+        assert second.headers["retry-after"] == "1"
+        model.go_on.set()
+        assert first.result(WAIT_S).status_code == 200
