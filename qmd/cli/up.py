@@ -44,9 +44,9 @@ def up(
     once: bool,
 ) -> None:
     """
-    Make folders searchable, and keep them so: add, index, embed, watch, serve.
+    Make folders searchable, and keep them so.
 
-    Each PATH becomes a collection if it is none yet. REST and MCP are served over HTTP until
+    Each PATH becomes a collection if it is none yet, is indexed and embedded. REST and MCP are served over HTTP until
     Ctrl-C, and meanwhile the index follows the disk; in another terminal you can search at
     once. By words everything is found before the vectors are made. Ctrl-C loses nothing: the
     next 'qmd up' goes on.

@@ -9,15 +9,12 @@ prefixes in front. The SDK does the protocol: both eras, negotiation, cancellati
 from __future__ import annotations
 
 import difflib
-import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-import anyio
-import anyio.to_thread
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
@@ -29,6 +26,7 @@ from qmd.errors import AmbiguousNameError, DocumentNotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.model import Collection
 from qmd.server.subscriptions import Subscriptions
+from qmd.server.workers import TooBusyError, Workers
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema, parse_arguments
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
@@ -43,6 +41,8 @@ _RESOURCE_NOT_FOUND = -32002
 
 _COMPLETIONS = 100  # the most that the protocol allows in one answer
 _WORKERS = 8  # calls that run at once; more wait for their turn
+_MAX_WAITING = 1000
+_CALL_S = 60.0  # a first call may load the model
 
 ResultT = TypeVar("ResultT")
 Context = ServerRequestContext[Any, Any]
@@ -55,9 +55,7 @@ class McpFace:
         self._kb = kb
         self._tools = {tool.name: tool for tool in tools}
         self._listed = [_listed(tool) for tool in tools]
-        self._limiter: anyio.CapacityLimiter | None = None
-        self._running = 0
-        self._idle = threading.Condition()
+        self._workers = Workers(_WORKERS, max_waiting=_MAX_WAITING)
         self.subscriptions = Subscriptions(self._document_name)
         self.server: Server[Any] = Server(
             "qmd",
@@ -216,28 +214,26 @@ class McpFace:
     # -- worker threads ----------------------------------------------------------------
 
     async def _in_thread(self, function: Callable[[], ResultT]) -> ResultT:
-        """Run a blocking call beside the others; a cancelled one is left to end by itself."""
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(_WORKERS)
+        """
+        Run a blocking call beside the others; a cancelled one is left to end by itself.
 
-        def counted() -> ResultT:
-            with self._idle:
-                self._running += 1
-            try:
-                return function()
-            finally:
-                with self._idle:
-                    self._running -= 1
-                    self._idle.notify_all()
-
-        return await anyio.to_thread.run_sync(
-            counted, abandon_on_cancel=True, limiter=self._limiter
-        )
+        Raises:
+            QmdError: Its time is up, or too many wait already.
+        """
+        try:
+            return await self._workers.run(function, timeout_s=_CALL_S)
+        except TooBusyError:
+            raise QmdError(
+                "Too many requests are waiting.", hint="Try again in a moment."
+            ) from None
+        except TimeoutError:
+            raise QmdError(
+                f"It took longer than {_CALL_S:g} s.", hint="Try again, or ask for less."
+            ) from None
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Whether all calls have ended within ``timeout_s``."""
-        with self._idle:
-            return self._idle.wait_for(lambda: self._running == 0, timeout_s)
+        return self._workers.wait_until_idle(timeout_s)
 
 
 # --- what is listed ------------------------------------------------------------------

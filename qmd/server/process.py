@@ -90,10 +90,18 @@ def serve(
     )
     quiet = not over_http or beside is not None
     log_to_stderr(options.log_format, logging.WARNING if quiet else logging.INFO)
-    security = security_for(options.host, options.token, options.allowed_hosts)
-    listener = _listen(options, alone=not over_stdio) if over_http else None
-    wire = stdio.claim_wire() if over_stdio else None
-    kb = open_kb()
+    security = Security()
+    listener = None
+    if over_http:
+        security = security_for(options.host, options.token, options.allowed_hosts)
+        listener = _listen(options, alone=not over_stdio)
+    try:
+        wire = stdio.claim_wire() if over_stdio else None
+        kb = open_kb()
+    except BaseException:
+        if listener is not None:
+            listener.close()
+        raise
     process = _Process(kb, options, security, beside)
     if beside is None and options.watch and not options.read_only:
         kb.keep()

@@ -262,7 +262,7 @@ def test_a_missing_database_is_created(start: Start, tmp_path: Path) -> None:
     fresh = tmp_path / "deep" / "new.sqlite"
     client = start(qmd_mcp(fresh))
     client.handshake()
-    assert client.tool("search", query="x")["structuredContent"] == {"results": []}
+    assert client.tool("search", query="x")["structuredContent"]["results"] == []
     assert "qmd collection add" in client.tool("status")["content"][1]["text"]
     assert fresh.exists()
 
