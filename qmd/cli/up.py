@@ -46,10 +46,10 @@ def up(
     """
     Make folders searchable, and keep them so.
 
-    Each PATH becomes a collection if it is none yet, is indexed and embedded. REST and MCP are served over HTTP until
-    Ctrl-C, and meanwhile the index follows the disk; in another terminal you can search at
-    once. By words everything is found before the vectors are made. Ctrl-C loses nothing: the
-    next 'qmd up' goes on.
+    Each PATH becomes a collection if it is none yet, is indexed and embedded. REST and MCP
+    are served over HTTP until Ctrl-C, and meanwhile the index follows the disk; in another
+    terminal you can search at once. By words everything is found before the vectors are
+    made. Ctrl-C loses nothing: the next 'qmd up' goes on.
     """
     for path in paths:
         refuse_missing(path)
