@@ -1,0 +1,181 @@
+"""
+Writes docs/rest.md from the description of the REST face, and from replies to its examples.
+
+Run ``python docs/generate_rest.py`` after changing an endpoint; a test fails when it is stale.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from qmd import KnowledgeBase
+from qmd.server import openapi
+from qmd.server.rest import exception_handlers, rest_routes
+
+DOCUMENT = Path(__file__).with_name("rest.md")
+EXAMPLE = Path(__file__).with_name("example")
+
+INTRODUCTION = """\
+# REST
+
+<!-- generated: python docs/generate_rest.py -->
+
+`qmd server` answers HTTP on port 18765 of this machine: JSON in, JSON out. How the server is
+started and guarded is in [server.md](server.md); `GET /openapi.json` describes every field for
+programs, and `GET /` shows a person what runs.
+
+- A body is a JSON object with `Content-Type: application/json`, at most 4 MiB; anything else
+  is a 415 or 413. Unknown names are refused with the list of the known ones. `null` counts as
+  absent, for optional arguments a blank string does, too.
+- Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods.
+- What changes the index (`add`, `PUT`, `DELETE`, `/index`, `/update`) waits in one queue and
+  never holds up a search; with `--read-only` it is a 403. `/collections/add` takes directories
+  below a write root: the collections, the working directory, your home and the temporary
+  directory, in the last two nothing hidden.
+- A read has 30 seconds, an embedding 5 minutes, a change 10 minutes; then the answer is a 503.
+- `freshness` says how far the index is behind the disk, `degraded` what a missing model took
+  away from a search.
+- `GET /events` is a stream of server-sent events: `added`, `updated`, `moved`, `removed` (of a
+  document), `indexing`, `embedding` (progress), `synced`, `problem`. After `missed` a client
+  that reads too slowly should ask for everything again.
+"""
+
+#: Run in this order against docs/example; the replies are shown.
+EXAMPLES = (
+    """curl localhost:18765/collections/add -H 'Content-Type: application/json' \\
+  -d '{"name": "notes", "path": "/home/me/notes"}'""",
+    """curl localhost:18765/contexts/add -H 'Content-Type: application/json' \\
+  -d '{"path": "/home/me/notes", "text": "my notes"}'""",
+    """curl localhost:18765/search -H 'Content-Type: application/json' \\
+  -d '{"query": "sourdough starter", "limit": 1}'""",
+    """curl localhost:18765/get -H 'Content-Type: application/json' \\
+  -d '{"file": "notes/bread.md:3", "line_numbers": true}'""",
+    "curl localhost:18765/collections/notes",
+    "curl 'localhost:18765/documents?prefix=notes&limit=1'",
+    "curl -X DELETE localhost:18765/contexts/%2Fhome%2Fme%2Fnotes",
+    "curl localhost:18765/collections/nots",
+)
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+
+
+def document() -> str:
+    """The whole of docs/rest.md."""
+    described = openapi.document()
+    parts = [INTRODUCTION, "\n## Endpoints\n"]
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            if operation["tags"] != ["server"] or path in {"/health", "/events"}:
+                parts.append(_endpoint(method.upper(), path, operation, described))
+    parts.append("\n## A session\n\nAs curl printed it, with line breaks added:\n")
+    parts += [f"\n```console\n$ {command}\n{reply}\n```\n" for command, reply in session()]
+    return "".join(parts)
+
+
+def _endpoint(
+    method: str, path: str, operation: Mapping[str, Any], described: Mapping[str, Any]
+) -> str:
+    schemas: Mapping[str, Any] = described["components"]["schemas"]
+    lines = [f"\n### {method} {path}\n", f"{operation['summary']}. {operation['description']}\n"]
+    rows = [
+        _row(each["name"], each["schema"], each.get("description", ""), required=each["required"])
+        for each in operation.get("parameters", ())
+        if each["in"] == "query"
+    ]
+    if "requestBody" in operation:
+        content = operation["requestBody"]["content"]["application/json"]
+        schema = schemas[content["schema"]["$ref"].rpartition("/")[2]]
+        rows += [
+            _row(name, each, each.get("description", ""), required=name in schema["required"])
+            if "required" in schema
+            else _row(name, each, each.get("description", ""), required=False)
+            for name, each in schema["properties"].items()
+        ]
+    if rows:
+        lines += ["| argument | type | default | |\n|---|---|---|---|", *rows, ""]
+    (media,) = operation["responses"]["200"]["content"].items()
+    kind, content = media
+    if "$ref" in content["schema"]:
+        schema = schemas[content["schema"]["$ref"].rpartition("/")[2]]
+        required = schema.get("required", ())
+        names = [
+            f"`{name}`" + ("" if name in required else " (when there is one)")
+            for name in schema["properties"]
+        ]
+        lines.append(f"Answers {', '.join(names)}.")
+    else:
+        lines.append(f"Answers `{kind}`.")
+    errors = ", ".join(status for status in operation["responses"] if status != "200")
+    lines.append(f"Errors: {errors}.\n")
+    return "\n".join(lines)
+
+
+def _row(name: str, schema: Mapping[str, Any], text: str, *, required: bool) -> str:
+    kind = schema.get("type", "date")
+    if isinstance(kind, list):
+        kind = " or ".join(each for each in kind if each != "null")
+    if required:
+        default = "required"
+    else:
+        default = "" if "default" not in schema else f"`{json.dumps(schema['default'])}`"
+    shown = text.replace("|", "\\|")
+    return f"| `{name}` | {kind} | {default} | {shown} |"
+
+
+# --- the examples --------------------------------------------------------------------
+
+
+def session() -> list[tuple[str, str]]:
+    """Each example with its reply, as they come from a server in this process."""
+    found: list[tuple[str, str]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        notes = Path(scratch).resolve() / "notes"
+        shutil.copytree(EXAMPLE, notes)
+        with KnowledgeBase.open(Path(scratch) / "index.sqlite", create=True) as kb:
+            app = Starlette(routes=rest_routes(kb), exception_handlers=exception_handlers())
+            with TestClient(app, base_url="http://localhost:18765") as client:
+                for command in EXAMPLES:
+                    reply = ask(
+                        client,
+                        command.replace("/home/me/notes", str(notes)).replace(
+                            "%2Fhome%2Fme%2Fnotes", str(notes).replace("/", "%2F")
+                        ),
+                    )
+                    found.append((command, shown(reply, str(notes))))
+    return found
+
+
+def ask(client: TestClient, command: str) -> Any:
+    """Send what the curl command would send; the reply as JSON."""
+    method, url, data, headers = "GET", "", None, {}
+    words = iter(shlex.split(command.replace("\\\n", " "))[1:])
+    for word in words:
+        if word == "-X":
+            method = next(words)
+        elif word == "-H":
+            name, _, value = next(words).partition(": ")
+            headers[name] = value
+        elif word == "-d":
+            method, data = "POST", next(words)
+        else:
+            url = f"http://{word}"
+    return client.request(method, url, content=data, headers=headers).json()
+
+
+def shown(reply: Any, notes: str) -> str:
+    text = json.dumps(reply, ensure_ascii=False, indent=1)
+    return _TIME.sub("2026-03-01T09:00:00.000Z", text.replace(notes, "/home/me/notes"))
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")
