@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
-from itertools import groupby
 from typing import Any, NoReturn
 
 import anyio
@@ -91,10 +90,8 @@ def rest_routes(
         Route("/openapi.json", _Page(("GET", "HEAD"), face.description)),
         Route("/events", _Page(("GET", "HEAD"), face.events)),
         *(
-            Route(path.replace("{path}", "{path:path}"), _Resource(face, tuple(endpoints)))
-            for path, endpoints in groupby(
-                sorted(ENDPOINTS, key=lambda each: each.path), lambda each: each.path
-            )
+            Route(path.replace("{path}", "{path:path}"), _Resource(face, path))
+            for path in sorted({each.path for each in ENDPOINTS})  # "a" comes before "{"
         ),
     ]
 
@@ -120,9 +117,16 @@ class _Page:
 class _Resource:
     """One path: finds the endpoint for the method."""
 
-    def __init__(self, face: _Face, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, face: _Face, path: str) -> None:
         self._face = face
-        self._endpoints = {each.method: each for each in endpoints}
+        self._endpoints = {each.method: each for each in ENDPOINTS if each.path == path}
+        self._parameters: dict[str, str] = {}
+        parent, _, last = path.rpartition("/")
+        if last == "add":  # a collection may be called so, and is asked for here
+            for each in ENDPOINTS:
+                if each.path.startswith(f"{parent}/{{"):
+                    self._endpoints.setdefault(each.method, each)
+                    self._parameters = {each.path.rpartition("/")[2].strip("{}"): last}
         self._methods = tuple(
             name
             for method in self._endpoints
@@ -138,7 +142,8 @@ class _Resource:
         elif endpoint is None:
             response = _not_allowed(request, self._methods)
         else:
-            response = await _answered(self._face.answer(endpoint, request))
+            parameters = request.path_params or self._parameters
+            response = await _answered(self._face.answer(endpoint, request, parameters))
         await response(scope, receive, send)
 
 
@@ -189,7 +194,9 @@ class _Face:
         }
         self._streams = 0
 
-    async def answer(self, endpoint: Endpoint, request: Request) -> Response:
+    async def answer(
+        self, endpoint: Endpoint, request: Request, parameters: Mapping[str, str]
+    ) -> Response:
         if endpoint.writes and self._read_only:
             raise RestError(
                 403,
@@ -200,7 +207,7 @@ class _Face:
         if endpoint.body is not None:
             arguments = await self._body(endpoint, endpoint.body, request)
         given_up = threading.Event()
-        call = Call(self._kb, arguments, request.path_params, self._policy, given_up)
+        call = Call(self._kb, arguments, parameters, self._policy, given_up)
         workers = self._lanes[endpoint.lane]
         seconds = self._limits.seconds(endpoint.lane)
         if endpoint.lane == "health":

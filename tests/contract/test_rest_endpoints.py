@@ -387,6 +387,17 @@ def test_a_collection_from_its_first_day_to_its_last(client: TestClient, tmp_pat
         assert refused(response, 404).startswith("Collection not found: my-docs")
 
 
+def test_a_collection_may_be_called_add(client: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    post(client, "/collections/add", name="add", path=str(tmp_path / "x"))
+    assert client.get("/collections/add").json()["name"] == "add"
+    post(client, "/contexts/add", path="qmd://add", text="all of it")
+    assert client.delete("/contexts/add").json()["path"] == str(tmp_path / "x")
+    renamed = client.put("/collections/add", json={"new_name": "b"}).json()
+    assert renamed["content"] == "Renamed 'add' to 'b'"
+    refused(client.delete("/collections/add"), 404)
+
+
 def test_several_documents_are_counted_in_the_plural(client: TestClient, tmp_path: Path) -> None:
     for name in ("1.md", "2.txt"):
         (tmp_path / "more").mkdir(exist_ok=True)
