@@ -41,9 +41,9 @@ def find(database: Path) -> RunningServer | None:
 
 
 def announce(database: Path, server: RunningServer) -> bool:
-    """Write the file; False if another living server has, whose entry then stays."""
+    """Write the file; False if another server has that answers, whose entry then stays."""
     other = find(database)
-    if other is not None and other.pid != server.pid:
+    if other is not None and other.pid != server.pid and answers(other):
         return False
     path = file_for(database)
     entry = {
@@ -75,18 +75,37 @@ def call(server: RunningServer, path: str, body: object, *, timeout_s: float) ->
         OSError: Nobody answers there, or not in time.
         ValueError: Something that is not qmd answers.
     """
+    return _request(server, "POST", path, json.dumps(body).encode(), timeout_s)
+
+
+def answers(server: RunningServer) -> bool:
+    """
+    Whether it is a qmd server that listens there, healthy or not.
+
+    Its process id alone may by now be that of another program.
+    """
+    try:
+        _, reply = _request(server, "GET", "/health", None, _CONNECT_S)
+    except (OSError, ValueError):
+        return False
+    return isinstance(reply, dict) and "status" in reply
+
+
+def _request(
+    server: RunningServer, method: str, path: str, body: bytes | None, timeout_s: float
+) -> tuple[int, Any]:
     import http.client
     from urllib.parse import urlsplit
 
     parts = urlsplit(server.url)
-    headers = {"Content-Type": "application/json"}
+    headers = {} if body is None else {"Content-Type": "application/json"}
     if server.token is not None:
         headers["Authorization"] = f"Bearer {server.token}"
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_S)
     try:
         connection.connect()
         connection.sock.settimeout(timeout_s)
-        connection.request("POST", path, json.dumps(body).encode(), headers)
+        connection.request(method, path, body, headers)
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     except http.client.HTTPException as error:

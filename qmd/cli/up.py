@@ -68,7 +68,7 @@ def _running_at(kb: KnowledgeBase) -> str | None:
     from qmd import running
 
     server = running.find(kb.path)
-    return None if server is None else server.url
+    return server.url if server is not None and running.answers(server) else None
 
 
 def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str]) -> None:

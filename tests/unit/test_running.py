@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from support.live_app import LiveApp
 
-from qmd import running
+from qmd import KnowledgeBase, running
 from qmd.running import RunningServer
 
 
@@ -53,12 +56,33 @@ def test_a_dead_servers_entry_is_not_believed_and_is_replaced(database: Path) ->
     assert running.find(database) == OWN
 
 
-def test_a_living_servers_entry_stays(database: Path) -> None:
-    parent = RunningServer("http://127.0.0.1:2", os.getppid(), None, "1.0.0")
-    assert running.announce(database, parent)
-    assert not running.announce(database, OWN)
-    running.withdraw(database, OWN.pid)
-    assert running.find(database) == parent
+def test_the_entry_of_a_server_that_answers_stays(database: Path) -> None:
+    with KnowledgeBase.open(database, create=True) as kb, LiveApp(kb) as app:
+        other = RunningServer(app.url, os.getppid(), None, "1.0.0")
+        assert running.answers(other)
+        assert running.announce(database, other)
+        assert not running.announce(database, OWN)
+        running.withdraw(database, OWN.pid)
+        assert running.find(database) == other
+    assert not running.answers(other)
+    assert running.announce(database, OWN)  # a process of that number lives, and is no server
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\n\r\n[]", b"SSH-2.0-x\r\n", b"\0" * 99])
+def test_another_programs_answer_is_none_of_ours(reply: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(reply)
+
+        other = threading.Thread(target=answer)
+        other.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert not running.answers(RunningServer(url, os.getpid(), None, "1.0.0"))
+        other.join()
 
 
 @pytest.mark.parametrize(
@@ -79,8 +103,6 @@ def test_no_process_has_a_number_below_one() -> None:
 
 
 def test_nobody_listening_is_an_os_error() -> None:
-    import socket
-
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # bound, and nobody listens
         nobody = RunningServer(f"http://127.0.0.1:{free.getsockname()[1]}", 1, None, "1")
