@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Status,
     )
     from qmd.running import RunningServer
+    from qmd.search.bits import BitIndex
     from qmd.sqlite import Connection
 
     ProgressCallback = Callable[[Progress], None]
@@ -79,6 +80,7 @@ class KnowledgeBase:
         self._lock = threading.Lock()
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
+        self._bits: BitIndex | None = None
 
     @classmethod
     def open(
@@ -131,6 +133,8 @@ class KnowledgeBase:
         """Wait for what is being written, then close the file. May be called twice."""
         if self._keeper is not None:
             self._keeper.stop()
+        if self._bits is not None:
+            self._bits.close()
         self._store.close()
 
     def __enter__(self) -> KnowledgeBase:
@@ -467,8 +471,9 @@ class KnowledgeBase:
         from qmd.search import hybrid
 
         request = pipeline.Request(query, limit, min_score, filters, explain)
+        models = hybrid.Models(self._query_embedder, bits=self._bit_index())
         with self._store.reading() as connection:
-            return hybrid.vsearch(connection, request, hybrid.Models(self._query_embedder))
+            return hybrid.vsearch(connection, request, models)
 
     def query(
         self,
@@ -501,9 +506,18 @@ class KnowledgeBase:
             self._query_embedder,
             self._expander if expand else None,
             self._reranker if rerank else None,
+            bits=self._bit_index(),
         )
         with self._store.reading() as connection:
             return hybrid.query(connection, request, models, candidates=candidates, intent=intent)
+
+    def _bit_index(self) -> BitIndex:
+        from qmd.search.bits import BitIndex
+
+        with self._lock:
+            if self._bits is None:
+                self._bits = BitIndex()
+            return self._bits
 
     def get(
         self, file: str, *, from_line: int | None = None, max_lines: int | None = None

@@ -40,6 +40,7 @@ __all__ = [
     "Error",
     "FrozenConnection",
     "OperationalError",
+    "ReadingConnection",
     "connect",
     "dbapi",
     "extensions_loadable",
@@ -81,6 +82,12 @@ if not TYPE_CHECKING:
     Connection = dbapi.Connection
     Error = dbapi.Error
     OperationalError = dbapi.OperationalError
+
+
+class ReadingConnection(Connection):
+    """Read-only. ``waiting``: a count and the state of the file it was made in (`store.upkeep`)."""
+
+    waiting: tuple[tuple[int, int], int] | None = None
 
 
 class FrozenConnection(Connection):
@@ -125,7 +132,7 @@ def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> 
     if read_only:
         uri = f"file:{quote(os.fsencode(path))}?mode=ro"
         try:
-            return _open(uri, timeout)
+            return _open(uri, timeout, ReadingConnection)
         except OperationalError as error:
             if not any(needle in str(error) for needle in ("unable to open", "readonly")):
                 raise translate(error, path) from error

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
+    from qmd.search.bits import BitIndex
 
 #: Each list that `query` fuses is at least this deep.
 DEPTH = 100
@@ -37,6 +38,7 @@ class Models:
     expander: Expander | None = None
     reranker: Reranker | None = None
     timeout_s: float = 5.0
+    bits: BitIndex | None = None
 
 
 def vsearch(connection: Connection, request: Request, models: Models) -> SearchReply:
@@ -54,7 +56,7 @@ def vsearch(connection: Connection, request: Request, models: Models) -> SearchR
     spec, vector = _embed(query.text, models)
     model = semantic.require_index(connection, spec)
     found = []
-    for hit in semantic.search(connection, model, vector, where, request.limit):
+    for hit in semantic.search(connection, model, vector, where, request.limit, models.bits):
         score = semantic.score(hit.cosine, spec)
         explain = {"model": spec.name, "cosine": round(hit.cosine, 6)}
         found.append(Found(hit.document, score, "semantic", score, hit.chunk, explain))
@@ -90,8 +92,11 @@ def query(
     depth = None if request.limit is None else max(DEPTH, request.limit)
     runs = []
     words: list[lexical.LexicalHit] = []
+    weights = lexical.Weights(connection, parsed)
     for number, text in enumerate(for_words):
-        found = lexical.search(connection, language.parse(text), where, depth)
+        question = language.parse(text)
+        known = weights if question == parsed else None
+        found = lexical.search(connection, question, where, depth, known)
         runs.append(_lexical_run(text, found, "expansion" if number else "original"))
         words = words if number else found
     by_meaning: dict[int, semantic.SemanticHit] = {}
@@ -102,7 +107,7 @@ def query(
             for number, text in enumerate(questions):
                 spec, vector = _embed(text, models)
                 model = semantic.require_index(connection, spec)
-                near = semantic.search(connection, model, vector, where, depth)
+                near = semantic.search(connection, model, vector, where, depth, models.bits)
                 runs.append(_semantic_run(text, near, "expansion" if number else "original"))
                 for hit in near:
                     by_meaning.setdefault(hit.document, hit)
@@ -112,8 +117,8 @@ def query(
     by_words = {hit.document: hit for hit in words}
     reranked: dict[int, float] = {}
     if models.reranker is not None and fused:
-        question = f"{intent}\n{parsed.text}" if intent else parsed.text
-        reranked, problem = _rerank(connection, models, question, fused[:candidates], by_meaning)
+        asked_for = f"{intent}\n{parsed.text}" if intent else parsed.text
+        reranked, problem = _rerank(connection, models, asked_for, fused[:candidates], by_meaning)
         degraded = degraded or problem
     hits = []
     for blended in fusion.blend(fused, reranked):
@@ -129,7 +134,7 @@ def query(
                 _explain(blended) if request.explain else None,
             )
         )
-    return replace(reply(connection, request, parsed, hits), degraded=degraded)
+    return replace(reply(connection, request, parsed, hits, weights), degraded=degraded)
 
 
 def _expand(models: Models, text: str) -> tuple[Sequence[Expansion], str | None]:

@@ -54,16 +54,39 @@ class LexicalHit:
     match: Match
 
 
+class Weights:
+    """`informative` for one request: asked for in two places, counted at most once."""
+
+    def __init__(self, connection: Connection, query: ParsedQuery) -> None:
+        self._connection = connection
+        self._query = query
+        self._known: dict[str, float] | None = None
+
+    def __call__(self) -> dict[str, float]:
+        if self._known is None:
+            self._known = informative(self._connection, self._query)
+        return self._known
+
+
 def search(
-    connection: Connection, query: ParsedQuery, where: Where, limit: int | None
+    connection: Connection,
+    query: ParsedQuery,
+    where: Where,
+    limit: int | None,
+    weights: Weights | None = None,
 ) -> list[LexicalHit]:
-    """Exact hits, filled up with relaxed ones to ``limit`` (None: all), best first."""
+    """
+    Exact hits, filled up with relaxed ones to ``limit`` (None: all), best first.
+
+    ``weights``: of the query's words, for a caller that needs them too.
+    """
     if not query.groups and not query.tags:
         return []
     hits = _exact(connection, query, where, limit)
     if limit is None or len(hits) < limit:
         found = {hit.document for hit in hits}
-        hits += _relaxed(connection, query, where, limit, found)
+        weights = weights or Weights(connection, query)
+        hits += _relaxed(connection, query, where, limit, found, weights)
     return hits
 
 
@@ -191,6 +214,7 @@ def _relaxed(
     where: Where,
     limit: int | None,
     found: set[int],
+    weights: Weights,
 ) -> list[LexicalHit]:
     """What holds a part of the query and is not in ``found``, up to ``limit`` with these."""
     required: list[str] = []
@@ -202,7 +226,7 @@ def _relaxed(
             expressions = [e for e in map(expression, group) if e is not None]
             if len(expressions) == len(group):
                 required.append(_any(expressions))  # else a check looks for it
-    words = list(informative(connection, query))
+    words = list(weights())
     phrases = [phrase for phrase in map(segment.phrase, words) if phrase is not None]
     if not loose or not (phrases or required):
         return []

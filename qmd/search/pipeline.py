@@ -62,6 +62,7 @@ def search(connection: Connection, request: Request) -> SearchReply:
     """Full text (BM25)."""
     request.check()
     query, where = read(connection, request)
+    weights = lexical.Weights(connection, query)
     found = [
         Found(
             hit.document,
@@ -69,9 +70,9 @@ def search(connection: Connection, request: Request) -> SearchReply:
             hit.match,
             explain={"terms": [term.text for term in query.terms], "bm25": round(hit.bm25, 6)},
         )
-        for hit in lexical.search(connection, query, where, request.limit)
+        for hit in lexical.search(connection, query, where, request.limit, weights)
     ]
-    return reply(connection, request, query, found)
+    return reply(connection, request, query, found, weights)
 
 
 def read(
@@ -96,7 +97,9 @@ def reply(
     request: Request,
     query: language.ParsedQuery,
     found: Sequence[Found],
+    weights: lexical.Weights | None = None,
 ) -> SearchReply:
+    """``weights``: those of the query's words, where they were needed before."""
     chosen = [hit for hit in found if hit.score >= request.min_score]
     if request.limit is not None:
         chosen = chosen[: request.limit]
@@ -105,7 +108,7 @@ def reply(
     chunks = [hit.chunk for hit in chosen if hit.chunk is not None]
     spans = vectors.spans(connection, chunks) if chunks else {}
     loose = any(hit.match == "relaxed" for hit in chosen)
-    weights = lexical.informative(connection, query) if loose else {}
+    held = (weights or lexical.Weights(connection, query))() if loose else {}
     hits = []
     for hit in chosen:
         page = documents.page(connection, hit.document)
@@ -121,7 +124,7 @@ def reply(
                 context=contexts.of(known, page.info.collection, page.info.path),
                 snippet=shown.text,
                 line=shown.line,
-                relevance=round(_relevance(hit, weights, page), 4),
+                relevance=round(_relevance(hit, held, page), 4),
                 match=hit.match,
                 explain=hit.explain if request.explain else None,
             )

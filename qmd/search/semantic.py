@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import ModelMismatchError, VectorIndexMissingError
 from qmd.model import ModelSpec
+from qmd.search.bits import BitIndex
 from qmd.sqlite import Connection
 from qmd.store import vectors
 from qmd.store.filters import Where
@@ -20,6 +21,9 @@ CHUNKS_PER_DOCUMENT = 2
 #: And never fewer, so that rescoring finds what int8 has ranked too low. sqlite-vec's time grows
 #: with the number asked for: at 100,000 chunks 22 ms for 50, 32 for 100, 71 for 256.
 LEAST = 100
+#: Candidates that the codes in memory give: so many, and so many more for each document wanted.
+CODED, CODED_PER_DOCUMENT = 500, 5
+MOST_CODED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +60,31 @@ def search(
     query: NDArray[np.float32],
     where: Where,
     limit: int | None,
+    bits: BitIndex | None = None,
 ) -> list[SemanticHit]:
     """
     The ``limit`` nearest documents (None: all), best first, ties by id.
 
     Args:
         query: float32[dimension], unit norm.
+        bits: Codes that are kept between searches of the same database.
     """
     import numpy as np
 
-    packed = vectors.pack(query[np.newaxis, :])[0]
     if limit is None or limit * CHUNKS_PER_DOCUMENT > vectors.MAX_K:
         hits = _score(list(vectors.everything(connection, model, where)), query)
         return hits if limit is None else hits[:limit]
-    coarse = vectors.quantize(packed)
+    if bits is not None:
+        candidates = CODED + CODED_PER_DOCUMENT * limit
+        while candidates <= MOST_CODED:
+            found = bits.nearest(connection, model, query, candidates, where)
+            if found is None:
+                break
+            hits = _score(found, query)
+            if len(hits) >= limit:
+                return hits[:limit]
+            candidates *= 4  # long documents took all places
+    coarse = vectors.quantize(vectors.pack(query[np.newaxis, :])[0])
     k = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
         rows = vectors.nearest(connection, model, coarse, k, where)

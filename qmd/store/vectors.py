@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from qmd.errors import ModelMismatchError, VectorsUnavailableError
 from qmd.model import ModelSpec
 from qmd.sqlite import Connection, OperationalError, extensions_loadable
-from qmd.store import clock
+from qmd.store import clock, meta
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SCALE, CLIP = 256, 63
 #: sqlite-vec refuses larger k.
 MAX_K = 4096
+#: In ``meta``: how often vectors were made anew, and how often the index was changed since.
+STATE = "vectors"
 
 
 class Model(NamedTuple):
@@ -152,6 +154,7 @@ def activate(connection: Connection, spec: ModelSpec) -> Model:
         )
         current = active(connection)
         assert current is not None  # just made
+        _changed(connection, remade=True)
     # A partition is a collection: filtering by it reads only its rows. Small vec0 chunks,
     # because each partition owns at least one.
     connection.execute(
@@ -160,6 +163,19 @@ def activate(connection: Connection, spec: ModelSpec) -> Model:
         f" embedding int8[{current.dimension}] distance_metric=L1, chunk_size=256)"
     )
     return current
+
+
+def state(connection: Connection) -> tuple[int, int]:
+    """Two counters: the first tells that known vectors may differ, the second that some came
+    or went. Chunks that were deleted by hand do not count."""
+    epoch, _, count = (meta.read(connection, STATE) or "0:0").partition(":")
+    return int(epoch), int(count)
+
+
+def _changed(connection: Connection, *, remade: bool = False) -> None:
+    """To be called in the transaction of every change, so that copies in memory follow."""
+    epoch, count = state(connection)
+    meta.put(connection, STATE, f"{epoch + 1}:0" if remade else f"{epoch}:{count + 1}")
 
 
 def has_vectors(connection: Connection) -> bool:
@@ -229,6 +245,7 @@ def forget(connection: Connection, model: Model, collection_ids: Sequence[int] =
         f"UPDATE chunks SET model_id = NULL WHERE model_id IS NOT NULL AND hash IN ({hashes})",
         values,
     )
+    _changed(connection, remade=True)
 
 
 def cached(connection: Connection, model: Model, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -290,17 +307,24 @@ def store(
         )
         connection.execute("UPDATE chunks SET model_id = ? WHERE id = ?", [model.id, number])
         stored += 1
+    if stored:
+        _changed(connection)
     return stored
 
 
 def delete(connection: Connection, ids: Sequence[int]) -> None:
     """Take chunks out of the index; the cache keeps their vectors."""
-    for table in _indexes(connection):
+    if not ids:
+        return
+    tables = _indexes(connection)
+    for table in tables:
         if is_loaded(connection):
             connection.executemany(
                 f'DELETE FROM "{table}" WHERE chunk_id = ?',
                 [(number,) for number in ids],
             )
+    if tables:
+        _changed(connection)
 
 
 def delete_where(connection: Connection, condition: str, values: Sequence[object]) -> None:
@@ -381,6 +405,45 @@ def everything(
         f" WHERE k.model_id IS NOT NULL AND {where.sql}",
         [model.id, *where.values],
     )
+
+
+def indexed(connection: Connection) -> NDArray[np.int64]:
+    """The ids of all chunks that have a vector, ascending."""
+    import numpy as np
+
+    # One text instead of 100,000 rows: a third of the time.
+    (text,) = connection.execute(
+        "SELECT group_concat(id) FROM chunks WHERE model_id IS NOT NULL"
+    ).fetchone()
+    return np.sort(np.fromstring(text or "", dtype=np.int64, sep=","))
+
+
+def coded(connection: Connection, model: Model, ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
+    """Chunk id, collection id and exact vector of these chunks, by id, as far as there are."""
+    rows = connection.execute(
+        "SELECT k.id, d.collection_id, e.vector FROM json_each(?) j"
+        " CROSS JOIN chunks k ON k.id = j.value"
+        " CROSS JOIN documents d ON d.id = k.document_id"
+        " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+        " WHERE k.model_id IS NOT NULL",
+        [json.dumps(list(ids)), model.id],
+    )
+    return [(chunk, collection, vector) for chunk, collection, vector in rows]
+
+
+def exact(
+    connection: Connection, model: Model, ids: Sequence[int], where: Where
+) -> list[tuple[int, int, bytes]]:
+    """As `nearest`, for the chunks of these ids that satisfy the condition."""
+    documents = "" if where.everything else " CROSS JOIN documents d ON d.id = k.document_id"
+    rows = connection.execute(
+        "SELECT k.id, k.document_id, e.vector FROM json_each(?) j"
+        f" CROSS JOIN chunks k ON k.id = j.value{documents}"
+        " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+        f" WHERE k.model_id IS NOT NULL AND {where.sql}",
+        [json.dumps(list(ids)), model.id, *where.values],
+    )
+    return [(chunk, document, vector) for chunk, document, vector in rows]
 
 
 def spans(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[int, int, int]]:

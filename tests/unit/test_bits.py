@@ -1,0 +1,315 @@
+"""Codes of the vectors in memory: they find the true nearest, and follow every change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qmd.model import Filters, ModelSpec
+from qmd.search import semantic
+from qmd.search.bits import BitIndex
+from qmd.sqlite import Connection
+from qmd.store import filters, vectors
+from qmd.store.filters import EVERYTHING
+from qmd.store.store import Store
+from tests.support.corpus import Corpus
+from tests.support.embedder import HashEmbedder
+
+Matrix = np.ndarray[Any, np.dtype[np.float32]]
+
+COUNT = 8_000
+
+
+def units(matrix: Matrix) -> Matrix:
+    unit: Matrix = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    return unit
+
+
+def random(rng: np.random.Generator, count: int, dimension: int) -> Matrix:
+    return units(rng.standard_normal((count, dimension), dtype=np.float32))
+
+
+def clusters(rng: np.random.Generator, count: int, dimension: int) -> Matrix:
+    """As models make them: in a narrow cone (mean cosine .8), and there in heaps."""
+    mean = 2 * random(rng, 1, dimension)
+    centres = random(np.random.default_rng(3), 60, dimension)
+    return units(
+        mean + centres[rng.integers(60, size=count)] * 0.7 + 0.7 * random(rng, count, dimension)
+    )
+
+
+def fill(connection: Connection, matrix: Matrix) -> vectors.Model:
+    """A document and a chunk a vector, with ids from 1, in collections 1 and 2 by turns."""
+    dimension = matrix.shape[1]
+    model = vectors.activate(connection, ModelSpec("m", "m", dimension, 512))
+    connection.execute(
+        "INSERT INTO collections (id, name, path, created_at)"
+        " VALUES (1, 'a', '/a', ''), (2, 'b', '/b', '')"
+    )
+    numbers = range(1, len(matrix) + 1)
+    hashes = [number.to_bytes(16, "big") for number in numbers]
+    connection.executemany(
+        "INSERT INTO documents (id, collection_id, path, name_key, title, hash, modified_at,"
+        " bytes, mtime_ns, inode, device, encoding, parser_version, body_start, indexed_at, text)"
+        " VALUES (?1, 1 + ?1 % 2, ?1, ?1, ?1, ?1, '', 0, 0, 0, 0, 'utf-8', 0, 0, '', '')",
+        [(number,) for number in numbers],
+    )
+    chunks = list(zip(numbers, hashes, strict=True))
+    connection.executemany(
+        "INSERT INTO chunks (id, document_id, seq, start_char, end_char, start_byte, end_byte,"
+        " start_line, end_line, heading_path, hash) VALUES (?1, ?1, 0, 0, 0, 0, 0, 1, 1, '', ?2)",
+        chunks,
+    )
+    packed = dict(zip(hashes, vectors.pack(matrix), strict=True))
+    vectors.store(connection, model, chunks, packed)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "dimension"),
+    [(random, 384), (clusters, 384), (clusters, 100)],
+    ids=["random", "clusters", "100 dimensions"],
+)
+def test_of_the_ten_truly_nearest_99_in_100_are_found(
+    tmp_path: Path, make: Callable[[np.random.Generator, int, int], Matrix], dimension: int
+) -> None:
+    rng = np.random.default_rng(5)
+    matrix = make(rng, COUNT + 40, dimension)
+    matrix, queries = matrix[:COUNT], matrix[COUNT:]
+    store = Store(tmp_path / "k.sqlite", create=True)
+    model = store.write(lambda connection: fill(connection, matrix))
+    bits = BitIndex(least=4000, batch=4000)
+    found = dict.fromkeys((EVERYTHING.sql, "a"), 0)
+    with store.reading() as connection:
+        one = filters.where(connection, Filters(collections=("a",)))
+        # Not at the first search; then two parts are read.
+        answers = [bits.nearest(connection, model, queries[0], 10, EVERYTHING) for _ in range(3)]
+        assert [answer is None for answer in answers] == [True, True, False]
+        for query in queries:
+            cosines = matrix @ query
+            for where, name in ((EVERYTHING, EVERYTHING.sql), (one, "a")):
+                assert bits.nearest(connection, model, query, 10, where) is not None
+                hits = semantic.search(connection, model, query, where, 10, bits)
+                assert hits == semantic.search(connection, model, query, where, 10, bits)
+                step = 2 if name == "a" else 1
+                mine = np.arange(COUNT)[step - 1 :: step]  # even ids are in collection a
+                best = mine[np.argsort(-cosines[mine])[:10]] + 1
+                found[name] += len({hit.document for hit in hits} & set(best.tolist()))
+    store.close()
+    assert min(found.values()) / (10 * len(queries)) >= 0.99
+
+
+# --- changes -------------------------------------------------------------------------
+
+
+def exactly(
+    connection: Connection, bits: BitIndex, text: str = "word 3"
+) -> Sequence[semantic.SemanticHit]:
+    """What the codes find, after it was compared with an exact scan of the same snapshot."""
+    model = vectors.active(connection)
+    assert model is not None
+    query = HashEmbedder().embed_query(text)
+    number = len(vectors.indexed(connection))
+    bits.nearest(connection, model, query, 1, EVERYTHING)  # the first only asks
+    coded = bits.nearest(connection, model, query, 1000, EVERYTHING)
+    assert (coded is not None) == (number > 0)
+    mine = semantic.search(connection, model, query, EVERYTHING, 100, bits)
+    true = semantic.search(connection, model, query, EVERYTHING, None)
+    assert [hit.document for hit in mine] == [hit.document for hit in true]
+    assert [hit.cosine for hit in mine] == pytest.approx([hit.cosine for hit in true], abs=1e-6)
+    return mine
+
+
+PAGES = {f"{n}.md": f"# {n}\n\nword {n} and {n * n}\n" for n in range(12)}
+
+
+class OtherModel(HashEmbedder):
+    """Other vectors for the same texts."""
+
+    spec = ModelSpec(name="other", fingerprint="other-1", dimension=384, max_tokens=512)
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        return super().embed_passages([text[::-1] for text in texts])
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.sets(st.sampled_from(sorted(PAGES)), min_size=1),
+            st.sampled_from(["embed", "force", "other model", "by hand", "remove", "search"]),
+        ),
+        max_size=10,
+    )
+)
+def test_after_any_changes_the_codes_find_what_an_exact_scan_finds(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[set[str] | str]
+) -> None:
+    corpus = Corpus(tmp_path_factory.mktemp("changes"))
+    corpus.add_collection("second")
+    corpus.fill(PAGES)
+    corpus.kb.embed()
+    bits = BitIndex(least=1)
+    for step in steps:
+        if isinstance(step, set):
+            corpus.fill({name: PAGES[name] for name in step})
+        elif step == "by hand":
+            corpus.store.write(
+                lambda c: c.execute("DELETE FROM chunks WHERE id = (SELECT min(id) FROM chunks)")
+            )
+        elif step == "remove":
+            if corpus.kb.collections()[-1].name == "second":
+                corpus.kb.remove_collection("second")
+        elif step == "other model":
+            corpus.kb._embedder = OtherModel()
+            corpus.kb.embed()
+        elif step != "search":
+            corpus.kb.embed(force=step == "force")
+        with corpus.store.reading() as connection:
+            exactly(connection, bits)
+    corpus.kb.close()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Iterator[Corpus]:
+    made = Corpus(tmp_path)
+    made.fill(PAGES)
+    made.kb.embed()
+    yield made
+    made.kb.close()
+
+
+def test_vectors_that_were_made_anew_take_the_place_of_the_old(corpus: Corpus) -> None:
+    bits = BitIndex(least=1)
+    with corpus.store.reading() as connection:
+        before = exactly(connection, bits)
+
+    class Better(HashEmbedder):
+        def embed_passages(self, texts: Sequence[str]) -> Matrix:
+            return super().embed_passages([text[::-1] for text in texts])
+
+    corpus.kb._embedder = Better()
+    corpus.kb.embed(force=True)
+    with corpus.store.reading() as connection:
+        assert exactly(connection, bits) != before
+        model = vectors.active(connection)
+        assert model is not None
+        fresh = BitIndex(least=1)
+        for text in ("word 3", "word 7", "3 drow"):
+            query = HashEmbedder().embed_query(text)
+            fresh.nearest(connection, model, query, 1, EVERYTHING)
+            few = [
+                index.nearest(connection, model, query, 3, EVERYTHING) for index in (bits, fresh)
+            ]
+            assert few[0] == few[1]
+
+
+def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpus: Corpus) -> None:
+    def state() -> tuple[int, int]:
+        with corpus.store.reading() as connection:
+            return vectors.state(connection)
+
+    first = state()
+    corpus.kb.embed()  # nothing to do
+    assert state() == first
+
+    def fail(connection: Connection) -> None:
+        vectors.delete(connection, [1])
+        assert vectors.state(connection) != first
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        corpus.store.write(fail)
+    assert state() == first
+    corpus.fill(PAGES)
+    second = state()
+    assert second[0] == first[0]
+    assert second[1] > first[1]
+    corpus.kb.embed(force=True)
+    assert state()[0] > second[0]
+
+
+def test_few_chunks_and_other_filters_are_left_to_sqlite_vec(corpus: Corpus) -> None:
+    query = corpus.embedder.embed_query("word 3")
+    with corpus.store.reading() as connection:
+        model = vectors.active(connection)
+        assert model is not None
+        few, enough = BitIndex(least=13), BitIndex(least=12)
+        tagged = filters.where(connection, Filters(tags=("x",)))
+        for _ in range(3):
+            assert few.nearest(connection, model, query, 5, EVERYTHING) is None
+            assert enough.nearest(connection, model, query, 5, tagged) is None
+        enough.nearest(connection, model, query, 5, EVERYTHING)
+        assert len(enough.nearest(connection, model, query, 5, EVERYTHING) or ()) == 5
+        enough.close()
+        assert enough.nearest(connection, model, query, 5, EVERYTHING) is None
+
+
+def test_threads_search_while_one_writes_and_all_find_what_is_there(corpus: Corpus) -> None:
+    bits = BitIndex(least=1)
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def search() -> None:
+        query = corpus.embedder.embed_query("word 3")
+        try:
+            while not done.is_set():
+                with corpus.store.reading() as connection:
+                    model = vectors.active(connection)
+                    assert model is not None
+                    near = semantic.search(connection, model, query, EVERYTHING, 100, bits)
+                    true = semantic.search(connection, model, query, EVERYTHING, None)
+                    assert {hit.document for hit in near} == {hit.document for hit in true}
+        except BaseException as error:  # noqa: BLE001  told to the test below
+            errors.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(8):
+        corpus.fill(dict(list(PAGES.items())[number % 3 : 9 + number % 4]))
+        corpus.kb.embed()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+# --- what every search counts --------------------------------------------------------
+
+
+def test_the_number_of_waiting_documents_follows_every_write(corpus: Corpus) -> None:
+    def waiting() -> int:
+        return corpus.kb.search("word").needs_embedding
+
+    assert [waiting(), waiting()] == [0, 0]
+    corpus.fill(PAGES)
+    assert [waiting(), waiting()] == [12, 12]
+    other = Store(corpus.path)
+    other.write(lambda connection: connection.execute("DELETE FROM documents WHERE id % 2"))
+    other.close()
+    assert [waiting(), waiting()] == [6, 6]
+    corpus.kb.embed()
+    assert waiting() == 0
+
+
+def test_the_words_of_a_question_are_counted_once(corpus: Corpus) -> None:
+    from qmd.search import pipeline
+
+    with corpus.store.reading() as connection:
+        seen: list[str] = []
+        connection.set_trace_callback(seen.append)
+        reply = pipeline.search(connection, pipeline.Request("word 3 elephant 49"))
+        connection.set_trace_callback(None)
+    assert {hit.match for hit in reply.hits} == {"relaxed"}
+    counts = [
+        sql for sql in seen if "count(*)" in sql and "documents_fts" in sql and "MATCH" in sql
+    ]
+    assert len(counts) == 4
