@@ -30,11 +30,11 @@ class Watcher:
             *("watch", "--json", "--no-embed", *options), stdout=subprocess.PIPE
         )
 
-    def wait_for(self, kind: str) -> dict[str, str]:
+    def wait_for(self, kind: str, file: str | None = None) -> dict[str, str]:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             event: dict[str, str] = json.loads(line)
-            if event["kind"] == kind:
+            if event["kind"] == kind and file in (None, event.get("file")):
                 return event
         raise AssertionError(f"the watch ended before any event was {kind!r}")
 
@@ -144,7 +144,7 @@ def test_of_many_processes_exactly_one_keeps(scratch: Scratch) -> None:
             number = pids[pid]
             left[number].wait_for("synced")
             scratch.write(f"notes/{number}.md", f"# Number {number}\n")
-            assert left[number].wait_for("added")["file"] == f"notes/{number}.md"
+            left[number].wait_for("added", f"notes/{number}.md")
             left.pop(number).end(signal.SIGKILL)
     finally:
         for watcher in watchers:
