@@ -50,9 +50,7 @@ class RuleVerdict:
     pattern: str | None = None
 
 
-def explain(
-    root: Path, rules: Rules, path: str
-) -> RuleVerdict:
+def explain(root: Path, rules: Rules, path: str) -> RuleVerdict:
     """
     What a scan of ``root`` by ``rules`` makes of ``path`` (relative to the root).
 

@@ -239,9 +239,7 @@ def _tokens(pattern: str) -> list[str] | None:
     return tokens
 
 
-def _bracket(
-    pattern: str, position: int
-) -> tuple[str, int] | None:
+def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
     """The regex for ``[…]`` whose inside begins here, and where it ends; None: it never does."""
     negated = pattern[position : position + 1] in ("!", "^")
     if negated:
