@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.connection import Connection
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Context = ServerRequestContext[Any, Any]
 
 MAX_PER_CLIENT = 1000
+_TELL_S = 5.0
 
 
 class Subscriptions:
@@ -89,8 +91,8 @@ class Subscriptions:
         for uri in listened:
             await self._bus.publish(ResourceUpdated(uri))
         for client, uri in targets:
-            with suppress(TimeoutError):  # it does not read; it will have to ask again
-                await asyncio.wait_for(client.send_resource_updated(uri), 5)
+            with anyio.move_on_after(_TELL_S):  # it does not read; it will have to ask again
+                await client.send_resource_updated(uri)
 
     # -- the handshake eras ------------------------------------------------------------
 

@@ -258,6 +258,20 @@ def test_nothing_but_json_rpc_reaches_stdout(start: Start, database: Path) -> No
         assert stray in client.stderr
 
 
+def test_a_client_hears_of_the_document_it_subscribed_to(start: Start, tmp_path: Path) -> None:
+    client = start(qmd_mcp(make_index(tmp_path)))
+    client.handshake()
+    uri = "qmd://notes/2025/plan.md"
+    assert client.call("resources/subscribe", {"uri": uri})["result"] == {}
+    (tmp_path / "notes/2025/plan.md").write_text("# Plan\n\nStay at home.\n", encoding="utf-8")
+    told = client.receive()
+    assert told is not None
+    assert (told["method"], told["params"]) == ("notifications/resources/updated", {"uri": uri})
+    assert client.tool("search", query="home")["structuredContent"]["results"][0]["file"]
+    refused = client.call("resources/subscribe", {"uri": "file:///etc/passwd"})
+    assert refused["error"]["code"] == -32002
+
+
 def test_a_missing_database_is_created(start: Start, tmp_path: Path) -> None:
     fresh = tmp_path / "deep" / "new.sqlite"
     client = start(qmd_mcp(fresh))

@@ -123,3 +123,14 @@ def test_no_other_token_opens(token: bytes) -> None:
     security = Security(token="s3cret")
     assert ask(security, [HOST, (b"authorization", b"Bearer " + token)])[0] == 401
     assert ask(security, [HOST, (b"authorization", b"bearer s3cret")])[0] == 200
+
+
+def test_a_web_socket_is_closed_before_any_route_sees_it() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"type": "websocket", "path": "/mcp", "headers": [HOST]}
+    asyncio.run(Guard(echo, Security())(scope, None, send))  # type: ignore[arg-type]
+    assert [message["type"] for message in sent] == ["websocket.close"]
