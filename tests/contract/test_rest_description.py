@@ -16,11 +16,11 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.applications import Starlette
 from support.embedder import HashEmbedder
 from support.golden import assert_golden
-from support.rest import rest_app
 from support.vault import make_vault
 
 from qmd import KnowledgeBase
 from qmd.server import openapi
+from qmd.server.app import build_app
 
 DOCUMENT = json.loads(openapi.document_json())
 
@@ -56,7 +56,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starlette]:
         kb.add_collection(notes, name="notes")
         kb.index()
         kb.embed()
-        yield rest_app(kb)
+        yield build_app(kb, mcp=False)  # each call enters the lifespan, which MCP allows once
 
 
 @pytest.mark.parametrize("mode", GenerationMode, ids=lambda mode: mode.value)
