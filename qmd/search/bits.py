@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LEAST = 20_000
 #: Above this many bytes sqlite-vec does it all.
 MOST_BYTES = 512 << 20
-#: Rows read at one search while the codes are incomplete, or a sixteenth of all: then such a
+#: Rows read at one search while the codes are incomplete, or a 32nd of all: then such a
 #: search, which sqlite-vec answers, takes about twice its time.
 BATCH = 10_000
 #: One candidate more for so many chunks: among many more lie equally near (at 1,000,000 the
@@ -158,7 +158,7 @@ class BitIndex:
         missing = self._missing
         if missing is not None and len(missing):
             known = 0 if self._codes is None else len(self._codes.ids)
-            size = max(self._batch, (known + len(missing)) // 16)
+            size = max(self._batch, (known + len(missing)) // 32)
             rows = vectors.coded(connection, model, missing[:size].tolist())
             self._codes = _extend(self._codes, rows, model.dimension)
             self._missing = missing[size:]
