@@ -163,7 +163,7 @@ def _not_allowed(request: Request, methods: Sequence[str]) -> Response:
 async def _answered(answer: Any) -> Response:
     try:
         response: Response = await answer
-    except QmdError as error:
+    except (QmdError, RestError) as error:
         return response_to(error)
     except TooBusyError:
         return error_response(

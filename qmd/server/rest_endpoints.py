@@ -19,7 +19,6 @@ from qmd.errors import (
     ModelMissingError,
     NoMatchError,
     NotFoundError,
-    QmdError,
 )
 from qmd.kb import KnowledgeBase
 from qmd.model import IndexReport
@@ -45,8 +44,8 @@ Lane = Literal["read", "write", "embed", "health"]
 _EMBED_AT_ONCE = 16  # texts; between two lots an abandoned call stops
 
 
-class RestError(QmdError):
-    """An error with a status that no error of the engine has."""
+class RestError(Exception):
+    """What only HTTP knows: an error with a status that no error of the engine has."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)

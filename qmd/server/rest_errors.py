@@ -29,7 +29,12 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 def exception_handlers() -> dict[int | type[Exception], Handler]:
     """For the application: unknown routes, wrong methods, and what nobody expected."""
-    return {HTTPException: _http_error, QmdError: _qmd_error, Exception: _unexpected}
+    return {
+        HTTPException: _http_error,
+        QmdError: _qmd_error,
+        RestError: _qmd_error,
+        Exception: _unexpected,
+    }
 
 
 def error_response(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -41,7 +46,7 @@ def error_response(status: int, detail: str, headers: Mapping[str, str] | None =
     return Response(body, status, media_type="application/json", headers=headers)
 
 
-def response_to(error: QmdError) -> Response:
+def response_to(error: QmdError | RestError) -> Response:
     if isinstance(error, RestError):
         return error_response(error.status, str(error))
     status = error.http_status
@@ -69,7 +74,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _qmd_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, QmdError)
+    assert isinstance(error, (QmdError, RestError))
     return response_to(error)
 
 
