@@ -4,14 +4,13 @@ KnowledgeBase: the library's face, and all that the command line and the servers
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from qmd.embedders import EmbedderChoice
 from qmd.model import Filters
 from qmd.search import pipeline
 from qmd.store.store import Store
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
         SearchReply,
         Status,
     )
-    from qmd.running import RunningServer
     from qmd.search.bits import BitIndex
     from qmd.sqlite import Connection
 
@@ -71,12 +69,11 @@ class KnowledgeBase:
     ) -> None:
         """Use `open`."""
         self._store = store
-        self._model = model
-        self._cache_dir = cache_dir
-        self._embedder = embedder
+        self._embedders = EmbedderChoice(
+            store.path, model=model, cache_dir=cache_dir, given=embedder, ask_server=ask_server
+        )
         self._expander = expander
         self._reranker = reranker
-        self._ask_server = ask_server
         self._lock = threading.Lock()
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
@@ -300,7 +297,7 @@ class KnowledgeBase:
         from qmd.ingest.embedding import embed
 
         ids = [collection.id for collection in self._chosen(collections)] if collections else []
-        embedder = self._open_embedder(download=True, progress=progress)
+        embedder = self._embedders.local(download=True, progress=progress)
         return embed(self._store, embedder, collection_ids=ids, force=force, progress=progress)
 
     def embed_texts(
@@ -321,30 +318,23 @@ class KnowledgeBase:
         """
         import numpy as np
 
-        embedder = self._open_embedder()
+        embedder = self._embedders.local()
         if kind == "passage":
             return embedder.embed_passages(texts)
         vectors = [embedder.embed_query(text) for text in texts]
         return np.array(vectors, np.float32).reshape(len(texts), embedder.spec.dimension)
 
+    def embedding_model(self) -> ModelSpec:
+        """What `embed_texts` would answer with; loads nothing. Raises ModelMissingError."""
+        return self._embedders.spec()
+
     def model_loaded(self) -> bool:
         """Whether the embedding model's weights are in this process's memory."""
-        if self._embedder is not None:
-            return True
-        if "qmd.inference.embedders" not in sys.modules:
-            return False
-        from qmd.inference import embedders
-
-        return embedders.is_loaded(self._model or embedders.DEFAULT_MODEL, self._cache())
+        return self._embedders.is_loaded()
 
     def can_embed(self) -> bool:
         """Whether `embed` can run without downloading anything."""
-        if self._embedder is not None:
-            return True
-        from qmd.inference import embedders
-
-        name = self._model or embedders.DEFAULT_MODEL
-        return embedders.is_available(name, self._cache())
+        return self._embedders.is_available()
 
     def why(self, path: str | Path) -> Explanation:
         """
@@ -410,7 +400,7 @@ class KnowledgeBase:
         self._store.require_writable()
         events = self.events
         options = KeepOptions(watch, embed, polling, poll_s, reconcile_s)
-        models = Models(self.can_embed, self._open_embedder)
+        models = Models(self._embedders.is_available, self._embedders.local)
         with self._lock:
             if self._keeper is None:
                 self._keeper = Keeper(self._store, events, models, options)
@@ -471,7 +461,7 @@ class KnowledgeBase:
         from qmd.search import hybrid
 
         request = pipeline.Request(query, limit, min_score, filters, explain)
-        models = hybrid.Models(self._query_embedder, bits=self._bit_index())
+        models = hybrid.Models(self._embedders.for_questions, bits=self._bit_index())
         with self._store.reading() as connection:
             return hybrid.vsearch(connection, request, models)
 
@@ -503,7 +493,7 @@ class KnowledgeBase:
 
         request = pipeline.Request(query, limit, min_score, filters, explain)
         models = hybrid.Models(
-            self._query_embedder,
+            self._embedders.for_questions,
             self._expander if expand else None,
             self._reranker if rerank else None,
             bits=self._bit_index(),
@@ -646,54 +636,6 @@ class KnowledgeBase:
         """Everything that may be wrong, each with a remedy."""
         from qmd import doctor
 
-        return doctor.examine(self._store, self._model, self._cache(), self._embedder)
-
-    # -- models ------------------------------------------------------------------------
-
-    def _cache(self) -> Path:
-        if self._cache_dir is None:
-            from platformdirs import user_cache_dir
-
-            self._cache_dir = Path(user_cache_dir("qmd", appauthor=False))
-        return self._cache_dir
-
-    def embedding_model(self) -> ModelSpec:
-        """What `embed_texts` would answer with; loads nothing. Raises ModelMissingError."""
-        if self._embedder is not None:
-            return self._embedder.spec
-        from qmd.inference import embedders
-
-        return embedders.spec_of(self._model or embedders.DEFAULT_MODEL)
-
-    def _query_embedder(self) -> Embedder:
-        if self._embedder is not None or not self._ask_server:
-            return self._open_embedder()
-        from qmd.inference.remote import RemoteEmbedder
-
-        return RemoteEmbedder(
-            self.embedding_model(),
-            find=self._other_server,
-            is_loaded=self.model_loaded,
-            local=self._open_embedder,
-        )
-
-    def _other_server(self) -> RunningServer | None:
-        from qmd import running
-
-        server = running.find(self.path)
-        return None if server is None or server.pid == os.getpid() else server
-
-    def _open_embedder(
-        self, *, download: bool = False, progress: ProgressCallback | None = None
-    ) -> Embedder:
-        if self._embedder is not None:
-            return self._embedder
-        from qmd.inference import embedders
-
-        # embedders keeps one model a process; opening again is cheap.
-        return embedders.open_embedder(
-            self._model or embedders.DEFAULT_MODEL,
-            cache_dir=self._cache(),
-            download=download,
-            progress=progress,
+        return doctor.examine(
+            self._store, self._embedders.model, self._embedders.cache_dir, self._embedders.given
         )
