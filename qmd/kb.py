@@ -637,5 +637,9 @@ class KnowledgeBase:
         from qmd import doctor
 
         return doctor.examine(
-            self._store, self._embedders.model, self._embedders.cache_dir, self._embedders.given
+            self._store,
+            self._embedders.model,
+            self._embedders.cache_dir,
+            self._embedders.given,
+            Path.home(),
         )
