@@ -632,8 +632,13 @@ class KnowledgeBase:
 
         return restore(Path(database).expanduser().absolute(), Path(backup).expanduser())
 
-    def doctor(self) -> list[Check]:
-        """Everything that may be wrong, each with a remedy."""
+    def doctor(self, *, home: Path | None = None) -> list[Check]:
+        """
+        Everything that may be wrong, each with a remedy.
+
+        Args:
+            home: Where AI clients keep their settings; None for the user's home directory.
+        """
         from qmd import doctor
 
         return doctor.examine(
@@ -641,5 +646,5 @@ class KnowledgeBase:
             self._embedders.model,
             self._embedders.cache_dir,
             self._embedders.given,
-            Path.home(),
+            home or Path.home(),
         )

@@ -161,7 +161,7 @@ def test_cleanup_gives_space_back(kb: KnowledgeBase, root: Path) -> None:
 
 
 def doctor(kb: KnowledgeBase) -> dict[str, str]:
-    checks = kb.doctor()
+    checks = kb.doctor(home=kb.path.parent)
     assert all(check.message for check in checks)
     assert all(check.remedy for check in checks if check.status != "ok")
     return {check.name: check.status for check in checks}
