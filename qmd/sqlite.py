@@ -15,6 +15,7 @@ import importlib
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -152,13 +153,31 @@ def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> 
     except Error as error:
         raise translate(error, path) from error
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection, timeout)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
     except Error as error:
         connection.close()
         raise translate(error, path) from error
     return connection
+
+
+def _use_wal(connection: Connection, timeout: float) -> None:
+    """
+    Switch a new database to WAL.
+
+    Of several processes that switch at once SQLite tells all but one "locked", whatever the
+    busy timeout: waiting inside could be for ever, as each may hold what the other needs.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _open(uri: str, timeout: float, factory: type[Connection] = Connection) -> Connection:
