@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Call it to wait for a write that is under way; raises what the write raised.
-Pending = Callable[[], T]
-
 IDLE_READERS = 4
 
 
@@ -129,11 +126,6 @@ class Store:
             ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
         """
         return self._wait(self._submit(lambda: self._transaction(function)))
-
-    def write_later(self, function: Callable[[Connection], T]) -> Pending[T]:
-        """As `write`, without waiting: the caller prepares the next write meanwhile."""
-        future = self._submit(lambda: self._transaction(function))
-        return lambda: self._wait(future)
 
     def write_outside_transaction(self, function: Callable[[Connection], T]) -> T:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
