@@ -73,6 +73,7 @@ def test_whatever_is_asked_the_answer_is_as_described(
     label: str, mode: GenerationMode, app: Starlette
 ) -> None:
     operation = OPERATIONS[label]
+
     @settings(
         max_examples=15,
         deadline=None,
