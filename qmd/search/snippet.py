@@ -13,6 +13,8 @@ from qmd.search.language import ParsedQuery, parts
 from qmd.search.lexical import STOP_WORDS, stem
 
 MAX_CHARS = 300
+#: A following line that does not fit is cut, if at least this much of it can be shown.
+WORTH_SHOWING = 60
 #: Beyond this many characters of a text only its lines up to here are looked at for words.
 MAX_SCAN = 2_000_000
 #: In longer lines the place of a word is reckoned, not counted, where folding changes lengths.
@@ -117,8 +119,11 @@ def _window(lines: list[str], best: int, wanted: Sequence[Needle]) -> str:
         if not 0 <= number < len(lines):
             continue
         line = _numbered(number, lines[number])
-        if used + 1 + len(line) > MAX_CHARS:
-            continue
+        room = MAX_CHARS - used - 1
+        if len(line) > room:
+            if step < 0 or room < WORTH_SHOWING:
+                continue
+            line = line[: room - 1] + "…"  # a heading alone says little
         shown[number] = line
         used += 1 + len(line)
         low, high = min(low, number), max(high, number)

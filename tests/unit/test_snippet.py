@@ -95,3 +95,12 @@ def test_every_shown_line_is_that_line_of_the_source(
             assert piece and piece in whole and piece != content
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert best in numbers
+
+
+def test_a_heading_is_not_left_alone_before_a_long_paragraph() -> None:
+    text = "# Exception handling\n\n" + "It catches what is thrown. " * 40 + "\n"
+    shown, line = snippet("exception", text)
+    assert line == 1
+    assert shown.startswith("1: # Exception handling\n2: \n3: It catches")
+    assert shown.endswith("…")
+    assert len(shown) <= MAX_CHARS
