@@ -103,7 +103,7 @@ class Watching:
         return f"{kind} does not report them" if kind in REMOTE else None
 
     def _start_native(self, root: Path, rules: Rules, report: Report) -> Watch:
-        if _LINUX:
+        if _has_inotify_reader():
             from watchdog.observers.inotify_c import InotifyFD
 
             from qmd.ingest.inotify import InotifyWatch
@@ -129,6 +129,15 @@ class Watching:
                 thread.stop()
                 thread.join()
         self._inotify = self._observer = None
+
+
+def _has_inotify_reader() -> bool:
+    """watchdog 6, the last for Python 3.10, has none; there its observer does."""
+    if not _LINUX:
+        return False
+    from watchdog.observers import inotify_c
+
+    return hasattr(inotify_c, "InotifyFD")
 
 
 class ObserverWatch:
