@@ -99,11 +99,13 @@ class Watching:
     def _why_not_native(self, root: Path) -> str | None:
         if self._polling:
             return "polling was asked for"
+        if _LINUX and not _has_inotify_reader():
+            return "they need watchdog 7, and that Python 3.11"
         kind = file_system(root)
         return f"{kind} does not report them" if kind in REMOTE else None
 
     def _start_native(self, root: Path, rules: Rules, report: Report) -> Watch:
-        if _has_inotify_reader():
+        if _LINUX:
             from watchdog.observers.inotify_c import InotifyFD
 
             from qmd.ingest.inotify import InotifyWatch
@@ -132,9 +134,7 @@ class Watching:
 
 
 def _has_inotify_reader() -> bool:
-    """watchdog 6, the last for Python 3.10, has none; there its observer does."""
-    if not _LINUX:
-        return False
+    """watchdog 6, the last for Python 3.10, has none, and its observer loses moved folders."""
     from watchdog.observers import inotify_c
 
     return hasattr(inotify_c, "InotifyFD")
