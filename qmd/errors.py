@@ -14,6 +14,7 @@ Every exception qmd raises on purpose.
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
     ├─ OutsideRootsError              a client named a path below no write root
+    ├─ ProtocolError                  number, data: MCP answers it as an error of JSON-RPC
     ├─ StoreError                     the database
     │  ├─ DatabaseMissingError        no such file yet
     │  ├─ NotADatabaseError           the file is something else
@@ -42,7 +43,7 @@ the command line prints ``qmd: error: MESSAGE`` and ``hint: HINT`` and exits wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -135,6 +136,25 @@ class OutsideRootsError(QmdError):
 
     code = "outside_write_roots"
     http_status = 403
+
+
+class ProtocolError(QmdError):
+    """``number`` and ``data`` are the code and the data of the JSON-RPC error."""
+
+    code = "protocol_error"
+    http_status = 400
+
+    def __init__(
+        self,
+        number: int,
+        message: str,
+        data: Mapping[str, object] | None = None,
+        *,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.number = number
+        self.data = data
 
 
 class StoreError(QmdError):

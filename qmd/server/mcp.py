@@ -1,5 +1,5 @@
 """
-The toolset ``qmd`` over the Model Context Protocol.
+The toolsets over the Model Context Protocol; documents as resources with the toolset ``qmd``.
 
 Built on the SDK's low-level server: the schemas, the checks and the texts are ours to the
 letter, where `MCPServer` would derive them from function signatures and put its own
@@ -22,16 +22,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from qmd import __version__
-from qmd.errors import AmbiguousNameError, DocumentNotFoundError, QmdError
+from qmd.errors import AmbiguousNameError, DocumentNotFoundError, ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.model import Collection
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import TooBusyError, Workers
 from qmd.tools import texts
-from qmd.tools.arguments import input_schema, parse_arguments
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.documents import document_block
-from qmd.tools.knowledge import TOOLS
+from qmd.tools.toolsets import Selection, select
 
 MARKDOWN = "text/markdown"
 URI_SCHEME = "qmd://"
@@ -51,28 +50,35 @@ Context = ServerRequestContext[Any, Any]
 class McpFace:
     """Presents one `KnowledgeBase` as an MCP server (``server``), whatever the transport."""
 
-    def __init__(self, kb: KnowledgeBase, tools: Sequence[Tool[Any]] = TOOLS) -> None:
+    def __init__(self, kb: KnowledgeBase, selection: Selection | None = None) -> None:
+        """``selection`` None: the toolset ``qmd`` alone."""
+        chosen = selection or select(["qmd"])
         self._kb = kb
-        self._tools = {tool.name: tool for tool in tools}
-        self._listed = [_listed(tool) for tool in tools]
+        self._tools = {tool.name: tool for tool in chosen.tools}
+        self._listed = [_listed(tool) for tool in chosen.tools]
         self._workers = Workers(_WORKERS, max_waiting=_MAX_WAITING)
         self.subscriptions = Subscriptions(self._document_name)
+        knowledge: dict[str, Any] = {}
+        if "qmd" in chosen.toolsets:
+            knowledge = {
+                "instructions": instructions(kb.collections()),
+                "on_list_resources": self._list_resources,
+                "on_list_resource_templates": self._list_resource_templates,
+                "on_read_resource": self._read_resource,
+                "on_list_prompts": self._list_prompts,
+                "on_get_prompt": self._get_prompt,
+                "on_completion": self._complete,
+                "on_subscribe_resource": self._subscribe,
+                "on_unsubscribe_resource": self._unsubscribe,
+                "on_subscriptions_listen": self.subscriptions.listen,
+            }
         self.server: Server[Any] = Server(
-            "qmd",
+            chosen.server_name,
             version=__version__,
-            instructions=instructions(kb.collections()),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_resource_templates,
-            on_read_resource=self._read_resource,
-            on_list_prompts=self._list_prompts,
-            on_get_prompt=self._get_prompt,
-            on_completion=self._complete,
-            on_subscribe_resource=self._subscribe,
-            on_unsubscribe_resource=self._unsubscribe,
-            on_subscriptions_listen=self.subscriptions.listen,
             lifespan=self._lifespan,
+            **knowledge,
         )
         self.server.middleware.append(_name_documents)
 
@@ -90,15 +96,24 @@ class McpFace:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
         try:
-            arguments = parse_arguments(tool.name, tool.arguments, params.arguments)
-            reply = await self._in_thread(lambda: tool.run(self._kb, arguments, texts.MCP))
-        except QmdError as error:
-            reply = Reply((TextBlock(texts.error_text(error)),), is_error=True)
+            reply = await self._reply(tool, params.arguments)
+        except ProtocolError as error:
+            data = None if error.data is None else dict(error.data)
+            raise MCPError(error.number, str(error), data) from error
         return types.CallToolResult(
             content=[_block(each) for each in reply.blocks],
             structured_content=reply.structured,
             is_error=reply.is_error,
         )
+
+    async def _reply(self, tool: Tool[Any], arguments: dict[str, Any] | None) -> Reply:
+        """Raises ProtocolError."""
+        try:
+            return await self._in_thread(lambda: tool.call(self._kb, arguments, texts.MCP))
+        except ProtocolError:
+            raise
+        except QmdError as error:  # no thread was free in time
+            return tool.failure(error)
 
     # -- resources ---------------------------------------------------------------------
 
@@ -273,12 +288,12 @@ def _listed(tool: Tool[Any]) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=input_schema(tool.arguments),
+        input_schema=dict(tool.input_schema()),
         output_schema=None if tool.output_schema is None else tool.output_schema(texts.MCP),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,
-            destructive_hint=not tool.read_only,
-            idempotent_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
             open_world_hint=False,
         ),
     )

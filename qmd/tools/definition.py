@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.model import DocumentInfo
-from qmd.tools.arguments import Arguments
-from qmd.tools.texts import Dialect
+from qmd.tools.arguments import Arguments, input_schema, parse_arguments
+from qmd.tools.texts import Dialect, error_text
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
@@ -49,15 +50,56 @@ class Tool(Generic[ArgumentsT]):
 
     ``run`` blocks and may be called from any thread; it raises `QmdError` and nothing else
     on purpose. ``output_schema`` builds the JSON Schema of `Reply.structured` in a dialect.
+
+    A toolset that another specification prescribes to the letter also gives its own
+    ``schema`` of the arguments, its own ``check`` of them (called with what the client sent)
+    and ``failed``, which words an error, be it of the arguments or of the work.
     """
 
     name: str
-    title: str
+    title: str | None
     description: str
     arguments: type[ArgumentsT]
     run: Callable[[KnowledgeBase, ArgumentsT, Dialect], Reply]
     output_schema: Callable[[Dialect], dict[str, Any]] | None = None
     read_only: bool = True
+    destructive: bool = False
+    idempotent: bool = True
+    schema: Mapping[str, Any] | None = None
+    check: Callable[[Mapping[str, Any]], ArgumentsT] | None = None
+    failed: Callable[[QmdError], Reply] | None = None
+
+    def input_schema(self, *, camel_case: bool = True) -> Mapping[str, Any]:
+        """The JSON Schema of the arguments; shared, not to be changed."""
+        if self.schema is not None:
+            return self.schema
+        return input_schema(self.arguments, camel_case=camel_case)
+
+    def parse(self, raw: Mapping[str, Any] | None, *, camel_case: bool = True) -> ArgumentsT:
+        """Raises InputError: with everything that is wrong; ProtocolError."""
+        if self.check is not None:
+            return self.check(raw or {})
+        return parse_arguments(self.name, self.arguments, raw, camel_case=camel_case)
+
+    def call(self, kb: KnowledgeBase, raw: Mapping[str, Any] | None, dialect: Dialect) -> Reply:
+        """
+        Check the arguments and run; an error becomes a reply in the toolset's own words.
+
+        Raises:
+            ProtocolError: The specification wants an error of the protocol.
+        """
+        try:
+            return self.run(kb, self.parse(raw, camel_case=dialect.camel_case), dialect)
+        except ProtocolError:
+            raise
+        except QmdError as error:
+            return self.failure(error)
+
+    def failure(self, error: QmdError) -> Reply:
+        """The reply that tells of an error. Raises ProtocolError, as `call` does."""
+        if self.failed is not None:
+            return self.failed(error)
+        return Reply((TextBlock(error_text(error)),), is_error=True)
 
 
 def object_schema(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:

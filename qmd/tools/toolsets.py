@@ -1,0 +1,55 @@
+"""The toolsets, and which tools a server offers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+from qmd.errors import InputError
+from qmd.tools.definition import Tool
+
+#: Toolset → (the server's name where it is the only one, the module that has its ``TOOLS``).
+TOOLSETS: Mapping[str, tuple[str, str]] = {
+    "qmd": ("qmd", "qmd.tools.knowledge"),
+}
+
+#: What a tool is called beside the tools of other toolsets, whose names must differ.
+_TOGETHER = {("posts", "search"): "search_posts"}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What one server offers: its name, the toolsets and their tools."""
+
+    server_name: str
+    toolsets: tuple[str, ...]
+    tools: tuple[Tool[Any], ...]
+
+
+def select(names: Sequence[str] = (), *, read_only: bool = False) -> Selection:
+    """
+    The tools of these toolsets, of all if none is named.
+
+    Args:
+        read_only: Leave out the tools that write.
+
+    Raises:
+        InputError: A name is not that of a toolset.
+    """
+    for name in names:
+        if name not in TOOLSETS:
+            raise InputError(
+                f"There is no toolset {name!r}.", hint="Toolsets: " + ", ".join(TOOLSETS)
+            )
+    chosen = tuple(name for name in TOOLSETS if name in names or not names)
+    tools = []
+    for name in chosen:
+        for tool in import_module(TOOLSETS[name][1]).TOOLS:
+            if read_only and not tool.read_only:
+                continue
+            together = _TOGETHER.get((name, tool.name)) if len(chosen) > 1 else None
+            tools.append(replace(tool, name=together) if together else tool)
+    alone = len(chosen) == 1
+    return Selection(TOOLSETS[chosen[0]][0] if alone else "qmd", chosen, tuple(tools))

@@ -1,0 +1,109 @@
+"""Toolsets of other specifications: their own schemas, checks and errors reach the client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import pytest
+from mcp import Client, MCPError
+from mcp_types import CallToolResult, TextContent
+from mcp_types import Tool as ListedTool
+from support.mcp_client import with_client
+from support.vault import make_index
+
+from qmd import KnowledgeBase
+from qmd.errors import InputError, ProtocolError
+from qmd.server.mcp import McpFace
+from qmd.tools.arguments import Arguments
+from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.toolsets import Selection, select
+
+SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": []}
+
+
+class Word(Arguments):
+    word: str
+
+
+def check(raw: Mapping[str, Any]) -> Word:
+    if "word" not in raw:
+        raise InputError("请提供 word 参数")
+    return Word(word=str(raw["word"]))
+
+
+def refuse(kb: KnowledgeBase, arguments: Word, dialect: object) -> NoReturn:
+    raise ProtocolError(-32001, f"文件未找到: {arguments.word}", {"filePath": arguments.word})
+
+
+ECHO: Tool[Word] = Tool(
+    "echo",
+    None,
+    "d",
+    Word,
+    lambda kb, arguments, dialect: Reply((TextBlock(arguments.word),)),
+    schema=SCHEMA,
+    check=check,
+    failed=lambda error: Reply((TextBlock(f"错误：{error}"),), is_error=True),
+)
+REFUSE: Tool[Word] = Tool(
+    "refuse", "Refuse", "d", Word, refuse, read_only=False, destructive=True, idempotent=False
+)
+
+
+@pytest.fixture(scope="module")
+def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpFace]:
+    with KnowledgeBase.open(make_index(tmp_path_factory.mktemp("toolsets"))) as kb:
+        yield McpFace(kb, Selection("Other", ("other",), (ECHO, REFUSE)))
+
+
+def call(face: McpFace, name: str, arguments: dict[str, Any]) -> CallToolResult:
+    return with_client(face.server, lambda client: client.call_tool(name, arguments))
+
+
+def test_a_toolset_alone_has_its_own_server_name_and_offers_tools_only(face: McpFace) -> None:
+    async def use(client: Client) -> tuple[str, Any]:
+        return client.server_info.name, client.server_capabilities
+
+    name, capabilities = with_client(face.server, use)
+    assert name == "Other"
+    assert capabilities.tools is not None and not capabilities.tools.list_changed
+    assert (capabilities.resources, capabilities.prompts) == (None, None)
+
+
+def test_the_schema_and_the_hints_are_those_of_the_tool(face: McpFace) -> None:
+    async def use(client: Client) -> list[ListedTool]:
+        return (await client.list_tools()).tools
+
+    echo, other = with_client(face.server, use)
+    assert echo.input_schema == SCHEMA
+    assert echo.title is None
+    assert echo.annotations is not None and echo.annotations.read_only_hint
+    hints = other.annotations
+    assert hints is not None
+    assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) == (
+        False,
+        True,
+        False,
+    )
+
+
+def test_wrong_arguments_are_told_in_the_tools_own_words(face: McpFace) -> None:
+    result = call(face, "echo", {})
+    assert result.is_error
+    assert result.content == [TextContent(text="错误：请提供 word 参数")]
+    assert call(face, "echo", {"word": "x", "more": 1}).content == [TextContent(text="x")]
+
+
+def test_a_protocol_error_keeps_its_code_message_and_data(face: McpFace) -> None:
+    with pytest.raises(MCPError) as caught:
+        call(face, "refuse", {"word": "/a.jpg"})
+    error = caught.value.error
+    assert (error.code, error.message) == (-32001, "文件未找到: /a.jpg")
+    assert error.data == {"filePath": "/a.jpg"}
+
+
+def test_an_unknown_toolset_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(InputError, match="no toolset 'pots'") as caught:
+        select(["pots"])
+    assert caught.value.hint is not None and "qmd" in caught.value.hint
