@@ -7,6 +7,9 @@ the user's config directory (``~/.config/qmd/config.toml`` on Linux), and the va
     db = "~/notes/index.sqlite"      # QMD_DB
     model = "multilingual-e5-small"  # QMD_MODEL
     cache_dir = "~/.cache/qmd"       # QMD_CACHE_DIR
+    vault = "~/vault"                # QMD_VAULT
+    posts_dir = "~/posts"            # QMD_POSTS_DIR
+    write_roots = ["~/notes"]        # QMD_WRITE_ROOTS, separated as in PATH
 
 A relative path in the file is relative to the file's directory, elsewhere to the working
 directory.
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +30,12 @@ SETTINGS: dict[str, tuple[str, bool]] = {
     "db": ("the database file", True),
     "model": ("the embedding model; unset means the embedded one", False),
     "cache_dir": ("where models are kept", True),
+    "vault": ("the directory of the notes tools; unset means the collections", True),
+    "posts_dir": ("the directory of the posts tools; unset means 'data' here", True),
+    "write_roots": ("below which directories tools may write; unset means the usual ones", True),
 }
+#: Settings that are several paths: an array in the file, separated as in PATH elsewhere.
+_LISTS = frozenset({"write_roots"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,9 @@ class Settings:
     db: Path
     model: str | None
     cache_dir: Path
+    vault: Path | None
+    posts_dir: Path
+    write_roots: tuple[Path, ...]
     config_file: Path
     sources: Mapping[str, str]
 
@@ -49,6 +60,7 @@ def load_settings(
     *,
     db: str | None = None,
     index: str | None = None,
+    flags: Mapping[str, str | Sequence[str] | None] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
     """
@@ -57,6 +69,7 @@ def load_settings(
     Args:
         db: The flag ``--db``.
         index: The flag ``--index``: the database of this name beside the default one.
+        flags: Other flags, by the setting they set; None and empty ones were not given.
         environ: Instead of the process's environment.
 
     Raises:
@@ -66,18 +79,24 @@ def load_settings(
     environ = os.environ if environ is None else environ
     config_file = user_dir("config", environ) / "config.toml"
     in_file = _read(config_file)
-    values: dict[str, str] = {}
+    given: dict[str, list[str]] = {}
     sources: dict[str, str] = {}
     for name, (_, is_path) in SETTINGS.items():
-        if environ.get(env_name(name)):
-            values[name], sources[name] = environ[env_name(name)], env_name(name)
+        flag, variable = (flags or {}).get(name), environ.get(env_name(name))
+        if flag:
+            given[name] = [flag] if isinstance(flag, str) else list(flag)
+            sources[name] = "--" + name.removesuffix("s").replace("_", "-")
+        elif variable:
+            given[name] = variable.split(os.pathsep) if name in _LISTS else [variable]
+            sources[name] = env_name(name)
         elif name in in_file:
-            value = in_file[name]
+            given[name], sources[name] = in_file[name], str(config_file)
             if is_path:
-                value = str(config_file.parent / os.path.expanduser(value))  # noqa: PTH111
-            values[name], sources[name] = value, str(config_file)
+                there = config_file.parent
+                given[name] = [str(there / os.path.expanduser(each)) for each in given[name]]  # noqa: PTH111
         else:
             sources[name] = "default"
+    values = {name: parts[0] for name, parts in given.items()}
     if db is not None:
         values["db"], sources["db"] = db, "--db"
     elif index is not None:
@@ -86,6 +105,11 @@ def load_settings(
         db=_path(values.get("db")) or user_dir("data", environ) / "index.sqlite",
         model=values.get("model"),
         cache_dir=_path(values.get("cache_dir")) or user_dir("cache", environ),
+        vault=_path(values.get("vault")),
+        posts_dir=Path(values.get("posts_dir") or "data"),
+        write_roots=tuple(
+            path for each in given.get("write_roots", ()) if (path := _path(each)) is not None
+        ),
         config_file=config_file,
         sources=sources,
     )
@@ -127,7 +151,7 @@ def _named_index(name: str, environ: Mapping[str, str]) -> Path:
     return user_dir("data", environ) / f"{name}.sqlite"
 
 
-def _read(file: Path) -> dict[str, str]:
+def _read(file: Path) -> dict[str, list[str]]:
     try:
         data = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -149,11 +173,15 @@ def _read(file: Path) -> dict[str, str]:
     for key, value in found.items():
         if key not in SETTINGS:
             raise ConfigError(f"Unknown setting in {file}: {key}", hint=_known(key))
-        if not isinstance(value, str) or not value:
+        several = value if key in _LISTS and isinstance(value, list) else [value]
+        if not several or not all(isinstance(each, str) and each for each in several):
+            kind = "an array of strings" if key in _LISTS else "a string"
+            example = '["…", "…"]' if key in _LISTS else '"…"'
             raise ConfigError(
-                f"Setting {key} in {file} must be a string that is not empty.",
-                hint=f'For example: {key} = "…"; a line that is not there means the default.',
+                f"Setting {key} in {file} must be {kind} that is not empty.",
+                hint=f"For example: {key} = {example}; a line that is not there means the default.",
             )
+        found[key] = several
     return found
 
 

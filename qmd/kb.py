@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -42,8 +43,23 @@ if TYPE_CHECKING:
     )
     from qmd.search.bits import BitIndex
     from qmd.sqlite import Connection
+    from qmd.writing.policy import WritePolicy
 
     ProgressCallback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """
+    Where the tools that work on files do so.
+
+    ``vault`` None is one made of the collections; no ``write_roots`` are the usual ones.
+    """
+
+    vault: Path | None = None
+    posts_dir: Path = Path("data")
+    write_roots: tuple[Path, ...] = ()
+    read_only_files: bool = False
 
 
 class KnowledgeBase:
@@ -66,6 +82,7 @@ class KnowledgeBase:
         expander: Expander | None = None,
         reranker: Reranker | None = None,
         ask_server: bool = False,
+        places: Places = Places(),
     ) -> None:
         """Use `open`."""
         self._store = store
@@ -74,6 +91,7 @@ class KnowledgeBase:
         )
         self._expander = expander
         self._reranker = reranker
+        self._places = places
         self._lock = threading.Lock()
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
@@ -92,6 +110,10 @@ class KnowledgeBase:
         expander: Expander | None = None,
         reranker: Reranker | None = None,
         ask_server: bool = False,
+        vault: str | Path | None = None,
+        posts_dir: str | Path = "data",
+        write_roots: Sequence[str | Path] = (),
+        read_only_files: bool = False,
     ) -> KnowledgeBase:
         """
         Open a database file.
@@ -104,6 +126,11 @@ class KnowledgeBase:
             embedder: Use this instead of ``model``.
             ask_server: While the model is not in memory, let the qmd server that runs for this
                 database embed questions, if there is one.
+            vault: The directory of the notes tools; None for a vault made of the collections.
+            posts_dir: The directory of the posts tools.
+            write_roots: Below which directories tools may change files; none for the usual ones
+                (see `policy`).
+            read_only_files: Tools change no file.
 
         Raises:
             DatabaseMissingError: The file does not exist and ``create`` is false.
@@ -119,12 +146,34 @@ class KnowledgeBase:
             expander=expander,
             reranker=reranker,
             ask_server=ask_server,
+            places=Places(
+                None if vault is None else Path(vault).expanduser(),
+                Path(posts_dir),
+                tuple(Path(each) for each in write_roots),
+                read_only_files,
+            ),
         )
 
     @property
     def path(self) -> Path:
         """The database file."""
         return self._store.path
+
+    @property
+    def policy(self) -> WritePolicy:
+        """
+        Where tools may change files: below the write roots given, else below the collections,
+        the vault, the working directory, and what is not hidden in home and temporary directory.
+        """
+        from qmd.writing.policy import WritePolicy
+
+        places = self._places
+        if places.read_only_files:
+            return WritePolicy.read_only()
+        if places.write_roots:
+            return WritePolicy.explicit(places.write_roots)
+        directories: list[str | Path] = [each.path for each in self.collections()]
+        return WritePolicy.default([*directories, *([places.vault] if places.vault else [])])
 
     def close(self) -> None:
         """Wait for what is being written, then close the file. May be called twice."""

@@ -18,6 +18,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PORT = 18765
 
+#: As `qmd.tools.toolsets` has them, which loads too much for a help text; a test compares.
+TOOLSETS = ("qmd",)
+
 
 def _token(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     return value if value is not None else os.environ.get("QMD_TOKEN")
@@ -56,14 +59,56 @@ def _with(options: Sequence[Callable[[F], F]], function: F) -> F:
     return function
 
 
+def _setting(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    session().set_flag(str(param.name), value)
+
+
+def vault_option(function: F) -> F:
+    return click.option(
+        "--vault", callback=_setting, expose_value=False, metavar="DIR",
+        help="The directory of the notes tools; else all collections.  [env: QMD_VAULT]",
+    )(function)  # fmt: skip
+
+
+def posts_dir_option(function: F) -> F:
+    return click.option(
+        "--posts-dir", callback=_setting, expose_value=False, metavar="DIR",
+        help="The directory of the posts tools; else 'data' here.  [env: QMD_POSTS_DIR]",
+    )(function)  # fmt: skip
+
+
+def write_root_option(function: F) -> F:
+    return click.option(
+        "--write-root", "write_roots", multiple=True, callback=_setting, expose_value=False,
+        metavar="DIR", help="Let tools write below DIR alone; repeat for several.  "
+        "[env: QMD_WRITE_ROOTS]",
+    )(function)  # fmt: skip
+
+
+def tool_options(function: F) -> F:
+    """Which tools there are, and where they work."""
+    function = write_root_option(posts_dir_option(vault_option(function)))
+    return click.option(
+        "--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
+        help="Offer only these MCP tools: " + ", ".join(TOOLSETS) + ".",
+    )(function)  # fmt: skip
+
+
+def _toolsets(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
+    for name in names:
+        if name not in TOOLSETS:
+            raise click.BadParameter(f"{name!r} is none of: {', '.join(TOOLSETS)}.", ctx, param)
+    if value is not None and not names:
+        raise click.BadParameter(f"name one or more of: {', '.join(TOOLSETS)}.", ctx, param)
+    return names
+
+
 def server_options(transport: str) -> Callable[[F], F]:
     """The options of ``qmd server``, with the transport that is the default."""
 
     def wrap(function: F) -> F:
-        function = click.option(
-            "--toolset", type=click.Choice(["qmd"]), default="qmd", show_default=True,
-            help="Which MCP tools to offer.",
-        )(address_options(conduct_options(function)))  # fmt: skip
+        function = tool_options(address_options(conduct_options(function)))
         return click.option(
             "--transport", type=click.Choice(["both", "mcp", "http"]), default=transport,
             show_default=True, help="MCP over stdin and stdout, REST and MCP over HTTP, or both.",
@@ -110,7 +155,12 @@ def _serve(options: dict[str, Any]) -> int:
     here = session()
     here.interrupted = "The server has stopped."
     chosen = chosen_options(options)
-    return serve(lambda: here.open(create=not chosen.read_only, ask_server=True), chosen)
+    return serve(
+        lambda: here.open(
+            create=not chosen.read_only, ask_server=True, read_only_files=chosen.read_only
+        ),
+        chosen,
+    )
 
 
 def chosen_options(options: dict[str, Any]) -> ServerOptions:
@@ -124,6 +174,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         token=options["token"],
         allowed_hosts=options["allowed_hosts"],
         read_only=options["read_only"],
+        toolsets=options["toolsets"],
         watch=not options["no_watch"],
         log_format=options["log_format"],
         access_log=options["access_log"],

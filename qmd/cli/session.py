@@ -5,6 +5,7 @@ One run of the command line: the settings in force, and the database opened when
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +25,7 @@ class Session:
     def __init__(self) -> None:
         self.db: str | None = None
         self.index: str | None = None
+        self.flags: dict[str, str | Sequence[str] | None] = {}  # of one command, by setting
         self.interrupted = "Nothing is lost."  # what Ctrl-C means just now
         self._settings: Settings | None = None
 
@@ -32,16 +34,22 @@ class Session:
         if self._settings is None:
             if self.db is not None and self.index is not None:
                 raise click.UsageError("--db and --index exclude each other.")
-            self._settings = load_settings(db=self.db, index=self.index)
+            self._settings = load_settings(db=self.db, index=self.index, flags=self.flags)
         return self._settings
 
     def open(
-        self, *, create: bool = False, write: bool = False, ask_server: bool = False
+        self,
+        *,
+        create: bool = False,
+        write: bool = False,
+        ask_server: bool = False,
+        read_only_files: bool = False,
     ) -> KnowledgeBase:
         """
         Open the database; only what writes opens it for writing, and only ``create`` makes one.
 
         ``ask_server``: let a running server embed questions while no model is loaded here.
+        ``read_only_files``: the tools change no file.
 
         Raises:
             DatabaseMissingError: With the commands that would make one.
@@ -60,7 +68,17 @@ class Session:
             model=settings.model,
             cache_dir=settings.cache_dir,
             ask_server=ask_server,
+            vault=settings.vault,
+            posts_dir=settings.posts_dir,
+            write_roots=settings.write_roots,
+            read_only_files=read_only_files,
         )
+
+    def set_flag(self, name: str, value: str | Sequence[str] | None) -> None:
+        """An option that sets a setting; the last one given counts."""
+        if value:
+            self.flags[name] = value
+            self._settings = None
 
 
 def session() -> Session:

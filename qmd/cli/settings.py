@@ -19,13 +19,14 @@ def config(as_json: bool) -> None:
     """
     found = session().settings
     values = {name: getattr(found, name) for name in SETTINGS}
+    values = {name: _plain(value) for name, value in values.items()}
     if as_json:
         write_json(
             {
                 "config_file": str(found.config_file),
                 "settings": {
                     name: {
-                        "value": None if value is None else str(value),
+                        "value": value,
                         "source": found.sources[name],
                         "env": env_name(name),
                         "description": SETTINGS[name][0],
@@ -38,5 +39,16 @@ def config(as_json: bool) -> None:
     there = "" if found.config_file.exists() else " (not there)"
     write(f"# {one_line(str(found.config_file))}{there}\n")
     for name, value in values.items():
-        shown = "unset" if value is None else one_line(str(value))
+        shown = "unset" if value is None else one_line(_text(value))
         write(f"{name} = {shown}  # {one_line(found.sources[name])}: {SETTINGS[name][0]}\n")
+
+
+def _plain(value: object) -> str | list[str] | None:
+    """As JSON has it; several paths that are none are unset."""
+    if isinstance(value, tuple):
+        return [str(each) for each in value] or None
+    return None if value is None else str(value)
+
+
+def _text(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else ", ".join(value)

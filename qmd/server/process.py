@@ -32,6 +32,7 @@ from qmd.server import stdio
 from qmd.server.logs import LogFormat, log_to_stderr
 from qmd.server.mcp import McpFace
 from qmd.server.security import Security, security_for
+from qmd.tools.toolsets import select
 
 if TYPE_CHECKING:
     import socket
@@ -60,6 +61,7 @@ class ServerOptions:
     token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     read_only: bool = False
+    toolsets: tuple[str, ...] = ()  # none: all of them
     watch: bool = True
     log_format: LogFormat = "text"
     access_log: bool = False
@@ -168,7 +170,7 @@ class _Process:
         security: Security,
         beside: Beside | None,
     ) -> None:
-        self.face = McpFace(kb)
+        self.face = McpFace(kb, select(options.toolsets, read_only=options.read_only))
         self.stopped_by: signal.Signals | None = None
         self.last_resort: threading.Timer | None = None
         self._kb = kb

@@ -37,7 +37,6 @@ from qmd.server.rest_errors import (
 from qmd.server.rest_models import Health, NoArguments
 from qmd.server.workers import TooBusyError, Workers
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
-from qmd.writing.policy import WritePolicy
 
 __all__ = ["Limits", "exception_handlers", "rest_routes"]
 
@@ -74,7 +73,6 @@ def rest_routes(
     kb: KnowledgeBase,
     *,
     read_only: bool = False,
-    write_roots: Sequence[str] = (),
     limits: Limits = Limits(),
 ) -> list[Route]:
     """
@@ -82,9 +80,8 @@ def rest_routes(
 
     Args:
         read_only: Refuse what changes the index (403).
-        write_roots: Below which directories a collection may be added; none for the defaults.
     """
-    face = _Face(kb, read_only, tuple(write_roots), limits)
+    face = _Face(kb, read_only, limits)
     return [
         Route("/", _Page(("GET", "HEAD"), face.home)),
         Route("/openapi.json", _Page(("GET", "HEAD"), face.description)),
@@ -179,12 +176,9 @@ async def _answered(answer: Any) -> Response:
 
 
 class _Face:
-    def __init__(
-        self, kb: KnowledgeBase, read_only: bool, write_roots: tuple[str, ...], limits: Limits
-    ) -> None:
+    def __init__(self, kb: KnowledgeBase, read_only: bool, limits: Limits) -> None:
         self._kb = kb
         self._read_only = read_only
-        self._write_roots = write_roots
         self._limits = limits
         self._lanes: dict[Lane, Workers] = {
             "read": Workers(limits.readers, max_waiting=limits.max_waiting),
@@ -207,7 +201,7 @@ class _Face:
         if endpoint.body is not None:
             arguments = await self._body(endpoint, endpoint.body, request)
         given_up = threading.Event()
-        call = Call(self._kb, arguments, parameters, self._policy, given_up)
+        call = Call(self._kb, arguments, parameters, given_up)
         workers = self._lanes[endpoint.lane]
         seconds = self._limits.seconds(endpoint.lane)
         if endpoint.lane == "health":
@@ -219,11 +213,6 @@ class _Face:
         finally:
             given_up.set()
         return _json(reply)
-
-    def _policy(self) -> WritePolicy:
-        if self._write_roots:
-            return WritePolicy.explicit(self._write_roots)
-        return WritePolicy.default(each.path for each in self._kb.collections())
 
     async def _health(
         self, endpoint: Endpoint, call: Call, workers: Workers, seconds: float
@@ -238,7 +227,7 @@ class _Face:
         self, endpoint: Endpoint, model: type[Arguments], request: Request
     ) -> Arguments:
         data = await self._read(request)
-        if data.strip():
+        if data:
             kind = request.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "application/json":
                 given = f"this one says {kind[:100]}" if kind else "it has no Content-Type"

@@ -35,7 +35,6 @@ from qmd.tools.arguments import (
 from qmd.tools.definition import DocumentBlock, TextBlock
 from qmd.tools.definition import Reply as ToolReply
 from qmd.tools.knowledge import TOOLS
-from qmd.writing.policy import WritePolicy
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Lane = Literal["read", "write", "embed", "health"]
@@ -59,7 +58,6 @@ class Call:
     kb: KnowledgeBase
     arguments: Any
     path: Mapping[str, str]
-    write_roots: Callable[[], WritePolicy]
     given_up: threading.Event
 
 
@@ -209,7 +207,7 @@ def _embed(call: Call) -> BaseModel:
 
 def _add_collection(call: Call) -> BaseModel:
     arguments: models.AddCollectionArguments = call.arguments
-    directory = call.write_roots().new_collection(arguments.path)
+    directory = call.kb.policy.new_collection(arguments.path)
     try:
         added = call.kb.add_collection(
             directory, name=arguments.name, mask=arguments.glob_pattern or "**/*.md"

@@ -60,9 +60,15 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class WritePolicy:
-    """Which paths a client may name for writing."""
+    """Which paths a client may name for writing; ``writable`` False: none at all."""
 
     roots: tuple[Root, ...]
+    writable: bool = True
+
+    @classmethod
+    def read_only(cls) -> WritePolicy:
+        """Nothing, wherever it lies."""
+        return cls((), writable=False)
 
     @classmethod
     def explicit(cls, directories: Iterable[str | Path]) -> WritePolicy:
@@ -91,8 +97,9 @@ class WritePolicy:
         The resolved path of a file that is to be written.
 
         Raises:
-            OutsideRootsError: It lies below no root.
+            OutsideRootsError: It lies below no root, or all writing is off.
         """
+        self._require_writable()
         found = resolved(path)
         if not any(self._holds(root, found) for root in self.roots):
             raise _outside(found, found.parent)
@@ -108,6 +115,7 @@ class WritePolicy:
         Raises:
             OutsideRootsError.
         """
+        self._require_writable()
         found = resolved(path)
         if _is_whole_disk(found):
             raise _never(f"{found} is the whole disk.", found)
@@ -124,6 +132,12 @@ class WritePolicy:
         if all(_hidden(found.relative_to(root.path)) for root in below):
             raise _never(f"{found} is hidden.", found)
         return found
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise OutsideRootsError(
+                "Writing is switched off here.", hint="Start it without --read-only to allow it."
+            )
 
     @staticmethod
     def _holds(root: Root, path: Path) -> bool:

@@ -455,7 +455,8 @@ def test_only_below_a_write_root(client: TestClient, kb: KnowledgeBase, tmp_path
 def test_explicit_write_roots_replace_the_defaults(kb: KnowledgeBase, tmp_path: Path) -> None:
     for name in ("in", "out"):
         (tmp_path / name).mkdir()
-    with rest_client(kb, write_roots=[str(tmp_path / "in")]) as client:
+    roots = [tmp_path / "in"]
+    with KnowledgeBase.open(kb.path, write_roots=roots) as kb, rest_client(kb) as client:
         outside = client.post("/collections/add", json={"name": "o", "path": str(tmp_path / "out")})
         assert f"--write-root {tmp_path}/out" in refused(outside, 403)
         post(client, "/collections/add", name="i", path=str(tmp_path / "in"))

@@ -13,11 +13,12 @@ from support.mcp_client import with_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase
+from qmd.cli import serve
 from qmd.errors import InputError, ProtocolError
 from qmd.server.mcp import McpFace
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock, Tool
-from qmd.tools.toolsets import Selection, select
+from qmd.tools.toolsets import TOOLSETS, Selection, select
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": []}
 
@@ -107,3 +108,7 @@ def test_an_unknown_toolset_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match="no toolset 'pots'") as caught:
         select(["pots"])
     assert caught.value.hint is not None and "qmd" in caught.value.hint
+
+
+def test_the_command_line_knows_the_toolsets_by_name() -> None:
+    assert tuple(TOOLSETS) == serve.TOOLSETS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -55,6 +56,34 @@ class TestOrder:
         flag = str(tmp_path / "flag.sqlite")
         found = load_settings(db=flag, environ=environ | {"QMD_DB": "/env.sqlite"})
         assert (found.db, found.sources["db"]) == (Path(flag), "--db")
+
+    def test_a_flag_of_a_command_beats_the_environment(
+        self, environ: dict[str, str], tmp_path: Path
+    ) -> None:
+        flags = {"vault": str(tmp_path), "write_roots": ("/a:b", "/c"), "posts_dir": None}
+        variables = {"QMD_VAULT": "/env", "QMD_POSTS_DIR": "posts"}
+        found = load_settings(flags=flags, environ=environ | variables)
+        assert (found.vault, found.sources["vault"]) == (tmp_path, "--vault")
+        assert found.write_roots == (Path("/a:b"), Path("/c"))
+        assert found.sources["write_roots"] == "--write-root"
+        assert found.posts_dir == Path("posts")
+
+    def test_write_roots_are_a_list_everywhere(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.write_text('write_roots = ["a", "/b"]\n')
+        assert load_settings(environ=environ).write_roots == (config_file.parent / "a", Path("/b"))
+        variable = os.pathsep.join(["/x", "/y"])
+        found = load_settings(environ=environ | {"QMD_WRITE_ROOTS": variable})
+        assert found.write_roots == (Path("/x"), Path("/y"))
+
+    @pytest.mark.parametrize("value", ["[]", '["a", 1]', '[""]', "3"])
+    def test_a_list_that_is_none_is_refused(
+        self, environ: dict[str, str], config_file: Path, value: str
+    ) -> None:
+        config_file.write_text(f"write_roots = {value}\n")
+        with pytest.raises(ConfigError, match="must be an array of strings"):
+            load_settings(environ=environ)
 
     def test_an_empty_variable_counts_as_unset(self, environ: dict[str, str]) -> None:
         assert load_settings(environ=environ | {"QMD_MODEL": ""}).sources["model"] == "default"
@@ -142,4 +171,6 @@ class TestPlaces:
         assert user_dir(kind) == expected
 
     def test_every_setting_has_a_variable_of_its_name(self) -> None:
-        assert [env_name(name) for name in SETTINGS] == ["QMD_DB", "QMD_MODEL", "QMD_CACHE_DIR"]
+        found = [env_name(name) for name in SETTINGS]
+        assert found == [f"QMD_{name.upper()}" for name in SETTINGS]
+        assert {"QMD_DB", "QMD_MODEL", "QMD_CACHE_DIR", "QMD_VAULT"} <= set(found)
