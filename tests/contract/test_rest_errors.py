@@ -131,6 +131,14 @@ def test_a_bad_body_is_told_what_is_wrong(client: TestClient, body: bytes, said:
     assert said in detail(client.post("/search", content=body, headers=JSON), 400)
 
 
+@pytest.mark.parametrize("body", [b" ", b"\n", b"\x0c"])
+def test_blanks_are_no_json_even_where_a_body_may_be_left_out(
+    client: TestClient, body: bytes
+) -> None:
+    assert client.post("/update", headers=JSON).status_code == 200
+    assert "not JSON" in detail(client.post("/update", content=body, headers=JSON), 400)
+
+
 def test_whole_numbers_and_nulls_are_what_they_mean(client: TestClient) -> None:
     body = {"query": "islands", "limit": 5.0, "collection": None, "path": "", "tags": None}
     assert len(client.post("/search", json=body).json()["results"]) == 1
