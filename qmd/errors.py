@@ -5,14 +5,18 @@ Every exception qmd raises on purpose.
 
     QmdError                          code, hint, exit_code, http_status
     ├─ InputError                     the caller's argument is wrong
-    │  └─ ConfigError                 a setting is wrong
+    │  ├─ ConfigError                 a setting is wrong
+    │  └─ InvalidPathError            no note or folder can be at that path
     ├─ NotFoundError                  what was named does not exist
     │  ├─ DocumentNotFoundError       file, suggestions
     │  ├─ CollectionNotFoundError     name, suggestions
     │  ├─ ContextNotFoundError
-    │  └─ NoMatchError                a glob or list matched nothing
+    │  ├─ NoMatchError                a glob or list matched nothing
+    │  ├─ NoteNotFoundError           path, suggestions
+    │  └─ FolderNotFoundError         path
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
+    ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
     ├─ ProtocolError                  number, data: MCP answers it as an error of JSON-RPC
     ├─ StoreError                     the database
@@ -68,6 +72,10 @@ class ConfigError(InputError):
     code = "invalid_config"
 
 
+class InvalidPathError(InputError):
+    code = "invalid_path"
+
+
 class NotFoundError(QmdError):
     code = "not_found"
     http_status = 404
@@ -111,6 +119,30 @@ class NoMatchError(NotFoundError):
     code = "no_match"
 
 
+class NoteNotFoundError(NotFoundError):
+    """``path`` as it was looked for; ``suggestions`` are notes of that vault, at most three."""
+
+    code = "note_not_found"
+
+    def __init__(
+        self, path: str, suggestions: Sequence[str] = (), *, hint: str | None = None
+    ) -> None:
+        super().__init__(
+            f"File not found: {path}",
+            hint="Did you mean: " + ", ".join(suggestions) if suggestions else hint,
+        )
+        self.path = path
+        self.suggestions = tuple(suggestions)
+
+
+class FolderNotFoundError(NotFoundError):
+    code = "folder_not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"Folder not found: {path}")
+        self.path = path
+
+
 class AmbiguousNameError(QmdError):
     """``candidates`` are the full names that the short one could mean."""
 
@@ -129,6 +161,12 @@ class AmbiguousNameError(QmdError):
 class ConflictError(QmdError):
     code = "conflict"
     http_status = 409
+
+
+class NoteAccessError(QmdError):
+    """The disk, the permissions or the write policy say no; the hint says what would help."""
+
+    code = "note_access"
 
 
 class OutsideRootsError(QmdError):
@@ -253,4 +291,12 @@ class VectorsUnavailableError(InferenceError):
 
 
 class TransientInferenceError(InferenceError):
+    """``retry_after_s``: for how long whoever failed asks to be left alone, if it says."""
+
     code = "inference_failed"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s

@@ -1,0 +1,234 @@
+"""
+The vault: what on the disk the path of a note or folder means.
+
+A path is written from the vault's root with ``/`` between the names. The vault is one
+directory, or all collections side by side; then the first name is that of a collection, and
+what a search returns as ``file`` is the path of a note.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import InvalidPathError
+from qmd.model import Collection
+
+ILLEGAL = '<>:"|?*'
+"""What no new note may have in its path: some systems cannot store it."""
+
+_NOT_SEARCHED = frozenset({"node_modules", "__pycache__"})
+_MOST_ENTRIES = 200_000  # of a vault that is larger no note is looked for by a part of its path
+
+_SUGGESTIONS = 3
+_ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
+
+
+# --- paths as callers write them -----------------------------------------------------
+
+
+def note_path(path: str) -> str:
+    """
+    The path of a note, normalised: without blanks around it, without one ``/`` in front, and
+    with ``.md`` behind it, whatever other suffix is there.
+
+    Raises:
+        InvalidPathError: It is empty, absolute, or leads upwards.
+    """
+    plain = plain_path(path)
+    if not plain:
+        raise InvalidPathError("Path cannot be empty")
+    return plain if plain.lower().endswith(".md") else f"{plain}.md"
+
+
+def folder_path(path: str) -> str:
+    """As `note_path`, of a folder: nothing behind it, no ``/`` either. "" is the root."""
+    return plain_path(path.strip().rstrip("/"))
+
+
+def plain_path(path: str) -> str:
+    """What the caller named, without blanks around it and one ``/`` in front."""
+    plain = path.strip().removeprefix("/")
+    names = plain.split("/")
+    if "\0" in plain:
+        raise InvalidPathError("Invalid path: contains a NUL character")
+    if sys.platform == "win32" and "\\" in plain:
+        raise InvalidPathError("Invalid path: contains a backslash; folders are separated by /")
+    if plain.startswith("/") or (sys.platform == "win32" and plain[1:2] == ":"):
+        raise InvalidPathError(f"Invalid path: {shown(plain)} is absolute; begin at the vault")
+    if ".." in names:
+        raise InvalidPathError("Invalid path: '..' would lead out of a folder")
+    return plain
+
+
+def check_new(path: str) -> None:
+    """Raises InvalidPathError: no new note can have this path."""
+    if any(character in ILLEGAL for character in path):
+        raise InvalidPathError(f"Invalid path: contains illegal characters ({ILLEGAL})")
+    if path.endswith("/.md"):
+        folder = shown(path.removesuffix(".md"))
+        raise InvalidPathError(f"Invalid path: {folder} names a folder, and a note needs a name")
+    if not is_encodable(path):
+        raise InvalidPathError("Invalid path: contains half a character (a lone surrogate)")
+
+
+def is_encodable(path: str) -> bool:
+    """Whether any file can have this name."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(path: str) -> str:
+    """A path fit for a message: what no UTF-8 can hold reads ``\\udcNN``."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def _names(path: str) -> list[str]:
+    """The names that count for the disk."""
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+# --- what they mean ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads: ``target`` with all links followed, below the directory ``root``."""
+
+    root: Path
+    target: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """Resolved directories by the name of the collection; one named "" is the whole vault."""
+
+    roots: Mapping[str, Path]
+
+    @classmethod
+    def of_directory(cls, directory: str | Path) -> Vault:
+        return cls({"": Path(os.path.realpath(directory))})
+
+    @classmethod
+    def of_collections(cls, collections: Iterable[Collection]) -> Vault:
+        return cls({each.name: Path(os.path.realpath(each.path)) for each in collections})
+
+    @property
+    def collections(self) -> list[str]:
+        """Their names, where the vault is made of them."""
+        return sorted(name for name in self.roots if name)
+
+    def is_above_collections(self, path: str) -> bool:
+        """Whether the path is a root that is no directory itself."""
+        return "" not in self.roots and not _names(path)
+
+    def has_room_for(self, path: str) -> bool:
+        """Whether the path's first name is that of a collection, if it must be."""
+        return "" in self.roots or any(name in self.roots for name in _names(path)[:1])
+
+    def locate(self, path: str) -> Place:
+        """
+        Where a normalised path leads, whether something is there or not.
+
+        Raises:
+            InvalidPathError: Out of the vault, or into no collection.
+        """
+        names = _names(path)
+        root = self.roots.get("")
+        if root is None:
+            root, names = self._collection(names[0]), names[1:]
+        target = Path(os.path.realpath(root.joinpath(*names)))
+        if not any(target == each or each in target.parents for each in self.roots.values()):
+            raise InvalidPathError(f"Invalid path: {shown(path)} leads out of the vault")
+        return Place(root, target)
+
+    def _collection(self, name: str) -> Path:
+        if name not in self.roots:
+            known = ", ".join(self.collections) or "none"
+            raise InvalidPathError(
+                f"Invalid path: no collection named '{shown(name)}' (collections: {known})"
+            )
+        return self.roots[name]
+
+    def notes(self) -> list[str]:
+        """
+        The paths of all notes in sight: not in hidden folders, and not behind links.
+
+        Empty where there are too many files to look at them all.
+        """
+        found: list[str] = []
+        left = _MOST_ENTRIES
+        for name, root in self.roots.items():
+            for entry, path in _walk(root, name):
+                left -= 1
+                if not left:
+                    return []
+                if entry.name.lower().endswith(".md") and entry.is_file(follow_symlinks=False):
+                    found.append(path)
+        return sorted(found)
+
+
+def _walk(root: Path, name: str) -> Iterator[tuple[os.DirEntry[str], str]]:
+    folders = [(str(root), f"{name}/" if name else "")]
+    while folders:
+        folder, prefix = folders.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:  # gone or closed: nothing in it can be meant
+            continue
+        for entry in entries:
+            path = prefix + entry.name
+            yield entry, path
+            is_searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
+            if is_searched and entry.is_dir(follow_symlinks=False):
+                folders.append((entry.path, f"{path}/"))
+
+
+# --- what may have been meant --------------------------------------------------------
+
+
+def meant(path: str, notes: Sequence[str]) -> list[str]:
+    """
+    The notes that have this path but for upper and lower case; if there are none, those whose
+    path ends so, by whole names. Likeness never counts: a wrong note would be a wrong answer.
+    """
+    wanted = _folded("/".join(_names(path)))
+    folded = [(_folded(note), note) for note in notes]
+    same = [note for key, note in folded if key == wanted]
+    return same or [note for key, note in folded if key.endswith(f"/{wanted}")]
+
+
+def suggestions(path: str, notes: Sequence[str]) -> list[str]:
+    """At most three notes whose path or name is like this one, nearest first."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import Levenshtein
+
+    wanted = _folded(path)
+    scores: dict[str, float] = {}
+    for query, choices in (
+        (wanted, [_folded(note) for note in notes]),
+        (wanted.rpartition("/")[2], [_folded(note).rpartition("/")[2] for note in notes]),
+    ):
+        stem = query.removesuffix(".md")
+        found = process.extract(
+            stem,
+            [choice.removesuffix(".md") for choice in choices],
+            scorer=Levenshtein.normalized_similarity,
+            score_cutoff=_ALIKE,
+            limit=2 * _SUGGESTIONS,
+        )
+        for _, score, position in found:
+            scores[notes[position]] = max(scores.get(notes[position], 0.0), score)
+    return sorted(scores, key=lambda note: (-scores[note], note))[:_SUGGESTIONS]
+
+
+def _folded(path: str) -> str:
+    """Without the differences of case and of composed characters, which disks see as one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
