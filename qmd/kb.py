@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     )
     from qmd.search.bits import BitIndex
     from qmd.sqlite import Connection
+    from qmd.writing.files import FileWriter
+    from qmd.writing.notes import Notes
     from qmd.writing.policy import WritePolicy
 
     ProgressCallback = Callable[[Progress], None]
@@ -138,6 +140,8 @@ class KnowledgeBase:
             MigrationRequiredError: As their names say; the file is left as it was.
         """
         store = Store(Path(path).expanduser(), create=create, read_only=read_only)
+        if not read_only:
+            _clear_away(store)
         return cls(
             store,
             model=model,
@@ -174,6 +178,29 @@ class KnowledgeBase:
             return WritePolicy.explicit(places.write_roots)
         directories: list[str | Path] = [each.path for each in self.collections()]
         return WritePolicy.default([*directories, *([places.vault] if places.vault else [])])
+
+    @property
+    def files(self) -> FileWriter:
+        """Changes files on the disk, where `policy` allows it."""
+        from qmd.writing.files import FileWriter
+
+        return FileWriter(self._store, self.policy, self._index_file)
+
+    def _index_file(self, file: Path) -> None:
+        from qmd.ingest import runs
+
+        runs.index_file(self._store, file, self.collections(), self._events)
+
+    @property
+    def notes(self) -> Notes:
+        """Read, create and list notes, in the vault or across the collections."""
+        from qmd.writing.notes import Notes
+        from qmd.writing.vault import Vault
+
+        vault = self._places.vault
+        if vault is not None:
+            return Notes(lambda: Vault.of_directory(vault), lambda: self.files)
+        return Notes(lambda: Vault.of_collections(self.collections()), lambda: self.files)
 
     def close(self) -> None:
         """Wait for what is being written, then close the file. May be called twice."""
@@ -697,3 +724,19 @@ class KnowledgeBase:
             self._embedders.given,
             home or Path.home(),
         )
+
+
+def _clear_away(store: Store) -> None:
+    """The temporary files of processes that died while they wrote; mostly there are none."""
+    from qmd.store import revisions
+
+    try:
+        with store.reading() as connection:
+            if not revisions.pending(connection):
+                return
+        from qmd.writing.files import clean_up
+
+        clean_up(store)
+    except BaseException:
+        store.close()
+        raise

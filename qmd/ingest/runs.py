@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -70,6 +71,26 @@ def index(
         warnings=tuple(warnings),
         errors=tuple(errors),
     )
+
+
+def index_file(
+    store: Store, file: Path, collections: Sequence[Collection], events: EventBus | None = None
+) -> None:
+    """
+    Bring each collection that a file lies in in line with it; ``file`` is resolved.
+
+    Raises:
+        NotFoundError, InputError: A collection's directory cannot be read.
+        StoreError: It was not stored.
+    """
+    for collection in collections:
+        root = Path(os.path.realpath(collection.path))
+        if file.is_relative_to(root):
+            CollectionIndexer(
+                store,
+                collection,
+                changed=events.publisher(collection.name) if events else None,
+            ).run_paths([file.relative_to(root).as_posix()])
 
 
 def pull(collections: Sequence[Collection]) -> list[str]:

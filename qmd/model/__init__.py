@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ParsedDocument,
     )
     from qmd.model.live import Freshness
+    from qmd.model.photos import PhotoChange, PhotoMetadata, PhotoWritten
     from qmd.model.reading import (
         DocumentSlice,
         MultiGetReply,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         SkippedFile,
         Status,
     )
+    from qmd.model.revisions import Revision
     from qmd.model.search import (
         Context,
         DocumentInfo,
@@ -73,7 +75,11 @@ __all__ = [
     "ModelSpec",
     "MultiGetReply",
     "ParsedDocument",
+    "PhotoChange",
+    "PhotoMetadata",
+    "PhotoWritten",
     "Progress",
+    "Revision",
     "SearchReply",
     "SkippedDocument",
     "SkippedFile",
@@ -82,7 +88,7 @@ __all__ = [
     "encode_uri",
 ]
 
-_MODULES = ("search", "stored", "reading", "reports", "documents", "live")
+_MODULES = ("search", "stored", "reading", "reports", "documents", "live", "revisions", "photos")
 
 
 def __getattr__(name: str) -> object:

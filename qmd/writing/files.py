@@ -1,0 +1,320 @@
+"""
+The one way in which tools change files: within the policy, whole or not at all, with what was
+there before kept, and the index right when it is done.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from qmd.errors import ConflictError, QmdError
+from qmd.sqlite import Connection
+from qmd.store import revisions
+from qmd.store.store import Store
+from qmd.writing.atomic import Folder, Present, locked, temporary_name
+from qmd.writing.policy import WritePolicy
+
+_log = logging.getLogger(__name__)
+
+#: Another program may save the file while we write; then we begin again.
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    A file that was changed: where it is, all links followed, whether it was there before, and
+    how many bytes it has now.
+
+    ``problem``: why the index does not hold it yet, in a sentence; the file itself is right.
+    """
+
+    path: Path
+    existed: bool
+    bytes: int
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """
+    A file in the making: a program writes to ``temporary``, and `commit` puts that in the
+    place of ``path``. Without it, what was written is thrown away.
+    """
+
+    path: Path
+    temporary: Path
+    _commit: Callable[[Draft, bytes | None], None]
+    written: Written | None = field(default=None)
+
+    def commit(self, *, kept: bytes | None) -> None:
+        """
+        ``kept``: what goes into the revisions, as metadata; None for nothing.
+
+        Raises:
+            OSError, QmdError: The file is as it was.
+        """
+        self._commit(self, kept)
+
+
+class FileWriter:
+    """
+    Changes files, each change atomic and one after the other in a directory, whichever
+    process asks. An `OSError` passes through, and then the file is as it was.
+    """
+
+    def __init__(self, store: Store, policy: WritePolicy, indexed: Callable[[Path], None]) -> None:
+        """``indexed`` brings the index in line with one file."""
+        self._store = store
+        self._policy = policy
+        self._indexed = indexed
+
+    def target(self, path: str | Path) -> Path:
+        """
+        The file that a path means, all links followed.
+
+        Raises:
+            OutsideRootsError: Nothing may be written there; the hint says what allows it.
+        """
+        return self._policy.target(path)
+
+    def write(self, path: str | Path, data: bytes, *, tool: str) -> Written:
+        """
+        Make ``data`` the whole content of a file, and make the file if there is none.
+
+        Raises:
+            OutsideRootsError: Nothing may be written there.
+            ConflictError: Its present content is too long to be kept.
+            StoreError: What is there cannot be kept, so it was not replaced.
+            OSError: The disk or the permissions say no.
+        """
+        return self._change(path, lambda old: data, tool, appending=False)
+
+    def append(
+        self, path: str | Path, added: Callable[[bytes | None], bytes], *, tool: str
+    ) -> Written:
+        """
+        Put something behind what a file holds; of several at once none is lost.
+
+        Args:
+            added: Given the present content (None: there is no file), what is put behind it.
+                May be called more than once.
+
+        Raises:
+            As `write`.
+        """
+        return self._change(path, lambda old: (old or b"") + added(old), tool, appending=True)
+
+    def swap(self, path: str | Path, prepared: Path, *, tool: str, kept: bytes | None) -> Written:
+        """
+        Put a prepared file of the same directory in the place of another.
+
+        Better is `draft`, which forgets nothing when the process dies and lets no other writer
+        in between.
+
+        Args:
+            kept: As in `Draft.commit`.
+
+        Raises:
+            FileNotFoundError: One of the two is not there.
+            As `write`.
+        """
+        target = self.target(path)
+        self._store.require_writable()
+        with locked(target.parent) as folder:
+            written = self._put(folder, target, prepared.name, tool, kept)
+        return self._finished(written)
+
+    @contextmanager
+    def draft(self, path: str | Path, *, tool: str) -> Iterator[Draft]:
+        """
+        For programs that write files themselves: a place for a new version of an existing file.
+
+        The directory is locked meanwhile. The temporary name is free, lies beside the file and
+        has its suffix; whatever begins with it is removed in the end.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            As `write`.
+        """
+        target = self.target(path)
+        self._store.require_writable()
+
+        def commit(draft: Draft, kept: bytes | None) -> None:
+            draft.written = self._put(folder, target, draft.temporary.name, tool, kept)
+
+        with locked(target.parent) as folder:
+            folder.require_replaceable(target.name)
+            name = temporary_name(target.suffix)
+            draft = Draft(target, target.parent / name, commit)
+            self._begin(folder, name)
+            try:
+                yield draft
+            finally:
+                folder.discard_all(name)
+                self._end([str(draft.temporary)])
+        if draft.written is not None:
+            draft.written = self._finished(draft.written)
+
+    # -- one change --------------------------------------------------------------------
+
+    def _change(
+        self,
+        path: str | Path,
+        content: Callable[[bytes | None], bytes],
+        tool: str,
+        *,
+        appending: bool,
+    ) -> Written:
+        target = self.target(path)
+        self._store.require_writable()
+        with locked(target.parent, create=True) as folder:
+            for _ in range(_ATTEMPTS):
+                old = folder.read(target.name)
+                data = content(None if old is None else old.data)
+                if self._replace(folder, target, old, data, tool, appending=appending):
+                    break
+            else:
+                raise OSError(errno.EBUSY, "The file is being changed", str(target))
+        return self._finished(Written(target, old is not None, len(data)))
+
+    def _replace(
+        self,
+        folder: Folder,
+        target: Path,
+        old: Present | None,
+        data: bytes,
+        tool: str,
+        *,
+        appending: bool,
+    ) -> bool:
+        """False if another program has changed the file since it was read."""
+        kept = None if old is None or old.data == data else old.data
+        if kept is not None and len(kept) > revisions.MAX_BYTES:
+            if not appending:  # which loses nothing
+                raise _too_long_to_keep(target)
+            kept = None
+        name = temporary_name()
+        self._begin(folder, name, target, kept, tool)
+        try:
+            folder.create(name, data, like=None if old is None else target.name)
+            if folder.state(target.name) != (None if old is None else old.state):
+                return False
+            folder.replace(name, target.name)
+            return True
+        finally:
+            folder.discard(name)
+            self._end([str(folder.path / name)])
+
+    def _put(
+        self, folder: Folder, target: Path, name: str, tool: str, kept: bytes | None
+    ) -> Written:
+        folder.require_replaceable(target.name)
+        folder.finish(name, like=target.name)
+        if kept is not None:
+            self._keep(target, kept, tool, "metadata")
+        size = folder.size(name)
+        folder.replace(name, target.name)
+        return Written(target, True, size)
+
+    def _finished(self, written: Written) -> Written:
+        """
+        With the index brought in line.
+
+        The file is written: an error now would only make the client write it again.
+        """
+        try:
+            self._indexed(written.path)
+        except QmdError as error:
+            _log.warning("written, but not indexed: %s: %s", written.path, error)
+            problem = f"{error}" + (f" {error.hint}" if error.hint else "")
+            return Written(written.path, written.existed, written.bytes, problem)
+        return written
+
+    # -- what is kept ------------------------------------------------------------------
+
+    def _begin(
+        self,
+        folder: Folder,
+        name: str,
+        target: Path | None = None,
+        kept: bytes | None = None,
+        tool: str = "",
+    ) -> None:
+        """
+        Note the temporary file and keep the old content, both or neither; clear away what a
+        killed process left in the directory, which nobody else can be writing in.
+        """
+        temporary = str(folder.path / name)
+
+        def begin(connection: Connection) -> list[str]:
+            abandoned = revisions.pending(connection, str(folder.path))
+            revisions.begin(connection, temporary)
+            if kept is not None:
+                revisions.keep(connection, str(target), kept, tool=tool)
+            return abandoned
+
+        abandoned = self._store.write(begin)
+        if abandoned:
+            discard(folder, abandoned)
+            self._end(abandoned)
+
+    def _end(self, temporaries: list[str]) -> None:
+        try:
+            self._store.write(lambda c: revisions.end(c, temporaries))
+        except QmdError as error:  # the note is taken off when the database is opened next
+            _log.warning("a finished write stays noted: %s", error)
+
+    def _keep(
+        self, target: Path, kept: bytes, tool: str, kind: Literal["content", "metadata"]
+    ) -> None:
+        if len(kept) > revisions.MAX_BYTES:
+            raise _too_long_to_keep(target)
+        self._store.write(lambda c: revisions.keep(c, str(target), kept, tool=tool, kind=kind))
+
+
+def clean_up(store: Store) -> None:
+    """
+    Remove the temporary files of processes that died while they wrote.
+
+    What is being written just now is left alone, and so is what cannot be reached: the next
+    one to try may.
+    """
+    with store.reading() as connection:
+        found = {Path(temporary).parent for temporary in revisions.pending(connection)}
+    for directory in found:
+        try:
+            with locked(directory, wait_s=0) as folder:
+                with store.reading() as connection:
+                    abandoned = revisions.pending(connection, str(directory))
+                discard(folder, abandoned)
+        except (FileNotFoundError, NotADirectoryError):
+            with store.reading() as connection:
+                abandoned = revisions.pending(connection, str(directory))
+        except OSError as error:
+            _log.info("temporary files stay for now: %s", error)
+            continue
+        try:
+            store.write(lambda c, gone=abandoned: revisions.end(c, gone))  # type: ignore[misc]
+        except QmdError as error:
+            _log.warning("%s", error)
+
+
+def discard(folder: Folder, temporaries: list[str]) -> None:
+    """Files in this directory, by their whole paths."""
+    for temporary in temporaries:
+        folder.discard_all(Path(temporary).name)
+
+
+def _too_long_to_keep(path: Path) -> ConflictError:
+    limit = revisions.MAX_BYTES >> 20
+    return ConflictError(
+        f"{path} has more than {limit} MiB, which is more than the history of a file keeps.",
+        hint="Rename the file first if its content may be replaced, or append to it.",
+    )
