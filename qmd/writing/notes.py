@@ -304,12 +304,14 @@ def _note(data: bytes, path: str, wanted: str) -> Note:
 def _not_found(
     vault: Vault, wanted: str, plain: str, candidates: list[str], notes: list[str]
 ) -> NoteNotFoundError:
-    found = (candidates or suggestions(wanted, notes))[:3]
+    found = candidates[:3]
     hint = None
     if not found and _is_there(vault, plain, os.path.isdir):
         hint = f"{plain} is a folder; list it to see the notes in it."
-    elif not found and not vault.has_room_for(wanted) and vault.collections:
-        hint = f"A path begins with a collection: {', '.join(vault.collections)}"
+    elif not found:
+        found = suggestions(wanted, notes)
+        if vault.collections and not vault.has_room_for(wanted):
+            hint = f"A path begins with a collection: {', '.join(vault.collections)}"
     return NoteNotFoundError(shown(wanted), found, hint=hint)
 
 

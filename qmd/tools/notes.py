@@ -1,0 +1,193 @@
+"""
+The toolset ``notes``: read_note, create_note, list_folder.
+
+Its specification has a result ``{success, data?, error?}`` and words errors to the letter;
+over MCP the text is ``data`` or ``error``, and the structured content the whole object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from qmd.errors import InputError, NoteNotFoundError, QmdError
+from qmd.kb import KnowledgeBase
+from qmd.tools.arguments import Arguments
+from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
+from qmd.tools.texts import Dialect
+from qmd.writing.notes import Mode
+
+MODES: tuple[Mode, ...] = ("overwrite", "append")
+
+
+class PathArguments(Arguments):
+    path: str
+
+
+class CreateNoteArguments(PathArguments):
+    content: str
+    mode: Mode = "overwrite"
+
+
+# --- the tools' work -----------------------------------------------------------------
+
+
+def read_note(kb: KnowledgeBase, arguments: PathArguments, dialect: Dialect) -> Reply:
+    note = kb.notes.read(arguments.path)
+    return succeeded(note.text, **({} if note.path == note.asked else {"path": note.path}))
+
+
+def create_note(kb: KnowledgeBase, arguments: CreateNoteArguments, dialect: Dialect) -> Reply:
+    created = kb.notes.create(arguments.path, arguments.content, mode=arguments.mode)
+    return succeeded(
+        created.message, **({} if created.problem is None else {"problem": created.problem})
+    )
+
+
+def list_folder(kb: KnowledgeBase, arguments: PathArguments, dialect: Dialect) -> Reply:
+    return succeeded(kb.notes.list_folder(arguments.path).text)
+
+
+# --- replies -------------------------------------------------------------------------
+
+
+def succeeded(data: str, **more: str) -> Reply:
+    """``more``: the path where another note than the one named was meant; a problem."""
+    return Reply((TextBlock(data),), {"success": True, "data": data, **more})
+
+
+def failed(error: QmdError) -> Reply:
+    """What went wrong; of a note that is not there, in a block of its own what may be meant."""
+    message = str(error)
+    blocks: tuple[TextBlock, ...] = ()
+    more: dict[str, Any] = {}
+    if isinstance(error, NoteNotFoundError):
+        if error.hint is not None:
+            blocks = (TextBlock(error.hint),)
+        if error.suggestions:
+            more["suggestions"] = list(error.suggestions)
+    elif error.hint is not None:
+        message = f"{message.rstrip('.')}. {error.hint}"
+    structured = {"success": False, "error": message, **more}
+    return Reply((TextBlock(message), *blocks), structured, is_error=True)
+
+
+def _result_schema(dialect: Dialect) -> dict[str, Any]:
+    properties = {
+        "success": {"type": "boolean"},
+        "data": {"type": "string"},
+        "error": {"type": "string"},
+        "path": {"type": "string"},
+        "problem": {"type": "string"},
+        "suggestions": {"type": "array", "items": {"type": "string"}},
+    }
+    return object_schema(properties, optional=tuple(properties)[1:])
+
+
+# --- arguments -----------------------------------------------------------------------
+
+ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+
+
+def _checked_by(
+    schema: Mapping[str, Any], model: type[ArgumentsT]
+) -> Callable[[Mapping[str, Any]], ArgumentsT]:
+    """A check in the specification's words; arguments that the schema lacks are ignored."""
+
+    def check(raw: Mapping[str, Any]) -> ArgumentsT:
+        problems = parameter_problems(schema, raw)
+        if problems:
+            raise InputError("Invalid parameters: " + "; ".join(problems))
+        known = {name: raw[name] for name in schema["properties"] if raw.get(name) is not None}
+        return model.model_construct(**known)  # checked above; pydantic refuses lone surrogates
+
+    return check
+
+
+def parameter_problems(schema: Mapping[str, Any], raw: Mapping[str, Any]) -> Sequence[str]:
+    """Everything that is wrong with the parameters of a call; null counts as missing."""
+    missing = [name for name in schema["required"] if raw.get(name) is None]
+    problems = [f"Missing required parameter: {name}" for name in missing]
+    for name, each in schema["properties"].items():
+        value = raw.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            problems.append(f"Parameter '{name}' must be a string")
+        elif value not in each.get("enum", (value,)):
+            problems.append(f"Parameter '{name}' must be one of: {', '.join(each['enum'])}")
+    return problems
+
+
+def _schema(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", **each} for name, each in properties.items()},
+        "required": list(required),
+    }
+
+
+_READ = _schema(
+    ("path",),
+    path={"description": "Path from the vault's root, such as Daily/2025-01-15.md"},
+)
+_CREATE = _schema(
+    ("path", "content"),
+    path={"description": "Path from the vault's root; folders that are missing are made"},
+    content={"description": "The whole text, or what is put behind the present one"},
+    mode={
+        "enum": list(MODES),
+        "default": "overwrite",
+        "description": "What becomes of a note that is there",
+    },
+)
+_LIST = _schema(
+    ("path",),
+    path={"description": "Path from the vault's root; an empty string or / is the root"},
+)
+
+TOOLS: tuple[Tool[Any], ...] = (
+    Tool(
+        name="read_note",
+        title="Read note",
+        description=(
+            "Read a whole note as it is on the disk now. .md may be left out; a name alone is "
+            "enough where only one note has it. A search's file is such a path."
+        ),
+        arguments=PathArguments,
+        run=read_note,
+        output_schema=_result_schema,
+        schema=_READ,
+        check=_checked_by(_READ, PathArguments),
+        failed=failed,
+    ),
+    Tool(
+        name="create_note",
+        title="Create note",
+        description=(
+            "Write a note: a new one, one in the place of another (mode overwrite, the default), "
+            "or text right behind what is there (mode append; nothing is put between). "
+            ".md is added to a path that lacks it. Searches find the new text at once."
+        ),
+        arguments=CreateNoteArguments,
+        run=create_note,
+        output_schema=_result_schema,
+        read_only=False,
+        destructive=True,
+        idempotent=False,
+        schema=_CREATE,
+        check=_checked_by(_CREATE, CreateNoteArguments),
+        failed=failed,
+    ),
+    Tool(
+        name="list_folder",
+        title="List folder",
+        description="List what lies directly in a folder of the vault: 📁 folders, then 📄 files.",
+        arguments=PathArguments,
+        run=list_folder,
+        output_schema=_result_schema,
+        schema=_LIST,
+        check=_checked_by(_LIST, PathArguments),
+        failed=failed,
+    ),
+)
