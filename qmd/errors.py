@@ -18,6 +18,7 @@ Every exception qmd raises on purpose.
     ├─ ConflictError                  the name is taken
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
+    ├─ SummaryError                   update_summary, in the words of its specification
     ├─ ProtocolError                  number, data: MCP answers it as an error of JSON-RPC
     ├─ StoreError                     the database
     │  ├─ DatabaseMissingError        no such file yet
@@ -31,6 +32,7 @@ Every exception qmd raises on purpose.
     ├─ IngestError                    one file; the scan reports it and goes on
     │  ├─ DecodeError
     │  ├─ FileTooLargeError
+    │  ├─ NotAPhotoError
     │  └─ UnreadableFileError
     │     └─ FileVanishedError      deleted since it was found
     └─ InferenceError                 a model or the vector index
@@ -176,6 +178,13 @@ class OutsideRootsError(QmdError):
     http_status = 403
 
 
+class SummaryError(QmdError):
+    """Nothing was written; the message says why and what to do, in the words of the source."""
+
+    code = "summary_failed"
+    http_status = 400
+
+
 class ProtocolError(QmdError):
     """``number`` and ``data`` are the code and the data of the JSON-RPC error."""
 
@@ -252,6 +261,11 @@ class DecodeError(IngestError):
 class FileTooLargeError(IngestError):
     code = "file_too_large"
     reason = "too large"
+
+
+class NotAPhotoError(IngestError):
+    code = "not_a_photo"
+    reason = "no photo"
 
 
 class UnreadableFileError(IngestError):

@@ -14,16 +14,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from qmd.errors import FileVanishedError, IngestError, InputError, UnreadableFileError
 from qmd.ingest.embedding import embedded_text
-from qmd.ingest.read import ReadFile, read_file
+from qmd.ingest.read import ReadFile, read_file, read_parts
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
 from qmd.model import Collection, ParsedDocument, Progress, SkippedFile
 from qmd.parse import PARSER_VERSION
+from qmd.parse.photo import is_photo
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
 from qmd.sqlite import Connection
 from qmd.store import collections, files
@@ -243,14 +245,10 @@ class CollectionIndexer:
     # -- one file ----------------------------------------------------------------------
 
     def _read(self, file: FoundFile) -> None:
-        # Here, because most runs find nothing changed and need no parser.
-        from qmd.parse.document import parse_document
-
         known = self.known.get(file.path)
         started = time.time_ns()
         try:
-            read = read_file(self.root, file.path, file, self.rules.max_bytes)
-            parsed = parse_document(file.path, read.data)
+            read, parsed = self._parse(file)
         except FileVanishedError:
             if known is not None:
                 self._vanish(file.path, known)
@@ -286,6 +284,17 @@ class CollectionIndexer:
             f"{self.collection.name}/{file.path}: {warning}" for warning in parsed.warnings
         ]
         self._add(new_document(file.path, parsed, digest, state), replace)
+
+    def _parse(self, file: FoundFile) -> tuple[ReadFile, ParsedDocument]:
+        # Parsers are imported here, because most runs find nothing changed and need none.
+        if is_photo(file.path):
+            from qmd.parse.photo.document import parse_photo
+
+            return read_parts(self.root, file.path, partial(parse_photo, file.path), file)
+        from qmd.parse.document import parse_document
+
+        read = read_file(self.root, file.path, file, self.rules.max_bytes)
+        return read, parse_document(file.path, read.data)
 
     def _moved_from(self, digest: str, read: ReadFile) -> Place | None:
         """A vanished document with this very text: the file was renamed or moved."""

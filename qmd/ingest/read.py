@@ -10,12 +10,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import FoundFile, is_vanished, printable
+from qmd.parse.photo.source import Source
+
+ResultT = TypeVar("ResultT")
 
 _ATTEMPTS = 3
 _FLAGS = (
@@ -56,6 +62,58 @@ def read_file(
         FileTooLargeError: More than ``max_bytes``.
         UnreadableFileError: No permission, an I/O error, no regular file, a link, or outside.
     """
+    with _opened(root, path, expected) as descriptor:
+        for _ in range(_ATTEMPTS):
+            before = os.fstat(descriptor)
+            data = _read_all(descriptor, before.st_size, max_bytes, path)
+            after = os.fstat(descriptor)
+            if _state(before) == _state(after) and len(data) == after.st_size:
+                break
+        return ReadFile(data, len(data), before.st_mtime_ns, before.st_ino, before.st_dev)
+
+
+def read_parts(
+    root: Path, path: str, parse: Callable[[Source], ResultT], expected: FoundFile | None = None
+) -> tuple[ReadFile, ResultT]:
+    """
+    As `read_file`, for a file of which a parser needs but a few places, however large it is.
+
+    Returns:
+        The state of the file, without its bytes, and what ``parse`` made of it.
+
+    Raises:
+        FileVanishedError, UnreadableFileError: As `read_file`.
+        Whatever ``parse`` raises.
+    """
+    with _opened(root, path, expected) as descriptor:
+        for _ in range(_ATTEMPTS):
+            before = os.fstat(descriptor)
+            result = parse(FileSource(descriptor, before.st_size))
+            if _state(before) == _state(os.fstat(descriptor)):
+                break
+        state = ReadFile(b"", before.st_size, before.st_mtime_ns, before.st_ino, before.st_dev)
+        return state, result
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """An open file's bytes, for parsers that go where they like in it."""
+
+    descriptor: int
+    size: int
+
+    def at(self, offset: int, length: int) -> bytes:
+        os.lseek(self.descriptor, offset, os.SEEK_SET)
+        blocks: list[bytes] = []
+        while length > 0 and (block := os.read(self.descriptor, length)):
+            blocks.append(block)
+            length -= len(block)
+        return blocks[0] if len(blocks) == 1 else b"".join(blocks)
+
+
+@contextmanager
+def _opened(root: Path, path: str, expected: FoundFile | None) -> Iterator[int]:
+    """A descriptor of the file, which is a regular one inside the root; see `read_file`."""
     full_path = os.path.join(root, path)
     try:
         descriptor = os.open(full_path, _FLAGS)
@@ -72,13 +130,7 @@ def read_file(
         # The very file that the scan reached without following a link is inside the root.
         if expected is None or (status.st_dev, status.st_ino) != (expected.device, expected.inode):
             _check_inside(root, full_path, path, status)
-        for _ in range(_ATTEMPTS):
-            before = os.fstat(descriptor)
-            data = _read_all(descriptor, before.st_size, max_bytes, path)
-            after = os.fstat(descriptor)
-            if _state(before) == _state(after) and len(data) == after.st_size:
-                break
-        return ReadFile(data, len(data), before.st_mtime_ns, before.st_ino, before.st_dev)
+        yield descriptor
     except OSError as error:
         raise UnreadableFileError(
             f"Cannot read {printable(path)}: {error.strerror or error}",

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
+from qmd.parse.photo import is_photo
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +263,7 @@ def judge_file(
     """Whether a file that the rules include can be a document; ``status`` of the name itself."""
     mode = status.st_mode
     if stat.S_ISREG(mode):
-        if status.st_size > max_bytes:
+        if status.st_size > max_bytes and not is_photo(path):  # of which only headers are read
             return ScanSkip(
                 path, "too large", f"{status.st_size:,} bytes; the limit is {max_bytes:,}"
             )

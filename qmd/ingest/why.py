@@ -11,6 +11,7 @@ from qmd.ingest.places import find
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
 from qmd.model import Explanation
+from qmd.parse.photo import is_photo
 from qmd.sqlite import Connection
 from qmd.store import collections, documents, files
 
@@ -62,7 +63,11 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             reason=f"The rules include it, but it is no document: {skip[0].reason}"
             f" ({skip[0].detail}).",
             detail=detail | {"skipped": skip[0].reason},
-            remedy="Save it as UTF-8 text if it is meant to be read, then run 'qmd index'.",
+            remedy=(
+                "Give it the suffix of the format it is in, then run 'qmd index'."
+                if is_photo(relative)
+                else "Save it as UTF-8 text if it is meant to be read, then run 'qmd index'."
+            ),
         )
     if document is not None:
         detail |= {

@@ -1,0 +1,95 @@
+"""
+A photo as a document: a text that is found by its words, with tags and people as tags.
+
+Signs name the lines, in no language, and full text holds none of them: a search for the word
+"camera" must not find every photo.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qmd.model import ParsedDocument, PhotoMetadata
+from qmd.parse.chunk import chunk
+from qmd.parse.markdown import outline
+from qmd.parse.photo.metadata import read_metadata
+from qmd.parse.photo.source import Source
+
+_MAX_DESCRIPTION = 100_000
+
+
+def parse_photo(path: str, source: Source) -> ParsedDocument:
+    """
+    Read one photo.
+
+    Args:
+        path: The file's path with ``/``; its suffix must be that of the format, and its name
+            is the last resort for a title.
+
+    Raises:
+        NotAPhotoError: It is in another format, or in none that is known here.
+    """
+    photo = read_metadata(source, path)
+    name = path.rpartition("/")[2]
+    title = _one_line(photo.title or "") or name.rpartition(".")[0] or name
+    tags = _distinct(photo.tags)
+    people = _distinct(photo.people)
+    text = _text(title, photo, tags, people)
+    structure = outline(text, 0)
+    return ParsedDocument(
+        text=text,
+        encoding="utf-8",
+        title=title,
+        title_source="frontmatter" if photo.title else "filename",
+        body_start=0,
+        headings=structure.headings,
+        tags=_distinct(tuple(each.lstrip("#") for each in (*tags, *people))),
+        aliases=(),
+        date=photo.date,
+        properties=_properties(photo, tags, people),
+        links=(),
+        chunks=chunk(text, structure),
+        warnings=photo.warnings,
+    )
+
+
+def _text(title: str, photo: PhotoMetadata, tags: tuple[str, ...], people: tuple[str, ...]) -> str:
+    description = (photo.description or "").replace("\r\n", "\n").replace("\r", "\n").strip()
+    place = _distinct((photo.location or "", *photo.place))
+    lines = [
+        ("🏷", ", ".join(tags)),
+        ("👤", ", ".join(people)),
+        ("📍", ", ".join(place)),
+        ("📅", (photo.date or "").replace("T", " ")),
+        ("📷", _one_line(photo.camera or "")),
+    ]
+    facts = "\n".join(f"- {sign} {value}" for sign, value in lines if value)
+    paragraphs = [f"# {title}", description[:_MAX_DESCRIPTION], facts]
+    return "\n\n".join(each for each in paragraphs if each) + "\n"
+
+
+def _properties(
+    photo: PhotoMetadata, tags: tuple[str, ...], people: tuple[str, ...]
+) -> dict[str, Any]:
+    found = {
+        "tags": list(tags),
+        "people": list(people),
+        "location": photo.location,
+        "date": photo.date,
+        "camera": photo.camera,
+    }
+    return {"kind": photo.kind, **{name: value for name, value in found.items() if value}}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Each once, letter case aside, on one line."""
+    seen: dict[str, str] = {}
+    for name in names:
+        shown = _one_line(name)
+        if shown:
+            seen.setdefault(shown.casefold(), shown)
+    return tuple(seen.values())

@@ -1,0 +1,196 @@
+"""The metadata items of a HEIC file: an ISO base media file whose ``meta`` box lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from qmd.parse.photo.source import MAX_BLOCK, Blocks, Source
+
+_MAX_BOXES = 1024
+_MAX_ITEMS = 100_000
+_MAX_EXTENTS = 64
+_XMP_TYPE = b"application/rdf+xml"
+
+
+class _Damaged(Exception):
+    """A box says what cannot be."""
+
+
+@dataclass(slots=True)
+class _Item:
+    """Where an item's bytes are: ``extents`` are (offset, length), in the file or in ``idat``."""
+
+    in_idat: bool = False
+    extents: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Cursor:
+    """Numbers of a box, one after the other."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data = data
+        self.at = at
+
+    def number(self, size: int) -> int:
+        end = self.at + size
+        if end > len(self.data):
+            raise _Damaged
+        value = int.from_bytes(self.data[self.at : end], "big")
+        self.at = end
+        return value
+
+    def raw(self, size: int) -> bytes:
+        self.number(size)
+        return self.data[self.at - size : self.at]
+
+    def text(self) -> bytes:
+        """Up to a NUL, or to the end."""
+        end = self.data.find(b"\0", self.at)
+        end = len(self.data) if end < 0 else end
+        value = self.data[self.at : end]
+        self.at = end + 1
+        return value
+
+
+def read_blocks(source: Source) -> Blocks:
+    """EXIF and XMP."""
+    blocks = Blocks("HEIC")
+    for kind, offset, length in _boxes(source):
+        if kind == b"meta":
+            if length > MAX_BLOCK:
+                blocks.warnings.append(f"The list of items has {length:,} bytes: not read.")
+                break
+            try:
+                _read_meta(source, source.at(offset, length), blocks)
+            except _Damaged:
+                blocks.warnings.append("The list of items is damaged; metadata may be missing.")
+            break
+    return blocks
+
+
+def is_whole(source: Source) -> bool:
+    """Whether the last box ends where the file does."""
+    end = seen = 0
+    for _, offset, length in _boxes(source):
+        end = offset + length
+        seen += 1
+    return seen > 0 and end == source.size
+
+
+def _boxes(source: Source) -> Iterator[tuple[bytes, int, int]]:
+    """(type, offset of the content, its length) of the file's own boxes."""
+    offset = 0
+    for _ in range(_MAX_BOXES):
+        head = source.at(offset, 16)
+        if len(head) < 8:
+            return
+        size, header = int.from_bytes(head[:4], "big"), 8
+        if size == 1:
+            size, header = int.from_bytes(head[8:16], "big"), 16
+        elif size == 0:  # up to the end of the file
+            size = source.size - offset
+        if size < header:
+            return
+        yield head[4:8], offset + header, size - header
+        offset += size
+
+
+def _read_meta(source: Source, meta: bytes, blocks: Blocks) -> None:
+    children = dict(_children(meta, 4))  # behind version and flags
+    kinds = dict(_kinds(children.get(b"iinf", b"")))
+    if not kinds:
+        return
+    places = _places(children.get(b"iloc", b""), set(kinds))
+    idat = children.get(b"idat", b"")
+    for number, kind in kinds.items():
+        item = places.get(number)
+        if item is None:
+            continue
+        data = _content(source, idat, item)
+        if data is None:
+            blocks.warnings.append(f"The {kind} is damaged and was not read.")
+        elif kind == "XMP":
+            blocks.xmp.append(data)
+        elif blocks.exif is None:
+            # Four bytes say how much lies in front of the TIFF structure, mostly "Exif\0\0".
+            skip = int.from_bytes(data[:4], "big")
+            blocks.exif = data[4 + skip :] if 4 + skip < len(data) else None
+
+
+def _children(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
+    """(type, content) of the boxes in a box, the last of each type counting."""
+    for _ in range(_MAX_BOXES):
+        if at + 8 > len(data):
+            return
+        size = int.from_bytes(data[at : at + 4], "big")
+        kind = data[at + 4 : at + 8]
+        if size < 8 or at + size > len(data):
+            raise _Damaged
+        yield kind, data[at + 8 : at + size]
+        at += size
+
+
+def _kinds(iinf: bytes) -> Iterator[tuple[int, str]]:
+    """The numbers of the items that are metadata."""
+    if not iinf:
+        return
+    cursor = _Cursor(iinf)
+    version = cursor.number(1)
+    cursor.number(3)
+    count = cursor.number(2 if version == 0 else 4)
+    for _ in range(min(count, _MAX_ITEMS)):
+        size = cursor.number(4)
+        if cursor.raw(4) != b"infe" or size < 8:
+            raise _Damaged
+        entry = _Cursor(cursor.raw(size - 8))
+        entry_version = entry.number(1)
+        entry.number(3)
+        if entry_version < 2:
+            continue
+        number = entry.number(2 if entry_version == 2 else 4)
+        entry.number(2)
+        kind = entry.raw(4)
+        if kind == b"Exif":
+            yield number, "EXIF"
+        elif kind == b"mime":
+            entry.text()  # its name
+            if entry.text() == _XMP_TYPE and not entry.text():  # not compressed
+                yield number, "XMP"
+
+
+def _places(iloc: bytes, wanted: set[int]) -> dict[int, _Item]:
+    cursor = _Cursor(iloc)
+    version = cursor.number(1)
+    cursor.number(3)
+    sizes = cursor.number(2)
+    offset_size, length_size = sizes >> 12, sizes >> 8 & 15
+    base_size, index_size = sizes >> 4 & 15, sizes & 15 if version in (1, 2) else 0
+    count = cursor.number(4 if version == 2 else 2)
+    found: dict[int, _Item] = {}
+    for _ in range(min(count, _MAX_ITEMS)):
+        number = cursor.number(4 if version == 2 else 2)
+        method = cursor.number(2) & 15 if version in (1, 2) else 0
+        cursor.number(2)  # in this very file
+        base = cursor.number(base_size)
+        item = _Item(method == 1)
+        for extent in range(cursor.number(2)):
+            cursor.number(index_size)
+            place = base + cursor.number(offset_size)
+            length = cursor.number(length_size)
+            if number in wanted and extent < _MAX_EXTENTS:
+                item.extents.append((place, length))
+        if number in wanted and method < 2:
+            found[number] = item
+    return found
+
+
+def _content(source: Source, idat: bytes, item: _Item) -> bytes | None:
+    if not item.extents or sum(length for _, length in item.extents) > MAX_BLOCK:
+        return None
+    parts = [
+        idat[place : place + length] if item.in_idat else source.at(place, length)
+        for place, length in item.extents
+    ]
+    whole = all(len(part) == length for part, (_, length) in zip(parts, item.extents, strict=True))
+    return b"".join(parts) if whole else None

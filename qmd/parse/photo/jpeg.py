@@ -1,0 +1,134 @@
+"""The metadata segments of a JPEG file, which stand in front of its pixels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from qmd.parse.photo.source import MAX_BLOCK, Blocks, Source
+
+_MAX_SEGMENTS = 4096
+_EXIF = b"Exif\0\0"
+_XMP = b"http://ns.adobe.com/xap/1.0/\0"
+_MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
+_PHOTOSHOP = b"Photoshop 3.0\0"
+_APP1, _APP13, _SOS, _EOI = 0xE1, 0xED, 0xDA, 0xD9
+
+# Behind SOS come entropy-coded bytes, in which 0xFF is followed by 0 or by a restart marker.
+_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
+_WINDOW = 1 << 20
+
+
+def read_blocks(source: Source) -> Blocks:
+    """EXIF, XMP (also where it goes on in further segments) and IPTC."""
+    blocks = Blocks("JPG")
+    photoshop: list[bytes] = []
+    extended: dict[bytes, dict[int, bytes]] = {}
+    for marker, offset, length in _segments(source):
+        if marker == _APP1:
+            head = source.at(offset, 80)
+            if head.startswith(_EXIF) and blocks.exif is None:
+                blocks.exif = source.at(offset + len(_EXIF), length - len(_EXIF))
+            elif head.startswith(_XMP) and not blocks.xmp:
+                blocks.xmp.append(source.at(offset + len(_XMP), length - len(_XMP)))
+            elif head.startswith(_MORE_XMP):
+                name = len(_MORE_XMP)
+                parts = extended.setdefault(head[name : name + 32], {})
+                start = int.from_bytes(head[name + 36 : name + 40], "big")
+                parts[start] = source.at(offset + name + 40, length - name - 40)
+        elif marker == _APP13 and source.at(offset, len(_PHOTOSHOP)) == _PHOTOSHOP:
+            photoshop.append(source.at(offset + len(_PHOTOSHOP), length - len(_PHOTOSHOP)))
+    if photoshop:
+        blocks.iptc = _iptc(b"".join(photoshop))
+    if blocks.xmp:
+        blocks.xmp += _further_xmp(blocks.xmp[0], extended)
+    return blocks
+
+
+def is_whole(source: Source) -> bool:
+    """Whether the image goes on to its end marker; reads the file."""
+    offset = 2
+    for marker, start, length in _segments(source):
+        if marker == _EOI:
+            return True
+        offset = start + length
+    while True:
+        found = _next_marker(source, offset)
+        if found is None:
+            return False
+        marker, offset = found
+        if marker == _EOI:
+            return True
+        if marker in {0x01, 0xD8}:  # neither has a length
+            continue
+        length = int.from_bytes(source.at(offset, 2), "big")
+        if length < 2:
+            return False
+        offset += length
+
+
+def _next_marker(source: Source, offset: int) -> tuple[int, int] | None:
+    """The next marker behind entropy-coded bytes, and what is behind it."""
+    while offset < source.size:
+        window = source.at(offset, _WINDOW)
+        match = _MARKER.search(window)
+        if match is not None:
+            return window[match.start() + 1], offset + match.end()
+        if len(window) < 2:
+            return None
+        offset += len(window) - 1  # the last byte may be the first of a marker
+    return None
+
+
+def _segments(source: Source) -> Iterator[tuple[int, int, int]]:
+    """
+    (marker, offset of the content, its length), up to and with SOS or EOI; a file that ends
+    within one ends the walk.
+    """
+    offset = 2
+    for _ in range(_MAX_SEGMENTS):
+        head = source.at(offset, 4)
+        if len(head) < 2 or head[0] != 0xFF:
+            return
+        marker = head[1]
+        if marker == 0xFF:  # a fill byte
+            offset += 1
+            continue
+        if marker == _EOI:
+            yield marker, offset + 2, 0
+            return
+        if marker == 0x01 or 0xD0 <= marker <= 0xD8:
+            offset += 2
+            continue
+        length = int.from_bytes(head[2:4], "big") - 2
+        if len(head) < 4 or length < 0 or offset + 4 + length > source.size:
+            return
+        yield marker, offset + 4, length
+        if marker == _SOS:
+            return
+        offset += 4 + length
+
+
+def _iptc(resources: bytes) -> bytes | None:
+    """The IPTC record among the image resources of Photoshop."""
+    at = 0
+    while resources[at : at + 4] == b"8BIM":
+        number = resources[at + 4 : at + 6]
+        if len(number) < 2 or at + 6 >= len(resources):
+            return None
+        name = resources[at + 6] + 1
+        at += 6 + name + name % 2
+        size = int.from_bytes(resources[at : at + 4], "big")
+        at += 4
+        if number == b"\x04\x04":
+            return resources[at : at + size]
+        at += size + size % 2
+    return None
+
+
+def _further_xmp(main: bytes, extended: dict[bytes, dict[int, bytes]]) -> Iterator[bytes]:
+    """XMP that did not fit into one segment: the main packet names the rest by its digest."""
+    for digest, parts in extended.items():
+        packet = b"".join(parts[start] for start in sorted(parts))
+        if digest in main and len(packet) <= MAX_BLOCK:
+            yield packet

@@ -1,0 +1,75 @@
+"""Where the bytes of a photo come from, and what of them is metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Kind = Literal["JPG", "PNG", "HEIC"]
+
+#: The most that one block of metadata may hold; real ones stay below 1 MiB.
+MAX_BLOCK = 16 * 1024 * 1024
+
+_HEIC_BRANDS = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"))
+
+
+class Source(Protocol):
+    """Random access to a file's bytes."""
+
+    @property
+    def size(self) -> int: ...
+
+    def at(self, offset: int, length: int) -> bytes:
+        """The bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BytesSource:
+    """A photo in memory."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def at(self, offset: int, length: int) -> bytes:
+        return self.data[offset : offset + length]
+
+
+@dataclass(slots=True)
+class Blocks:
+    """
+    The metadata of one photo as they lie in its container.
+
+    ``exif`` is a TIFF structure, ``xmp`` one or more packets, ``iptc`` the records of IPTC
+    IIM, ``texts`` the text chunks of a PNG by keyword. ``warnings`` are sentences for people.
+    """
+
+    kind: Kind
+    exif: bytes | None = None
+    xmp: list[bytes] = field(default_factory=list)
+    iptc: bytes | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def kind_of(head: bytes) -> Kind | None:
+    """The format that the first bytes (at least 64) of a file are in."""
+    if head.startswith(b"\xff\xd8\xff"):
+        return "JPG"
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "PNG"
+    if head[4:8] == b"ftyp":
+        end = min(int.from_bytes(head[:4], "big"), len(head))
+        brands = {head[8:12], *(head[at : at + 4] for at in range(16, end, 4))}
+        if brands & _HEIC_BRANDS and b"avif" not in brands:
+            return "HEIC"
+    return None
+
+
+def kind_of_name(path: str) -> Kind | None:
+    """The format that a file's name promises."""
+    suffix = path.rpartition(".")[2].lower()
+    return {"jpg": "JPG", "jpeg": "JPG", "png": "PNG", "heic": "HEIC"}.get(suffix)  # type: ignore[return-value]

@@ -1,0 +1,139 @@
+"""
+XMP: the values of RDF properties, simple ones and lists. Entities cannot be declared, so no
+document expands; what is not well-formed gives what stood in front of the mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns# "
+_LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"
+_CONTAINERS = (_RDF + "Bag", _RDF + "Seq", _RDF + "Alt")
+
+_NAMESPACES = {
+    "http://purl.org/dc/elements/1.1/": "dc",
+    "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/": "iptcCore",
+    "http://iptc.org/std/Iptc4xmpExt/2008-02-29/": "iptcExt",
+    "http://ns.adobe.com/photoshop/1.0/": "photoshop",
+    "http://ns.adobe.com/exif/1.0/": "exif",
+    "http://ns.adobe.com/tiff/1.0/": "tiff",
+    "http://ns.adobe.com/xap/1.0/": "xmp",
+}
+_NAMES = frozenset(
+    (
+        *("dc:subject", "dc:description", "dc:title", "iptcExt:PersonInImage"),
+        *("iptcCore:Location", "photoshop:City", "photoshop:State", "photoshop:Country"),
+        *("photoshop:DateCreated", "exif:DateTimeOriginal", "xmp:CreateDate"),
+        *("tiff:Make", "tiff:Model"),
+    )
+)
+_MAX_DEPTH = 100
+_MAX_VALUES = 10_000
+
+
+class _Refused(Exception):
+    """The document is not what XMP can be."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    """
+    The state of one pass. ``path`` holds the open elements from rdf:RDF on: a description, a
+    property, a container, an item.
+    """
+
+    values: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)
+    above: int = 0
+    name: str | None = None
+    language: str = ""
+    text: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if not self.path and tag != _RDF + "RDF":
+            self.above += 1
+            if self.above > _MAX_DEPTH:
+                raise _Refused("is nested too deeply")
+            return
+        self.path.append(tag)
+        depth = len(self.path)
+        if depth > _MAX_DEPTH:
+            raise _Refused("is nested too deeply")
+        if depth == 2:
+            for key, value in attributes.items():
+                name = _short(key)
+                if name is not None:
+                    self._add(name, "", value)
+        elif depth == 3:
+            self.name = _short(tag)
+            self.language = ""
+            self.text = []
+        elif depth == 5 and tag == _RDF + "li":
+            self.language = attributes.get(_LANGUAGE, "")
+            self.text = []
+
+    def end(self, tag: str) -> None:
+        if not self.path:
+            return
+        depth = len(self.path)
+        if self.name is not None:
+            in_list = depth == 5 and tag == _RDF + "li" and self.path[3] in _CONTAINERS
+            if in_list or (depth == 3 and "".join(self.text).strip()):
+                self._add(self.name, self.language, "".join(self.text))
+                self.text = []
+            if depth == 3:
+                self.name = None
+            elif depth == 4:
+                self.text = []  # the white space around the list
+        self.path.pop()
+
+    def characters(self, text: str) -> None:
+        if self.name is not None and len(self.path) in (3, 5):
+            self.text.append(text)
+
+    def _add(self, name: str, language: str, value: str) -> None:
+        self.count += 1
+        if self.count > _MAX_VALUES:
+            raise _Refused("has too many values")
+        if value.strip():
+            self.values.setdefault(name, []).append((language, value))
+
+
+def read_xmp(packet: bytes) -> tuple[Mapping[str, list[tuple[str, str]]], str | None]:
+    """
+    Property, like ``dc:subject`` → its values with their languages ("" mostly), and what is
+    wrong with the packet, as the end of a sentence.
+    """
+    reader = _Reader()
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.characters
+    parser.StartDoctypeDeclHandler = _refuse_declarations
+    problem = None
+    try:
+        wide = packet.startswith((b"\xff\xfe", b"\xfe\xff"))
+        parser.Parse(packet if wide else packet.strip(b"\0 \t\r\n"), True)
+    except _Refused as refused:
+        problem = str(refused)
+    except expat.ExpatError as error:
+        problem = f"is not well-formed (line {error.lineno})"
+    except (ValueError, LookupError):  # an encoding that Python does not know
+        problem = "has an unknown encoding"
+    return reader.values, problem
+
+
+def _refuse_declarations(*_: object) -> None:
+    raise _Refused("declares a document type, which XMP never does")
+
+
+def _short(name: str) -> str | None:
+    namespace, _, local = name.rpartition(" ")
+    prefix = _NAMESPACES.get(namespace)
+    short = f"{prefix}:{local}"
+    return short if prefix and short in _NAMES else None
