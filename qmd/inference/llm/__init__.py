@@ -1,0 +1,34 @@
+"""
+A language model behind an OpenAI-compatible server: DeepSeek, Ollama, llama.cpp, vLLM, OpenAI.
+
+::
+
+    with LlmClient(LlmSettings(key=read_key(environ, key_file))) as llm:
+        print(llm.chat([Message("user", "Hello")]).text)
+
+The agent asks it for answers; expansion, reranking and remote embeddings may ask it, too.
+"""
+
+from qmd.inference.llm.answer import Answer, Delta, Event, Message, Retry
+from qmd.inference.llm.client import LlmClient
+from qmd.inference.llm.key import read_key
+from qmd.inference.llm.settings import (
+    DEFAULT_MODEL,
+    DEFAULT_TIMEOUT_S,
+    DEFAULT_URL,
+    LlmSettings,
+)
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "DEFAULT_TIMEOUT_S",
+    "DEFAULT_URL",
+    "Answer",
+    "Delta",
+    "Event",
+    "LlmClient",
+    "LlmSettings",
+    "Message",
+    "Retry",
+    "read_key",
+]

@@ -1,0 +1,213 @@
+"""What is said to a language model, what it answers, and how its pieces become an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from qmd.errors import InferenceError, TransientInferenceError
+
+MAX_CHARS = 1_000_000
+"""No model writes that much; a broken server may."""
+
+SECRET_CHARS = 8
+"""A shorter key is a placeholder such as "ollama", which may occur in any answer."""
+
+MASK = "***"
+
+_OPEN, _CLOSE = "<think>", "</think>"
+_BLANK = 1000  # characters of blanks before the text, after which no thoughts are expected
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    ``text`` is what the model says; what it thinks first, if it shows that, is ``reasoning``.
+
+    ``finish_reason`` is the server's word: ``stop``, ``length`` (it was cut off), or another.
+    """
+
+    text: str
+    reasoning: str = ""
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The next piece of an answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The request failed and is sent again after ``pause_s``; the pieces so far are void."""
+
+    reason: str
+    pause_s: float
+    attempt: int
+
+
+Event = Delta | Retry
+
+
+class Assembly:
+    """
+    Puts an answer together from the pieces of a stream, or from the one of a plain reply.
+
+    Args:
+        key: A server that sends the key back must not have it shown.
+    """
+
+    def __init__(self, key: str | None = None) -> None:
+        self._texts = _Cleaner(key)
+        self._thoughts = _Cleaner(key)
+        self._split = _ThoughtSplitter()
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._size = 0
+        self.finish_reason: str | None = None
+
+    def add(self, choice: Mapping[str, Any], part: Literal["delta", "message"]) -> str:
+        """Take a choice of the server's reply; returns the text that is new."""
+        content = choice.get(part)
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish_reason = choice["finish_reason"]
+        if not isinstance(content, Mapping):
+            return ""
+        thought = content.get("reasoning_content") or content.get("reasoning")
+        if isinstance(thought, str):
+            self._reasoning.append(self._thoughts.feed(self._counted(thought)))
+        return self._take(self._texts.feed(self._counted(_plain(content.get("content")))))
+
+    def end(self) -> str:
+        """No more will come; returns the text that was held back."""
+        self._reasoning.append(self._thoughts.end())
+        shown = self._take(self._texts.end())
+        rest, thought = self._split.end()
+        self._text.append(rest)
+        self._reasoning.append(thought)
+        return shown + rest
+
+    def answer(self) -> Answer:
+        """
+        Raises TransientInferenceError or InferenceError if there is no text.
+        """
+        text, reasoning = "".join(self._text), "".join(self._reasoning)
+        if not text.strip():
+            if self.finish_reason == "length":
+                raise InferenceError(
+                    "The model's answer was cut off before it said anything.",
+                    hint="It may think for too long: ask for less, or choose another model.",
+                )
+            raise TransientInferenceError(
+                "The model answered with nothing.", hint="Try again, or choose another model."
+            )
+        return Answer(text, reasoning, self.finish_reason)
+
+    def _take(self, text: str) -> str:
+        shown, thought = self._split.feed(text)
+        self._text.append(shown)
+        self._reasoning.append(thought)
+        return shown
+
+    def _counted(self, text: str) -> str:
+        self._size += len(text)
+        if self._size > MAX_CHARS:
+            raise InferenceError(
+                f"The model's answer is longer than {MAX_CHARS:,} characters.",
+                hint="The server may be broken; try again or choose another one.",
+            )
+        return text
+
+
+def _plain(content: object) -> str:
+    """The text of a message, which some servers send as a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, Mapping))
+        return "".join(part for part in parts if isinstance(part, str))
+    return ""
+
+
+class _Cleaner:
+    """
+    Masks the key and mends surrogates, also where they are split over pieces.
+
+    Half a character would end the program when it is written out or sent back.
+    """
+
+    def __init__(self, key: str | None) -> None:
+        self._key = key if key is not None and len(key) >= SECRET_CHARS else None
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        text = self._held + text
+        keep = 1 if text and "\ud800" <= text[-1] <= "\udbff" else 0
+        if self._key is not None:
+            text = text.replace(self._key, MASK)
+            longest = min(len(self._key) - 1, len(text))
+            keep = next(
+                (n for n in range(longest, keep, -1) if self._key.startswith(text[-n:])), keep
+            )
+        self._held = text[len(text) - keep :]
+        return _whole(text[: len(text) - keep])
+
+    def end(self) -> str:
+        held, self._held = self._held, ""
+        return _whole(held)
+
+
+def _whole(text: str) -> str:
+    """Pairs of surrogates become their character, halves the replacement character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class _ThoughtSplitter:
+    """Parts ``<think>…</think>`` at the very beginning from the text that follows."""
+
+    def __init__(self) -> None:
+        self._state: Literal["begin", "thinking", "gap", "text"] = "begin"
+        self._held = ""
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """The text and the thoughts that are certain by now."""
+        thought = ""
+        held = self._held + text
+        if self._state == "begin":
+            start = held.lstrip()
+            if start.startswith(_OPEN):
+                self._state, held = "thinking", start[len(_OPEN) :]
+            elif not _OPEN.startswith(start) or len(held) > _BLANK:  # "" is not decided yet
+                self._state = "text"
+        if self._state == "thinking":
+            thought, close, rest = held.partition(_CLOSE)
+            if close:
+                self._state, held = "gap", rest
+            else:
+                keep = next((n for n in range(len(_CLOSE) - 1, 0, -1)
+                             if held.endswith(_CLOSE[:n])), 0)  # fmt: skip
+                thought, held = held[: len(held) - keep], held[len(held) - keep :]
+        if self._state == "gap":
+            held = held.lstrip()
+            if held:
+                self._state = "text"
+        if self._state == "text":
+            self._held = ""
+            return held, thought
+        self._held = held
+        return "", thought
+
+    def end(self) -> tuple[str, str]:
+        held, self._held = self._held, ""
+        return ("", held) if self._state == "thinking" else (held, "")

@@ -1,0 +1,125 @@
+"""What goes wrong with a language model's server, in words that say what to do. Never the key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+from qmd.errors import InferenceError, TransientInferenceError
+from qmd.inference.llm.answer import MASK
+from qmd.inference.llm.settings import LlmSettings
+
+_PASSING = {408, 409, 425, 429}
+_SHOWN_CHARS = 300
+
+
+def status_error(
+    settings: LlmSettings, status: int, body: object, headers: Mapping[str, str]
+) -> InferenceError:
+    """The error of an answer that is none, by its HTTP status."""
+    said = server_words(body, settings.key)
+    about = f"{settings.url} answered {status}" + (f": {said}" if said else ".")
+    if status in _PASSING or (status >= 500 and status not in (501, 505)):
+        if "insufficient_quota" in said or _code(body) == "insufficient_quota":
+            return InferenceError(about, hint="Your account with this server is used up.")
+        rest_s = _retry_after_s(headers)
+        when = f"in {rest_s:.0f} s, as it asks" if rest_s else "in a while"
+        return TransientInferenceError(
+            about,
+            hint=f"The server is busy or in trouble: try again {when}.",
+            retry_after_s=rest_s,
+        )
+    return InferenceError(about, hint=_hint(settings, status, headers))
+
+
+def server_words(body: object, key: str | None) -> str:
+    """What the server says of its error: one short line, without the key."""
+    text = ""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        found = inner.get("message") if isinstance(inner, Mapping) else inner
+        text = found if isinstance(found, str) else ""
+    elif isinstance(body, str):
+        text = "an HTML page" if body.lstrip()[:1] == "<" else body
+    return without_key(shortened(text), key) if key is None else shortened(without_key(text, key))
+
+
+def without_key(text: str, key: str | None) -> str:
+    return text.replace(key, MASK) if key else text
+
+
+def shortened(text: str) -> str:
+    line = " ".join(text[: 4 * _SHOWN_CHARS].split())
+    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
+
+
+def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError:
+    """The reply is no reply of a chat server; ``text`` is how it begins."""
+    said = server_words(text, settings.key)
+    return InferenceError(
+        f"{settings.url} does not answer as a language model does: {what}"
+        + (f" ({said})." if said else "."),
+        hint="Check the address; for most servers it ends in /v1.",
+    )
+
+
+def timed_out(settings: LlmSettings, timeout_s: float) -> TransientInferenceError:
+    return TransientInferenceError(
+        f"No answer from {settings.url} within {timeout_s:g} s.",
+        hint="Try again; --timeout, QMD_LLM_TIMEOUT or llm_timeout gives it longer.",
+    )
+
+
+def unreachable(settings: LlmSettings, reason: str) -> TransientInferenceError:
+    where = "Is it running?" if settings.is_loopback else "Are you online?"
+    return TransientInferenceError(
+        f"Cannot reach {settings.url}: {server_words(reason, settings.key) or 'no connection'}",
+        hint=f"{where} Check the address (--llm-url, QMD_LLM_URL), then try again.",
+    )
+
+
+def broke_off(settings: LlmSettings) -> TransientInferenceError:
+    return TransientInferenceError(
+        f"The connection to {settings.url} broke off in the middle of the answer.",
+        hint="Try again.",
+    )
+
+
+def _hint(settings: LlmSettings, status: int, headers: Mapping[str, str]) -> str:
+    if status in (401, 403):
+        if settings.key is None:
+            return "It wants a key: set QMD_LLM_API_KEY, or name a file by QMD_LLM_KEY_FILE."
+        return "Is the key the right one for this server? See QMD_LLM_API_KEY, DEEPSEEK_API_KEY."
+    if status == 402:
+        return "Your account with this server is used up."
+    if status in (404, 405):
+        return (
+            f"Is the address right (for most servers it ends in /v1), and does the server have "
+            f"the model {settings.model}?"
+        )
+    if 300 <= status < 400:
+        target = shortened(headers.get("location", ""))
+        moved = f"It has moved: use {without_key(target, settings.key)}" if target else ""
+        return moved or "Check the address (--llm-url, QMD_LLM_URL)."
+    if status == 413:
+        return "The conversation is too long for this server: ask for less at once."
+    return f"Check the model's name ({settings.model}); the conversation may be too long for it."
+
+
+def _code(body: object) -> object:
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        return inner.get("code") if isinstance(inner, Mapping) else None
+    return None
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds, from a number or a date; None if there is neither."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit() and len(value) < 10:
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
