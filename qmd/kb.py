@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         SearchReply,
         Status,
     )
+    from qmd.posts.archive import Posts
     from qmd.search.bits import BitIndex
     from qmd.sqlite import Connection
     from qmd.writing.files import FileWriter
@@ -201,6 +202,13 @@ class KnowledgeBase:
         if vault is not None:
             return Notes(lambda: Vault.of_directory(vault), lambda: self.files)
         return Notes(lambda: Vault.of_collections(self.collections()), lambda: self.files)
+
+    @property
+    def posts(self) -> Posts:
+        """The archive of posts: its authors, their posts, and literals in them."""
+        from qmd.posts.archive import Posts
+
+        return Posts(self._store, self._places.posts_dir)
 
     def close(self) -> None:
         """Wait for what is being written, then close the file. May be called twice."""

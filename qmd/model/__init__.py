@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from qmd.model.live import Freshness
     from qmd.model.photos import PhotoChange, PhotoMetadata, PhotoWritten
+    from qmd.model.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostText
     from qmd.model.reading import (
         DocumentSlice,
         MultiGetReply,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AuthorPosts",
     "Check",
     "Chunk",
     "CleanupReport",
@@ -78,6 +80,11 @@ __all__ = [
     "PhotoChange",
     "PhotoMetadata",
     "PhotoWritten",
+    "Post",
+    "PostGroup",
+    "PostHit",
+    "PostHits",
+    "PostText",
     "Progress",
     "Revision",
     "SearchReply",
@@ -88,7 +95,10 @@ __all__ = [
     "encode_uri",
 ]
 
-_MODULES = ("search", "stored", "reading", "reports", "documents", "live", "revisions", "photos")
+_MODULES = (
+    *("search", "stored", "reading", "reports", "documents", "live"),
+    *("revisions", "photos", "posts"),
+)
 
 
 def __getattr__(name: str) -> object:

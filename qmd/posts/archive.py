@@ -1,0 +1,281 @@
+"""
+An archive of posts: what `kb.posts` is.
+
+The folder says which posts there are. The text of each is the stored document's where that
+is of the file as it is now (same size, times and inode), and is else read from the disk. So
+a search equals one of the files, at any moment and whatever the collection's rules leave out
+or a watcher has yet to see, and takes little more than going through the stored texts.
+"""
+
+# Path.resolve() fails where links lead in a circle, os.path.realpath() does not:
+# ruff: noqa: PTH113, PTH118
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from qmd.errors import DecodeError, FileVanishedError, IngestError, InputError, NotFoundError
+from qmd.ingest.explain import explain
+from qmd.ingest.indexer import file_state
+from qmd.ingest.places import new_collection
+from qmd.ingest.read import read_file
+from qmd.ingest.rules import Rules
+from qmd.ingest.scan import FoundFile, is_utf8, printable
+from qmd.model import AuthorPosts, Collection, Post, PostGroup, PostHit, PostHits, PostText
+from qmd.parse.decode import decode
+from qmd.posts import folder
+from qmd.posts.literal import Literal, shown
+from qmd.posts.names import SUFFIX, post_at
+from qmd.sqlite import Connection
+from qmd.store import collections
+from qmd.store import posts as stored_posts
+from qmd.store.posts import StoredPost
+from qmd.store.store import Store
+
+#: Lines on each side of a hit.
+AROUND = 3
+#: Larger files are reported as unread: they would not fit into memory several times.
+MAX_BYTES = 256 * 1024 * 1024
+_MASK = "**/*.md"
+
+
+class Posts:
+    """
+    The posts below ``directory``, which the errors name as it was given.
+
+    Every method raises NotFoundError while there is no such directory, and InputError where
+    it cannot be read. Messages are in the language of the tools, Chinese.
+    """
+
+    def __init__(self, store: Store, directory: Path) -> None:
+        self._store = store
+        self._directory = directory
+
+    def authors(self) -> list[str]:
+        """The folders of the archive, by name; one without posts, too."""
+        return self._authors(folder.require(self._directory))
+
+    def posts(self, author: str) -> AuthorPosts:
+        """
+        An author's posts in their groups; what lies deeper or outside of any is left out.
+
+        Raises:
+            NotFoundError: There is no such author.
+        """
+        root = folder.require(self._directory)
+        author = self._author(root, author)
+        groups: list[PostGroup] = []
+        try:
+            names = folder.folders(root / author)
+            for name in sorted(names, key=lambda name: name != folder.MOTIONS):
+                files = folder.files(root / author / name)
+                posts = tuple(post_at(f"{author}/{name}/{file}") for file in files)
+                if posts:
+                    groups.append(PostGroup(printable(name), posts))
+        except OSError as error:
+            raise InputError(f"无法读取作者目录：{author}（{error.strerror}）") from error
+        return AuthorPosts(author, tuple(groups))
+
+    def matching(self, author: str, title: str) -> tuple[Post, ...]:
+        """
+        An author's posts whose title holds this text, whatever its letter case.
+
+        Raises:
+            NotFoundError: There is no such author.
+        """
+        wanted = _folded(title)
+        groups = self.posts(author).groups
+        return tuple(
+            post for group in groups for post in group.posts if wanted in _folded(post.title)
+        )
+
+    def read(self, path: str) -> PostText:
+        """
+        A post by its path in the archive, as it is on the disk now.
+
+        Raises:
+            NotFoundError: No Markdown file is there, or it is not in the archive: which of
+                both is not told.
+            InputError: It cannot be read.
+        """
+        root = folder.require(self._directory)
+        missing = NotFoundError(
+            f"文件不存在：{path}", hint="路径以作者名开头；qmd posts list 会列出每篇文章的路径。"
+        )
+        parts = path.split("/")
+        if not path.endswith(SUFFIX) or path.startswith("/") or ".." in parts or "\0" in path:
+            raise missing
+        try:
+            real_root = os.path.realpath(root)
+            real = os.path.realpath(os.path.join(real_root, path))
+        except (OSError, ValueError) as error:
+            raise missing from error
+        inside = os.path.join(real_root, "")
+        if not real.startswith(inside) or not real.endswith(SUFFIX) or not os.path.isfile(real):
+            raise missing
+        try:
+            data = read_file(Path(real_root), real[len(inside) :], max_bytes=MAX_BYTES).data
+        except FileVanishedError as error:
+            raise missing from error
+        except IngestError as error:
+            raise InputError(f"无法读取文件：{path}（{error}）", hint=error.hint) from error
+        clean = "/".join(part for part in parts if part not in ("", "."))
+        return PostText(post_at(clean), _text(data))
+
+    def search(self, query: str, *, author: str | None = None, limit: int | None = 20) -> PostHits:
+        """
+        The lines that hold ``query`` as it stands, whatever its letter case: by author, path
+        and line. ``limit`` None means all of them.
+
+        Raises:
+            InputError: The query is blank.
+            NotFoundError: There is no such author.
+        """
+        if not query.strip():
+            raise InputError("请提供搜索关键词")
+        root = folder.require(self._directory)
+        authors = self._authors(root) if author is None else [self._author(root, author)]
+        literal = Literal(query)
+        hits: list[PostHit] = []
+        total = 0
+        with self._store.reading() as connection:
+            known = self._stored(connection, root)
+            tree = folder.tree(root, authors)
+            unread = list(tree.unread)
+            for file in tree.files:
+                text = _current(connection, root, file, known, unread.append)
+                lines = literal.lines(text)
+                total += len(lines)
+                if limit is not None:
+                    lines = lines[: limit - len(hits)]
+                hits += [_hit(literal, file.path, text, line) for line in lines]
+        return PostHits(query, tuple(hits), total, tuple(unread))
+
+    def adopt(self) -> Collection | None:
+        """
+        Make the directory a collection, unless one includes it already.
+
+        Returns:
+            The new collection, still empty; None if there is no need, or no such directory.
+
+        Raises:
+            ReadOnlyError, DatabaseBusyError: Searches read the files themselves then.
+            InputError: The directory's path is no valid UTF-8.
+        """
+        try:
+            root = folder.require(self._directory)
+        except (NotFoundError, InputError):
+            return None
+        place = new_collection(root, None, _MASK, ())
+
+        def add(connection: Connection) -> Collection | None:
+            there = collections.everything(connection)
+            if any(_includes(each, Path(place.path)) for each in there):
+                return None
+            taken = {each.name for each in there}
+            name, number = place.name, 1
+            while name in taken:
+                number += 1
+                name = f"{place.name}-{number}"
+            return collections.add(connection, name=name, path=place.path, pattern=_MASK, ignore=())
+
+        with self._store.reading() as connection:  # mostly there is nothing to write
+            if any(_includes(c, Path(place.path)) for c in collections.everything(connection)):
+                return None
+        return self._store.write(add)
+
+    # -- in detail ---------------------------------------------------------------------
+
+    def _authors(self, root: Path) -> list[str]:
+        try:
+            return [name for name in folder.folders(root) if is_utf8(name)]
+        except OSError as error:
+            raise folder.unusable(self._directory, error) from error
+
+    def _author(self, root: Path, name: str) -> str:
+        """
+        The author's folder. Only a name from the list is one: no path leads out.
+
+        Raises:
+            NotFoundError.
+        """
+        authors = self._authors(root)
+        if name in authors:
+            return name
+        # An archive from macOS may have decomposed names; nobody types those.
+        same = [each for each in authors if _composed(each) == _composed(name)]
+        if len(same) == 1:
+            return same[0]
+        raise NotFoundError(f"作者不存在：{name}", hint="qmd posts authors 会列出所有作者。")
+
+    @staticmethod
+    def _stored(connection: Connection, root: Path) -> dict[str, StoredPost]:
+        """The documents of all collections that the archive lies in, by path in the archive."""
+        found: dict[str, StoredPost] = {}
+        real = Path(os.path.realpath(root))
+        for collection in collections.everything(connection):
+            if real.is_relative_to(collection.path):
+                prefix = real.relative_to(collection.path).as_posix()
+                prefix = "" if prefix == "." else prefix
+                if is_utf8(prefix):
+                    found |= stored_posts.below(connection, collection.id, prefix)
+        return found
+
+
+def _current(
+    connection: Connection,
+    root: Path,
+    file: FoundFile,
+    known: Mapping[str, StoredPost],
+    unread: Callable[[str], None],
+) -> bytes:
+    """A file's text as UTF-8, empty if it is gone or cannot be read."""
+    stored = known.get(file.path)
+    if stored is not None and stored.state == file_state(file):
+        return stored_posts.text(connection, stored.id)
+    try:
+        return _text(read_file(root, file.path, file, MAX_BYTES).data).encode()
+    except FileVanishedError:
+        pass
+    except IngestError:
+        unread(printable(file.path))
+    return b""
+
+
+def _text(data: bytes) -> str:
+    """A file's text as the index has it; what is none there is shown as far as it can be."""
+    try:
+        return decode(data).text
+    except DecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def _hit(literal: Literal, path: str, text: bytes, line: int) -> PostHit:
+    first, lines = shown(text, line, AROUND)
+    spans = literal.spans(lines[line - first])
+    return PostHit(printable(path), line, first, tuple(lines), tuple(spans))
+
+
+def _includes(collection: Collection, directory: Path) -> bool:
+    """Whether the directory is the collection's or one below it that its rules include."""
+    root = Path(collection.path)
+    if not directory.is_relative_to(root):
+        return False
+    if directory == root:
+        return True
+    try:
+        rules = Rules(root, collection.pattern, collection.ignore)
+        return explain(root, rules, directory.relative_to(root).as_posix()).included
+    except NotFoundError:
+        return False
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _folded(text: str) -> str:
+    return _composed(text).casefold()

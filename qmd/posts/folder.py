@@ -1,0 +1,132 @@
+"""
+The archive's folder: ``author/motions/post.md``, ``author/album/post.md``.
+
+No link is followed, and nothing whose name begins with a dot counts (``.assets``).
+"""
+
+# Strings, as the scan has them:
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import InputError, NotFoundError, QmdError
+from qmd.ingest.scan import FoundFile, is_vanished, printable
+from qmd.posts.names import SUFFIX
+
+MOTIONS = "motions"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All posts of some authors in order, and what could not be looked at."""
+
+    files: tuple[FoundFile, ...]
+    unread: tuple[str, ...]
+
+
+def require(directory: Path) -> Path:
+    """
+    The absolute path of an archive; ``directory`` is as a person gave it.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        InputError: It cannot be read.
+    """
+    try:
+        found = directory.expanduser().absolute()
+        with os.scandir(found):
+            return found
+    except (OSError, ValueError, RuntimeError) as error:
+        raise unusable(directory, error) from error
+
+
+def unusable(directory: Path, error: Exception) -> QmdError:
+    """The error for a directory that cannot be listed."""
+    if isinstance(error, OSError) and not is_vanished(error):
+        return InputError(
+            f"数据目录无法读取：{directory}（{error.strerror}）", hint="请检查该目录的权限。"
+        )
+    return NotFoundError(
+        f"数据目录不存在：{directory}",
+        hint="请用 --posts-dir 或环境变量 QMD_POSTS_DIR 指定数据目录。",
+    )
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names by their bytes."""
+    return sorted(names, key=os.fsencode)
+
+
+def folders(directory: Path) -> list[str]:
+    """The folders in a directory. Raises OSError."""
+    with os.scandir(directory) as entries:
+        return in_order(each.name for each in entries if _counts(each) and _is_folder(each))
+
+
+def files(directory: Path) -> list[str]:
+    """The posts directly in a directory. Raises OSError."""
+    with os.scandir(directory) as entries:
+        return in_order(
+            each.name
+            for each in entries
+            if _counts(each) and each.name.endswith(SUFFIX) and _is_file(each)
+        )
+
+
+def tree(root: Path, authors: Iterable[str]) -> Tree:
+    """The posts of these authors at any depth: authors as given, then paths by their bytes."""
+    found: list[FoundFile] = []
+    unread: list[str] = []
+    for author in authors:
+        below = _below(root, author, unread)
+        found += sorted(below, key=lambda file: os.fsencode(file.path))
+    return Tree(tuple(found), tuple(unread))
+
+
+def _below(root: Path, folder: str, unread: list[str]) -> list[FoundFile]:
+    found: list[FoundFile] = []
+    waiting = [folder]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}"
+                    if not _counts(entry):
+                        continue
+                    if entry.name.endswith(SUFFIX) and not entry.is_dir(follow_symlinks=False):
+                        status = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode):
+                            found.append(
+                                FoundFile(
+                                    path,
+                                    status.st_size,
+                                    status.st_mtime_ns,
+                                    status.st_ino,
+                                    status.st_dev,
+                                )
+                            )
+                    elif _is_folder(entry):
+                        waiting.append(path)
+        except OSError as error:
+            if not is_vanished(error):
+                unread.append(printable(folder))
+    return found
+
+
+def _counts(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".")
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False)
