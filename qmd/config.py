@@ -10,6 +10,10 @@ the user's config directory (``~/.config/qmd/config.toml`` on Linux), and the va
     vault = "~/vault"                # QMD_VAULT
     posts_dir = "~/posts"            # QMD_POSTS_DIR
     write_roots = ["~/notes"]        # QMD_WRITE_ROOTS, separated as in PATH
+    llm_url = "http://localhost:11434/v1"  # QMD_LLM_URL
+    llm_model = "qwen3:8b"           # QMD_LLM_MODEL
+    llm_key_file = "~/.secrets/llm"  # QMD_LLM_KEY_FILE; the key itself is never a setting
+    llm_timeout = 120                # QMD_LLM_TIMEOUT, in seconds
 
 A relative path in the file is relative to the file's directory, elsewhere to the working
 directory.
@@ -33,9 +37,15 @@ SETTINGS: dict[str, tuple[str, bool]] = {
     "vault": ("the directory of the notes tools; unset means the collections", True),
     "posts_dir": ("the directory of the posts tools; unset means 'data' here", True),
     "write_roots": ("below which directories tools may write; unset means the usual ones", True),
+    "llm_url": ("the language model's server; unset means DeepSeek", False),
+    "llm_model": ("the language model; unset means deepseek-chat", False),
+    "llm_key_file": ("a file of mode 600 that holds the server's key", True),
+    "llm_timeout": ("seconds to wait for the language model; unset means 120", False),
 }
 #: Settings that are several paths: an array in the file, separated as in PATH elsewhere.
 _LISTS = frozenset({"write_roots"})
+#: Settings that may be written as a number, too.
+_NUMBERS = frozenset({"llm_timeout"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,10 @@ class Settings:
     vault: Path | None
     posts_dir: Path
     write_roots: tuple[Path, ...]
+    llm_url: str | None
+    llm_model: str | None
+    llm_key_file: Path | None
+    llm_timeout: float | None
     config_file: Path
     sources: Mapping[str, str]
 
@@ -73,7 +87,8 @@ def load_settings(
         environ: Instead of the process's environment.
 
     Raises:
-        ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key.
+        ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key;
+            or a value is no number.
         InputError: ``index`` is no file name.
     """
     environ = os.environ if environ is None else environ
@@ -110,6 +125,10 @@ def load_settings(
         write_roots=tuple(
             path for each in given.get("write_roots", ()) if (path := _path(each)) is not None
         ),
+        llm_url=values.get("llm_url"),
+        llm_model=values.get("llm_model"),
+        llm_key_file=_path(values.get("llm_key_file")),
+        llm_timeout=_seconds(values.get("llm_timeout"), sources["llm_timeout"]),
         config_file=config_file,
         sources=sources,
     )
@@ -138,6 +157,18 @@ def _path(value: str | None) -> Path | None:
     if not value:
         return None
     return Path(os.path.abspath(os.path.expanduser(value)))  # noqa: PTH100, PTH111
+
+
+def _seconds(value: str | None, source: str) -> float | None:
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"Not a number of seconds in {source}: {value}", hint="For example: 120")
+    return seconds
 
 
 def _named_index(name: str, environ: Mapping[str, str]) -> Path:
@@ -173,6 +204,8 @@ def _read(file: Path) -> dict[str, list[str]]:
     for key, value in found.items():
         if key not in SETTINGS:
             raise ConfigError(f"Unknown setting in {file}: {key}", hint=_known(key))
+        if key in _NUMBERS and type(value) in (int, float):
+            value = str(value)  # noqa: PLW2901
         several = value if key in _LISTS and isinstance(value, list) else [value]
         if not several or not all(isinstance(each, str) and each for each in several):
             kind = "an array of strings" if key in _LISTS else "a string"

@@ -4,6 +4,7 @@ One run of the command line: the settings in force, and the database opened when
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from qmd.config import Settings, load_settings
 from qmd.errors import DatabaseMissingError
 
 if TYPE_CHECKING:
+    from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
 
 _MISSING_HINT = "Run 'qmd up FOLDER' or 'qmd collection add FOLDER' first."
@@ -72,6 +74,29 @@ class Session:
             posts_dir=settings.posts_dir,
             write_roots=settings.write_roots,
             read_only_files=read_only_files,
+        )
+
+    def llm(self) -> LlmSettings:
+        """
+        The language model that the settings name, with the key of its server.
+
+        Raises:
+            ConfigError: A setting is wrong, or the key cannot be read.
+        """
+        from qmd.inference.llm import (
+            DEFAULT_MODEL,
+            DEFAULT_TIMEOUT_S,
+            DEFAULT_URL,
+            LlmSettings,
+            read_key,
+        )
+
+        found = self.settings
+        return LlmSettings(
+            url=found.llm_url or DEFAULT_URL,
+            model=found.llm_model or DEFAULT_MODEL,
+            key=read_key(os.environ, found.llm_key_file),
+            timeout_s=found.llm_timeout or DEFAULT_TIMEOUT_S,
         )
 
     def set_flag(self, name: str, value: str | Sequence[str] | None) -> None:

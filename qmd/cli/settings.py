@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from qmd.cli.command import command, json_option
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
@@ -44,10 +46,12 @@ def config(as_json: bool) -> None:
 
 
 def _plain(value: object) -> str | list[str] | None:
-    """As JSON has it; several paths that are none are unset."""
+    """As JSON has it; several paths that are none are unset. A password in a URL is masked."""
     if isinstance(value, tuple):
         return [str(each) for each in value] or None
-    return None if value is None else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return None if value is None else re.sub(r"(\w://)[^/]*@", r"\1***@", str(value))
 
 
 def _text(value: str | list[str]) -> str:

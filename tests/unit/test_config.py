@@ -105,6 +105,26 @@ class TestOrder:
         config_file.write_text('db = "~/notes.sqlite"\n')
         assert load_settings(environ=environ).db == Path.home() / "notes.sqlite"
 
+    def test_seconds_may_be_a_number_in_the_file_and_are_text_elsewhere(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        for line in ("llm_timeout = 2.5", "llm_timeout = '2.5'"):
+            config_file.write_text(line)
+            assert load_settings(environ=environ).llm_timeout == 2.5
+        assert load_settings(environ=environ | {"QMD_LLM_TIMEOUT": "9"}).llm_timeout == 9
+
+    @pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf", "1e999"])
+    def test_seconds_that_are_none_are_an_error(self, environ: dict[str, str], value: str) -> None:
+        with pytest.raises(ConfigError, match="QMD_LLM_TIMEOUT"):
+            load_settings(environ=environ | {"QMD_LLM_TIMEOUT": value})
+
+    def test_a_key_is_no_setting(self, environ: dict[str, str], config_file: Path) -> None:
+        config_file.write_text("llm_api_key = 'sk-0123456789'")
+        with pytest.raises(ConfigError) as caught:
+            load_settings(environ=environ)
+        assert caught.value.hint == "Did you mean: llm_key_file"
+        assert "sk-" not in str(caught.value)
+
     def test_a_byte_order_mark_in_the_file_does_no_harm(
         self, environ: dict[str, str], config_file: Path
     ) -> None:
