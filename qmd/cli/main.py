@@ -41,6 +41,7 @@ _LAZY = {
     "config": "qmd.cli.settings:config",
     "backup": "qmd.cli.copies:backup",
     "restore-db": "qmd.cli.copies:restore_db",
+    "bench": "qmd.cli.bench:bench",
     "server": "qmd.cli.serve:server",
     "mcp": "qmd.cli.serve:mcp",
 }
@@ -49,7 +50,7 @@ _SECTIONS = {
     "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls"),
     "Look after it": (
         *("status", "why", "cleanup", "doctor", "config"),
-        *("backup", "restore-db"),
+        *("backup", "restore-db", "bench"),
     ),
     "Serve": ("server", "mcp"),
 }

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from qmd.kb import ProgressCallback
     from qmd.model import Progress
 
-_LABELS = {"scan": "Scanning", "index": "Indexing", "embed": "Embedding", "model": "Model"}
+_LABELS = {
+    "scan": "Scanning",
+    "index": "Indexing",
+    "embed": "Embedding",
+    "model": "Model",
+    "bench": "Asking",
+}
 
 
 @contextmanager

@@ -48,7 +48,7 @@ class EmbedReport:
 class Progress:
     """One tick of a long job; ``total`` is None while it is not known yet."""
 
-    stage: Literal["scan", "index", "embed", "model"]
+    stage: Literal["scan", "index", "embed", "model", "bench"]
     done: int
     total: int | None
     item: str = ""

@@ -1,0 +1,162 @@
+"""``qmd bench``: how good are the searches on questions whose answers are known?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from qmd.cli.command import command, json_option
+from qmd.cli.progress import progress_bar
+from qmd.cli.session import Session, session
+from qmd.cli.terminal import note, write_json
+
+if TYPE_CHECKING:
+    from qmd.evaluate.judgments import Judgments
+    from qmd.kb import KnowledgeBase, ProgressCallback
+
+_SYSTEMS = (
+    *("search", "vsearch", "query"),
+    *("query --no-rerank", "query --no-expand", "query --no-rerank --no-expand"),
+)
+
+
+@command(
+    "bench",
+    examples=(
+        "qmd bench questions.json -c notes",
+        "qmd bench beir/scifact --keep ~/bench --json",
+        "qmd bench topics.txt --qrels qrels.txt --system search --system query",
+    ),
+)
+@click.argument("fixture", type=click.Path(path_type=Path))
+@click.option(
+    "--qrels",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="TREC judgments; FIXTURE is then the file of topics.",
+)
+@click.option(
+    "--baseline",
+    type=click.Choice(_SYSTEMS),
+    default="query",
+    show_default=True,
+    metavar="NAME",
+    help="What the others are compared with.",
+)
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    type=click.Choice(_SYSTEMS),
+    metavar="NAME",
+    help="Only this system and the baseline; repeat for several.",
+)
+@click.option(
+    "-c",
+    "--collection",
+    "collections",
+    multiple=True,
+    metavar="NAME",
+    help="Only this collection; repeat for several.",
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only N of the questions, spread evenly.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep there what is built for a fixture with documents, and use it again.",
+)
+@json_option  # fmt: skip
+def bench(
+    fixture: Path,
+    qrels: Path | None,
+    baseline: str,
+    systems: tuple[str, ...],
+    collections: tuple[str, ...],
+    limit: int | None,
+    keep: Path | None,
+    as_json: bool,
+) -> None:
+    """
+    Measure the searches on questions whose answers are known.
+
+    FIXTURE is a JSON file of queries and the files that answer them, or a directory in BEIR's
+    form, which brings its own documents. All systems answer the same questions; printed are
+    nDCG@10, MRR@10, success and recall, and the paired differences from the baseline with
+    their 95 % intervals. docs/evaluation.md describes files and figures.
+    """
+    from qmd.cli.render_bench import bench_object, render_bench
+    from qmd.evaluate import fixtures
+    from qmd.evaluate.run import run
+
+    judgments = fixtures.read(fixture.expanduser(), qrels.expanduser() if qrels else None)
+    if limit is not None:
+        judgments = judgments.first(limit)
+    if judgments.documents is not None and collections:
+        raise click.UsageError("-c has no meaning for a fixture that brings its own documents.")
+    chosen = tuple(name for name in _SYSTEMS if not systems or name in (*systems, baseline))
+    meaning = set(chosen) != {"search"}
+    with progress_bar() as progress, _opened(judgments, keep, meaning, progress) as (kb, ids):
+        report = run(
+            kb,
+            judgments,
+            systems=chosen,
+            baseline=baseline,
+            collections=collections,
+            ids=ids,
+            progress=progress,
+        )
+    for system, reason in report.left_out.items():
+        note(f"qmd: left out {system}: {reason}", style="warning")
+    if report.unknown:
+        note(
+            f"qmd: {len(report.unknown):,} of the judged documents are not in the database "
+            f"({report.unknown[0]}, …); they count as not found.",
+            style="warning",
+        )
+    if as_json:
+        write_json(bench_object(report))
+    else:
+        render_bench(report)
+
+
+@contextmanager
+def _opened(
+    judgments: Judgments, keep: Path | None, meaning: bool, progress: ProgressCallback | None
+) -> Iterator[tuple[KnowledgeBase, Mapping[str, str] | None]]:
+    """
+    The database to ask; one of its own, with the ids in it, for what brings documents.
+
+    ``meaning``: whether it needs vectors.
+    """
+    if judgments.documents is None:
+        with session().open(ask_server=True) as kb:
+            yield kb, None
+        return
+    from qmd.evaluate import corpus
+
+    built = nullcontext(str(keep.expanduser())) if keep else TemporaryDirectory(prefix="qmd-bench-")
+    with built as folder:
+        name = f"{judgments.name}-{corpus.fingerprint(judgments.documents)}"
+        place = Path(folder).absolute() / name
+        ids = corpus.write(judgments.documents, place)
+        own = Session()
+        own.db = str(place.with_name(f"{name}.sqlite"))
+        with own.open(create=True) as kb:
+            if corpus.COLLECTION not in {each.name for each in kb.collections()}:
+                kb.add_collection(place, name=corpus.COLLECTION)
+            kb.index(progress=progress)
+            if meaning and kb.can_embed():
+                kb.embed(progress=progress)
+            yield kb, ids

@@ -1,0 +1,125 @@
+"""What `qmd bench` measured, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from qmd.cli.render_reports import count
+from qmd.cli.terminal import one_line, write
+from qmd.evaluate import compare
+from qmd.evaluate.metrics import DEPTH, METRICS
+
+if TYPE_CHECKING:
+    from qmd.evaluate.compare import Difference
+    from qmd.evaluate.run import Answer, BenchReport, Measured
+
+_COMPARED = ("nDCG@10", "MRR@10", "success@10")  # in the table; JSON has all
+_FEW = 30  # questions
+
+
+def render_bench(report: BenchReport) -> None:
+    lines = [
+        f"{one_line(report.name)}: {count(report.questions, 'question')}, "
+        f"{count(report.documents, 'document')}"
+    ]
+    systems = report.systems
+    if report.answerable:
+        rows = [
+            [name, *(f"{each.means[metric]:.3f}" for metric in METRICS), _milliseconds(each)]
+            for name, each in systems.items()
+        ]
+        lines += ["", *_table(["", *METRICS, "ms"], rows)]
+    compared = {name: each for name, each in systems.items() if each.differences}
+    if compared:
+        rows = [
+            [name, *(_difference(each.differences[metric]) for metric in _COMPARED)]
+            for name, each in compared.items()
+        ]
+        lines += ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
+        lines += _table(["", *_COMPARED], rows)
+        if report.answerable < _FEW:
+            lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
+    if report.questions > report.answerable:
+        rows = [
+            [name, _share(each.relevance), _share(each.absent)] for name, each in systems.items()
+        ]
+        absent = count(report.questions - report.answerable, "question")
+        lines += ["", f"Relevance of the best hit ({absent} without an answer)"]
+        lines += _table(["", "answered", "not there"], rows)
+    for name, each in systems.items():
+        lines += [f"{name}: {one_line(note)}" for note in each.notes]
+    write("\n".join(lines) + "\n")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [head, *rows]
+    ]
+
+
+def _difference(found: Difference) -> str:
+    mark = "*" if found.sure else " "
+    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]{mark}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _milliseconds(system: Measured) -> str:
+    return f"{system.median_s * 1000:.0f}"
+
+
+def bench_object(report: BenchReport) -> dict[str, Any]:
+    return {
+        "fixture": report.name,
+        "questions": report.questions,
+        "answerable": report.answerable,
+        "documents": report.documents,
+        "baseline": report.baseline,
+        "depth": DEPTH,
+        "interval": {
+            "method": "paired bootstrap, percentiles",
+            "level": compare.LEVEL,
+            "resamples": compare.RESAMPLES,
+            "seed": compare.SEED,
+        },
+        "systems": {name: _system_object(each) for name, each in report.systems.items()},
+        "left_out": dict(report.left_out),
+        "unknown": list(report.unknown),
+    }
+
+
+def _system_object(system: Measured) -> dict[str, Any]:
+    return {
+        "metrics": {name: round(value, 6) for name, value in system.means.items()},
+        "differences": {
+            name: {
+                "mean": round(each.mean, 6),
+                "low": round(each.low, 6),
+                "high": round(each.high, 6),
+            }
+            for name, each in system.differences.items()
+        },
+        "relevance": {"answered": system.relevance, "absent": system.absent},
+        "median_ms": round(system.median_s * 1000, 2),
+        "notes": list(system.notes),
+        "answers": [_answer_object(each) for each in system.answers],
+    }
+
+
+def _answer_object(answer: Answer) -> dict[str, Any]:
+    return {
+        "id": answer.question,
+        "rank": answer.rank,
+        "best": answer.best,
+        "relevance": answer.relevance,
+        "metrics": {name: round(value, 6) for name, value in answer.metrics.items()},
+        "ms": round(answer.seconds * 1000, 2),
+    }

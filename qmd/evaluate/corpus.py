@@ -1,0 +1,37 @@
+"""The documents that judgments bring along, as files that can be indexed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+COLLECTION = "bench"
+
+
+def fingerprint(documents: Mapping[str, str]) -> str:
+    """Tells one corpus from another."""
+    text = json.dumps(documents, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def write(documents: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """
+    Write each document to a file of its own below ``folder``.
+
+    The name of a file tells nothing of its contents, for an id may.
+
+    Returns:
+        id → ``collection/path``, if the folder is the collection `COLLECTION`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {}
+    for number, (key, text) in enumerate(documents.items(), 1):
+        name = f"{number:07}.md"
+        data = text.encode("utf-8", "replace")
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != data:
+            path.write_bytes(data)
+        names[key] = f"{COLLECTION}/{name}"
+    return names

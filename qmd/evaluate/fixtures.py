@@ -1,0 +1,175 @@
+"""
+Judgments as people keep them: our JSON, JSON lines, tobi/qmd's bench fixtures, BEIR's
+directories, and the TREC pair of topics and qrels. docs/evaluation.md shows each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from qmd.errors import InputError
+from qmd.evaluate import trec
+from qmd.evaluate.judgments import Judgments, Question
+
+_HINT = "docs/evaluation.md shows what a fixture looks like."
+
+
+def read(path: Path, qrels: Path | None = None) -> Judgments:
+    """
+    Read a fixture.
+
+    Args:
+        path: A .json or .jsonl file, a directory in BEIR's form, or, with ``qrels``, topics.
+        qrels: A file of TREC judgments of the documents that are in the database.
+
+    Raises:
+        InputError: It cannot be read, or something in it is wrong; says where.
+    """
+    if qrels is not None:
+        return _judged(path.name, _topics(path), trec.qrels(_text(qrels), qrels.name))
+    if path.is_dir():
+        return _beir(path)
+    text = _text(path)
+    if not text.strip():
+        raise _wrong(path.name, "the file is empty")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = list(_lines(text, path.name))
+    if isinstance(value, dict) and "queries" not in value and "query" in value:
+        value = [value]  # JSON lines of one line
+    fixture = value if isinstance(value, dict) else {"queries": value}
+    return _fixture(fixture, path.name)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}", hint=_HINT) from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a directory", hint=_HINT) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}", hint=_HINT) from None
+
+
+def _wrong(where: str, what: str) -> InputError:
+    return InputError(f"{where}: {what}", hint=_HINT)
+
+
+def _lines(text: str, name: str) -> Iterator[dict[str, Any]]:
+    """The objects of a file with one on each line."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise _wrong(f"{name}, line {number}", f"no JSON ({error})") from None
+        if not isinstance(value, dict):
+            raise _wrong(f"{name}, line {number}", "no JSON object")
+        yield value
+
+
+# --- JSON ----------------------------------------------------------------------------
+
+
+def _fixture(fixture: Mapping[str, Any], name: str) -> Judgments:
+    queries = fixture.get("queries")
+    if not isinstance(queries, list) or not queries:
+        raise _wrong(name, 'no "queries", which is a list of {"query", "relevant"}')
+    documents = fixture.get("documents")
+    if documents is not None and not _is_texts(documents):
+        raise _wrong(name, '"documents" must be an object of name → Markdown')
+    collection = fixture.get("collection")
+    if not (collection is None or isinstance(collection, str)):
+        raise _wrong(name, '"collection" must be a name')
+    questions = [_question(each, number, name) for number, each in enumerate(queries, 1)]
+    _unique((question.id for question in questions), name)
+    return Judgments(name, tuple(questions), collection or None, documents)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _question(given: object, number: int, name: str) -> Question:
+    where = f"{name}, query {number}"
+    if not isinstance(given, dict) or not isinstance(given.get("query"), str):
+        raise _wrong(where, 'no "query", which is a text')
+    number_or_id = given.get("id", number)
+    if not isinstance(number_or_id, str | int):
+        raise _wrong(where, '"id" must be a text or a number')
+    # "file" is the short form; "expected_files" is what tobi/qmd's fixtures say.
+    names = [key for key in ("relevant", "file", "files", "expected_files") if key in given]
+    if len(names) != 1:
+        raise _wrong(where, 'one of "relevant" and "file" must say which documents answer it')
+    return Question(str(number_or_id), given["query"], _grades(given[names[0]], names[0], where))
+
+
+def _grades(given: object, key: str, where: str) -> dict[str, int]:
+    if isinstance(given, str):
+        given = [given]
+    if isinstance(given, list) and all(isinstance(each, str) for each in given):
+        return dict.fromkeys(given, 1)
+    if not isinstance(given, dict) or any(type(each) is not int for each in given.values()):
+        raise _wrong(
+            where, f'"{key}" must be a file, a list of files, or an object of file → grade'
+        )
+    return {file: grade for file, grade in given.items() if grade > 0}
+
+
+def _unique(ids: Iterable[str], name: str) -> None:
+    seen: set[str] = set()
+    for each in ids:
+        if each in seen:
+            raise _wrong(name, f"the id {each!r} is given twice")
+        seen.add(each)
+
+
+# --- TREC and BEIR -------------------------------------------------------------------
+
+
+def _topics(path: Path) -> dict[str, str]:
+    """id → text, from TREC topics, from lines ``id<TAB>text``, or from JSON lines."""
+    text = _text(path)
+    if text.lstrip().startswith("{"):
+        found = {}
+        for each in _lines(text, path.name):
+            found[str(each.get("_id", each.get("id")))] = str(each.get("text", each.get("query")))
+        return found
+    return trec.topics(text, path.name)
+
+
+def _judged(
+    name: str,
+    topics: Mapping[str, str],
+    judged: Mapping[str, Mapping[str, int]],
+    documents: Mapping[str, str] | None = None,
+) -> Judgments:
+    """Only the topics that were judged; one with no relevant document tells nothing."""
+    questions = [
+        Question(number, text, {doc: grade for doc, grade in judged[number].items() if grade > 0})
+        for number, text in topics.items()
+        if number in judged
+    ]
+    questions = [question for question in questions if question.relevant]
+    if not questions:
+        raise _wrong(name, "no topic has a relevant document in the qrels")
+    return Judgments(name, tuple(questions), documents=documents)
+
+
+def _beir(folder: Path) -> Judgments:
+    """``corpus.jsonl``, ``queries.jsonl``, and ``qrels.tsv`` or ``qrels/test.tsv``."""
+    places = [folder / "qrels.tsv", folder / "qrels" / "test.tsv"]
+    qrels = next((place for place in places if place.is_file()), places[0])
+    judged = trec.qrels(_text(qrels), qrels.name)
+    documents = {}
+    for each in _lines(_text(folder / "corpus.jsonl"), "corpus.jsonl"):
+        title, text = str(each.get("title") or ""), str(each.get("text") or "")
+        heading = " ".join(title.split())
+        documents[str(each.get("_id"))] = f"# {heading}\n\n{text}\n" if heading else f"{text}\n"
+    return _judged(folder.name, _topics(folder / "queries.jsonl"), judged, documents)

@@ -1,0 +1,52 @@
+"""Which documents of the database do the judgments mean?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
+
+
+class Names:
+    """The documents of a database by every name that judgments may use."""
+
+    def __init__(self, files: Iterable[str]) -> None:
+        """``files`` as ``collection/path``."""
+        self._files: dict[str, list[str]] = {}
+        for file in files:
+            # The whole name, the path in its collection, and what is left of it further down.
+            name, rest = file, file
+            while name:
+                self._files.setdefault(name, []).append(file)
+                _, _, rest = rest.partition("/")
+                name = rest
+
+    def of(self, given: str) -> str | None:
+        """
+        The document meant, None if there is none or more than one: by ``collection/path`` or
+        ``qmd://…``, by the path in its collection, else by the end of a path.
+        """
+        name = given.removeprefix("./").strip("/")
+        if given.startswith("qmd://"):
+            name = unquote(given.removeprefix("qmd://"))
+        found = self._files.get(name, [])
+        for depth in (0, 1):
+            exact = [file for file in found if file.count("/") - name.count("/") == depth]
+            if exact:
+                return exact[0] if len(exact) == 1 else None
+        return found[0] if len(found) == 1 else None
+
+    def resolve(self, judged: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
+        """
+        The judgments by the documents' own names, and the names that are none.
+
+        What is not in the database stays judged under its name: it was not found, either.
+        """
+        resolved: dict[str, int] = {}
+        unknown: list[str] = []
+        for given, grade in judged.items():
+            file = self.of(given)
+            if file is None:
+                unknown.append(given)
+            name = file or given
+            resolved[name] = max(grade, resolved.get(name, 0))
+        return resolved, unknown

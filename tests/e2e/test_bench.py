@@ -1,0 +1,164 @@
+"""`qmd bench`: figures of a small vault that can be checked by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qmd import KnowledgeBase
+from qmd.evaluate.judgments import Judgments, Question
+from qmd.evaluate.run import SYSTEMS, run
+from tests.support.cli import Scratch, filled
+from tests.support.embedder import HashEmbedder
+
+QUERIES = [
+    {"id": "plan", "query": "road map", "relevant": {"notes/plan.md": 1}},
+    {"id": "second", "query": "parser", "file": "api.md"},
+    {"id": "backup", "query": "备份", "file": "zh/备份.md"},
+    {"id": "absent", "query": "quantum gravity", "relevant": {}},
+]
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    scratch = filled(tmp_path_factory.mktemp("bench"))
+    scratch.write("questions.json", json.dumps({"queries": QUERIES}))
+    scratch.write("one.json", json.dumps([QUERIES[0]]))
+    return scratch
+
+
+def report(scratch: Scratch, *args: str) -> dict[str, Any]:
+    found: dict[str, Any] = scratch.ok("bench", "--json", *args).json()
+    return found
+
+
+def test_all_systems_are_measured_side_by_side(scratch: Scratch) -> None:
+    found = report(scratch, "questions.json")
+    assert (found["questions"], found["answerable"], found["documents"]) == (4, 3, 5)
+    assert list(found["systems"]) == [name for name in SYSTEMS if name != "vsearch"]
+    assert list(found["left_out"]) == ["vsearch"]  # nothing was embedded
+    search = found["systems"]["search"]
+    ranks = {answer["id"]: answer["rank"] for answer in search["answers"]}
+    assert ranks["plan"] == ranks["backup"] == 1
+    assert ranks["absent"] is None
+    mrr = sum(1 / ranks[name] for name in ("plan", "second", "backup")) / 3
+    assert search["metrics"]["MRR@10"] == pytest.approx(mrr, abs=1e-6)
+    assert search["metrics"]["recall@100"] == 1
+    assert set(search["differences"]["MRR@10"]) == {"mean", "low", "high"}
+    assert found["systems"]["query"]["differences"] == {}  # the baseline
+    assert "full text alone" in found["systems"]["query"]["notes"][0]
+
+
+def test_it_says_the_same_every_time(scratch: Scratch) -> None:
+    def timeless() -> str:
+        found = report(scratch, "questions.json")
+        for system in found["systems"].values():
+            del system["median_ms"]
+            for answer in system["answers"]:
+                del answer["ms"]
+        return json.dumps(found)
+
+    assert timeless() == timeless()
+
+
+def test_the_table(scratch: Scratch) -> None:
+    result = scratch.ok("bench", "questions.json", "--system", "search")
+    lines = result.out.splitlines()
+    assert lines[0] == "questions.json: 4 questions, 5 documents"
+    assert lines[2].split() == ["nDCG@10", "MRR@10", "success@1", "success@10", "recall@100", "ms"]
+    assert [line.split()[0] for line in lines[3:5]] == ["search", "query"]
+    assert "Difference from query, 95 % interval (* leaves out 0)" in lines
+    assert "3 questions: too few to rely on intervals." in lines
+    assert "Relevance of the best hit (1 question without an answer)" in lines
+    assert result.err == ""
+
+
+def test_the_baseline_is_chosen_and_always_takes_part(scratch: Scratch) -> None:
+    found = report(scratch, "questions.json", "--baseline", "search", "--system", "query")
+    assert (found["baseline"], list(found["systems"])) == ("search", ["search", "query"])
+    assert found["systems"]["search"]["differences"] == {}
+
+
+def test_a_baseline_that_cannot_answer_is_replaced(scratch: Scratch) -> None:
+    args = ("questions.json", "--baseline", "vsearch", "--system", "search")
+    assert report(scratch, *args)["baseline"] == "search"
+    assert "left out vsearch" in scratch.call("bench", *args).err
+
+
+def test_a_collection_and_a_limit_narrow_it_down(scratch: Scratch) -> None:
+    found = report(scratch, "questions.json", "-c", "notes", "-n", "2", "--system", "search")
+    assert (found["documents"], found["questions"]) == (3, 2)
+    result = scratch.call("bench", "questions.json", "-c", "notes")
+    assert "1 of the judged documents are not in the database (api.md, …)" in result.err
+
+
+def test_topics_and_qrels(scratch: Scratch) -> None:
+    scratch.write("topics.tsv", "t1\troad map\n")
+    scratch.write("qrels.txt", "t1 0 notes/plan.md 1\n")
+    found = report(scratch, "topics.tsv", "--qrels", "qrels.txt", "--system", "search")
+    assert found["systems"]["search"]["metrics"]["nDCG@10"] == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["missing.json"], "There is no file missing.json"),
+        (["foreign.json"], "None of the documents that foreign.json names is in the database"),
+        (["own.json", "-c", "notes"], "-c has no meaning"),
+        (["questions.json", "-c", "nets"], "Collection not found: nets"),
+        (["questions.json", "--system", "ask"], "'ask' is not one of"),
+        (["questions.json", "-n", "0"], "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(scratch: Scratch, args: list[str], said: str) -> None:
+    scratch.write("foreign.json", '[{"query": "q", "file": "elsewhere.md"}]')
+    scratch.write("own.json", '{"queries": [{"query": "q", "file": "a"}], "documents": {"a": "q"}}')
+    result = scratch.call("bench", *args)
+    assert result.code in (1, 2)
+    assert said in result.err
+
+
+def test_documents_of_the_fixture_are_asked_and_nothing_else(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    fixture = {
+        "queries": [{"query": "sourdough", "file": "bread"}, {"query": "酵母", "file": "bread"}],
+        "documents": {
+            "bread": "# Bread\n\nSourdough 酵母",
+            "boat": "# Boat\n\nSail",
+            "\ud800": "x",
+        },
+    }
+    scratch.write("own.json", json.dumps(fixture))
+    words = ("--system", "search", "--baseline", "search")
+    for _ in range(2):  # the second time what was kept is used again
+        found = report(scratch, "own.json", "--keep", "kept", *words)
+        assert found["systems"]["search"]["metrics"]["MRR@10"] == 1
+        assert (found["documents"], found["unknown"]) == (3, [])
+    (database,) = (tmp_path / "kept").glob("*.sqlite")
+    assert database.name.startswith("own.json-")
+    assert not scratch.database.exists()
+    assert report(scratch, "own.json", *words)["documents"] == 3
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["home", "kept", "own.json"]
+
+
+def test_with_vectors_every_system_takes_part(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("boat", "bread", "birch"):
+        (notes / f"{name}.md").write_text(f"# {name}\n\nAll about the {name}.\n", encoding="utf-8")
+    questions = tuple(Question(name, name, {f"{name}.md": 1}) for name in ("boat", "bread"))
+    ticks = []
+    with KnowledgeBase.open(tmp_path / "i.sqlite", create=True, embedder=HashEmbedder()) as kb:
+        kb.add_collection(notes)
+        kb.index()
+        kb.embed()
+        found = run(kb, Judgments("j", questions), progress=ticks.append)
+    assert list(found.systems) == list(SYSTEMS)
+    assert found.left_out == {}
+    assert all(each.means["MRR@10"] == 1 for each in found.systems.values())
+    assert all(not d.sure for each in found.systems.values() for d in each.differences.values())
+    assert [tick.done for tick in ticks] == list(range(12))
+    assert {tick.total for tick in ticks} == {12}
