@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from qmd.writing.files import FileWriter
     from qmd.writing.notes import Notes
     from qmd.writing.policy import WritePolicy
+    from qmd.writing.revisions import Revisions
+    from qmd.writing.summary import Summary
 
     ProgressCallback = Callable[[Progress], None]
 
@@ -186,6 +188,23 @@ class KnowledgeBase:
         from qmd.writing.files import FileWriter
 
         return FileWriter(self._store, self.policy, self._index_file)
+
+    @property
+    def revisions(self) -> Revisions:
+        """What files held before tools changed them."""
+        from qmd.ingest import places
+        from qmd.writing.revisions import Revisions
+
+        return Revisions(
+            self._store, self.files, lambda path: places.files_meant(path, self.collections())
+        )
+
+    @property
+    def summary(self) -> Summary:
+        """Writes what AI clients want kept, as the toolset ``summary`` has it."""
+        from qmd.writing.summary import Summary
+
+        return Summary(self.files)
 
     def _index_file(self, file: Path) -> None:
         from qmd.ingest import runs

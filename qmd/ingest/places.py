@@ -134,6 +134,23 @@ def find(path: str, collections: Sequence[Collection]) -> tuple[Collection, str]
     return _below_collection(path, collections) or named
 
 
+def files_meant(path: str, collections: Sequence[Collection]) -> list[Path]:
+    """
+    The files, there or not, that a path may mean, all links followed: that of the collection
+    in ``qmd://collection/place`` or ``collection/place``, and the one on the disk.
+
+    Raises:
+        CollectionNotFoundError: A ``qmd://`` path names none.
+    """
+    place = find(path, collections)
+    if path.startswith("qmd://") and place is None:
+        raise CollectionNotFoundError(_decoded(path).partition("/")[0])
+    found = [] if place is None else [Path(place[0].path) / place[1]]
+    if not path.startswith("qmd://"):
+        found.append(Path(os.path.expanduser(path)))
+    return list(dict.fromkeys(Path(os.path.realpath(each)) for each in found))
+
+
 def _decoded(uri: str) -> str:
     return unquote(uri.removeprefix("qmd://")).strip("/")
 

@@ -65,10 +65,10 @@ def history(connection: Connection, path: str) -> list[Revision]:
     return [_revision(row) for row in rows]
 
 
-def content(connection: Connection, number: int) -> bytes:
-    """What a revision of `history` holds."""
+def content(connection: Connection, number: int) -> bytes | None:
+    """What a revision holds; None if it is not kept any more."""
     row = connection.execute("SELECT content FROM revisions WHERE id = ?", [number]).fetchone()
-    return bytes(row[0])
+    return None if row is None else bytes(row[0])
 
 
 # --- temporary files -----------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -72,7 +72,7 @@ class FileWriter:
     def __init__(self, store: Store, policy: WritePolicy, indexed: Callable[[Path], None]) -> None:
         """``indexed`` brings the index in line with one file."""
         self._store = store
-        self._policy = policy
+        self.policy = policy
         self._indexed = indexed
 
     def target(self, path: str | Path) -> Path:
@@ -82,7 +82,7 @@ class FileWriter:
         Raises:
             OutsideRootsError: Nothing may be written there; the hint says what allows it.
         """
-        return self._policy.target(path)
+        return self.policy.target(path)
 
     def write(self, path: str | Path, data: bytes, *, tool: str) -> Written:
         """
@@ -174,6 +174,8 @@ class FileWriter:
     ) -> Written:
         target = self.target(path)
         self._store.require_writable()
+        with suppress(FileNotFoundError):
+            target.lstat()  # a path that is too long fails here, before directories are made
         with locked(target.parent, create=True) as folder:
             for _ in range(_ATTEMPTS):
                 old = folder.read(target.name)

@@ -101,7 +101,7 @@ class WritePolicy:
         """
         self._require_writable()
         found = resolved(path)
-        if not any(self._holds(root, found) for root in self.roots):
+        if not any(lies_below(found, root) for root in self.roots):
             raise _outside(found, found.parent)
         return found
 
@@ -139,11 +139,12 @@ class WritePolicy:
                 "Writing is switched off here.", hint="Start it without --read-only to allow it."
             )
 
-    @staticmethod
-    def _holds(root: Root, path: Path) -> bool:
-        if path == root.path or not path.is_relative_to(root.path):
-            return False
-        return root.hidden or not _hidden(path.relative_to(root.path))
+
+def lies_below(path: Path, root: Root) -> bool:
+    """Whether a root opens this path, which has been resolved."""
+    if path == root.path or not path.is_relative_to(root.path):
+        return False
+    return root.hidden or not _hidden(path.relative_to(root.path))
 
 
 def _outside(path: Path, root: Path) -> OutsideRootsError:

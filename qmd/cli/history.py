@@ -1,0 +1,90 @@
+"""``qmd history`` and ``qmd restore``: what files held before a tool changed them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from qmd.cli.command import command, json_option
+from qmd.cli.serve import write_root_option
+from qmd.cli.session import session
+from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.model import Revision
+
+
+@command(
+    "history",
+    examples=("qmd history notes/plan.md", "qmd history ~/notes/plan.md --show 12"),
+)
+@click.argument("path")
+@click.option("--show", type=int, metavar="N", help="Print what revision N holds.")
+@json_option
+def history(path: str, show: int | None, as_json: bool) -> None:
+    """
+    List what a file held before qmd's tools changed it.
+
+    The newest comes first. PATH is on the disk, collection/path or qmd://…; the file itself
+    may be gone. Of each file 20 revisions and 10 MiB are kept.
+    """
+    with session().open() as kb:
+        if show is not None:
+            _show(kb.revisions.content(path, show))
+            return
+        found = kb.revisions.history(path)
+    if as_json:
+        write_json([_object(revision) for revision in found])
+    elif not found:
+        note(f"No earlier content of {path} is kept.")
+    else:
+        rows = (
+            f"{each.number:>6}  {each.created[:19]}Z  {each.bytes:>10,}  {one_line(each.tool)}\n"
+            for each in found
+        )
+        write("".join(rows))
+
+
+@command(
+    "restore",
+    examples=("qmd restore notes/plan.md", "qmd restore notes/plan.md --revision 12"),
+)
+@click.argument("path")
+@click.option("--revision", type=int, metavar="N", help="Which, as 'qmd history' numbers them.")
+@write_root_option
+@json_option
+def restore(path: str, revision: int | None, as_json: bool) -> None:
+    """
+    Give a file the content again that a tool replaced.
+
+    Without --revision it is the newest one that differs from what the file holds. What it
+    holds now becomes a revision, so that restoring twice undoes it.
+    """
+    with session().open(write=True) as kb:
+        done = kb.revisions.restore(path, revision)
+    if as_json:
+        write_json({**_object(done.revision), "path": str(done.path)})
+        return
+    write(f"Restored {one_line(str(done.path))} as of revision {done.revision.number}\n")
+    if done.problem is not None:
+        note(f"Not searchable yet: {done.problem}", style="warning")
+
+
+def _object(revision: Revision) -> dict[str, Any]:
+    return {
+        "revision": revision.number,
+        "path": revision.path,
+        "created": revision.created,
+        "tool": revision.tool,
+        "kind": revision.kind,
+        "bytes": revision.bytes,
+        "hash": revision.hash,
+    }
+
+
+def _show(content: bytes) -> None:
+    if sys.stdout.isatty():
+        write_text(content.decode(errors="replace"))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)

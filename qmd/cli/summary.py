@@ -1,0 +1,69 @@
+"""``qmd summary``: what update_summary does, for people and scripts."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from qmd.cli.command import command, json_option
+from qmd.cli.serve import write_root_option
+from qmd.cli.session import session
+from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.errors import SummaryError
+
+
+@command(
+    "summary",
+    examples=(
+        "qmd summary notes/week.md --content 'Shipped the parser.'",
+        "pbpaste | qmd summary ~/notes/meeting.md -",
+        "qmd summary plan.md --overwrite - < draft.md",
+    ),
+)
+@click.argument("file")
+@click.argument("source", metavar="[-]", required=False)
+@click.option("--overwrite", is_flag=True, help="Replace what the file holds.")
+@click.option("--content", metavar="TEXT", help="The text; '-' reads it from stdin.")
+@write_root_option
+@json_option
+def summary(
+    file: str, source: str | None, overwrite: bool, content: str | None, as_json: bool
+) -> None:
+    """
+    Write a text to a Markdown file, behind what it holds.
+
+    An appended text stands under a heading with the time. Folders are made as needed; what
+    --overwrite replaces can be had back with 'qmd restore'. Searches find the text at once.
+    """
+    from qmd.tools.summary import failure, success
+
+    text = _content(source, content)
+    try:
+        with session().open(create=True) as kb:
+            done = kb.summary.update(text, file, "overwrite" if overwrite else "append")
+    except SummaryError as error:
+        if as_json:
+            write_json(failure(error))
+        raise
+    if as_json:
+        write_json(success(done))
+        return
+    write(one_line(done.message) + "\n")
+    if done.problem is not None:
+        note(f"Not searchable yet: {done.problem}", style="warning")
+
+
+def _content(source: str | None, content: str | None) -> str:
+    if source not in (None, "-"):
+        raise click.UsageError(f"Unexpected argument: {source}. The text goes to --content.")
+    if content is not None and content != "-":
+        if source is not None:
+            raise click.UsageError("Give the text by --content or on stdin, not both.")
+        return content
+    if source is None and content is None and sys.stdin.isatty():
+        raise click.UsageError("Give the text by --content TEXT, or '-' to read it from stdin.")
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise SummaryError(f"Invalid content: not UTF-8 at byte {error.start + 1}") from error

@@ -1,0 +1,117 @@
+"""The toolset ``summary``: update_summary, in the words of its specification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from qmd.errors import QmdError, SummaryError
+from qmd.kb import KnowledgeBase
+from qmd.tools.arguments import Arguments
+from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
+from qmd.tools.texts import Dialect
+from qmd.writing import summary
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "content": {
+            "type": "string",
+            "description": (
+                "需要写入文件的文本内容，建议支持Markdown语法以确保最终文件的可读性。"
+                "内容不能为空字符串或仅包含空白字符（如空格、制表符）。"
+            ),
+        },
+        "file_path": {
+            "type": "string",
+            "description": (
+                "目标Markdown文件的路径。可以是绝对路径，"
+                "也可以是相对于MCP服务器当前工作目录的相对路径。"
+                "路径必须以 .md 或 .markdown 扩展名结尾。"
+            ),
+        },
+        "mode": {
+            "type": "string",
+            "enum": list(summary.MODES),
+            "default": summary.MODES[0],
+            "description": (
+                "定义写入文件的方式。append：将新的总结内容追加到文件末尾。"
+                "overwrite：清空文件原有内容，然后写入新的总结内容。"
+            ),
+        },
+    },
+    "required": ["content", "file_path"],
+    "additionalProperties": False,
+}
+
+
+class UpdateSummaryArguments(Arguments):
+    content: str
+    file_path: str
+    mode: str
+
+
+def _check(raw: Mapping[str, Any]) -> UpdateSummaryArguments:
+    content, file_path, mode = summary.checked(
+        raw.get("content"), raw.get("file_path"), raw.get("mode")
+    )
+    unknown = [name for name in raw if name not in SCHEMA["properties"]]
+    if unknown:
+        known = ", ".join(SCHEMA["properties"])
+        raise SummaryError(f"Invalid {unknown[0]}: unknown argument (known: {known})")
+    return UpdateSummaryArguments.model_construct(content=content, file_path=file_path, mode=mode)
+
+
+def _run(kb: KnowledgeBase, arguments: UpdateSummaryArguments, dialect: Dialect) -> Reply:
+    done = kb.summary.update(arguments.content, arguments.file_path, arguments.mode)
+    return _reply(success(done))
+
+
+def success(done: summary.Summarized) -> dict[str, str]:
+    """The JSON of the specification."""
+    result = {"status": "success", "message": done.message, "file_path": str(done.file)}
+    return result if done.problem is None else {**result, "warning": done.problem}
+
+
+def failure(error: QmdError) -> dict[str, str]:
+    """The JSON of the specification."""
+    return {"status": "error", "message": f"{error}" + (f" {error.hint}" if error.hint else "")}
+
+
+def _reply(result: Mapping[str, str], *, is_error: bool = False) -> Reply:
+    text = json.dumps(result, ensure_ascii=False)
+    return Reply((TextBlock(text),), structured=result, is_error=is_error)
+
+
+def _output_schema(dialect: Dialect) -> dict[str, Any]:
+    return object_schema(
+        {
+            "status": {"type": "string", "enum": ["success", "error"]},
+            "message": {"type": "string"},
+            "file_path": {"type": "string"},
+            "warning": {"type": "string"},
+        },
+        optional=("file_path", "warning"),
+    )
+
+
+TOOLS: tuple[Tool[Any], ...] = (
+    Tool(
+        name="update_summary",
+        title=None,
+        description=(
+            "安全、可靠地将AI生成的文本总结（Content）"
+            "写入或追加到用户指定的本地Markdown（.md）文件中。"
+        ),
+        arguments=UpdateSummaryArguments,
+        run=_run,
+        output_schema=_output_schema,
+        read_only=False,
+        destructive=True,
+        idempotent=False,
+        schema=SCHEMA,
+        check=_check,
+        failed=lambda error: _reply(failure(error), is_error=True),
+    ),
+)
