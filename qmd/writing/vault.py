@@ -170,7 +170,8 @@ class Vault:
                 left -= 1
                 if not left:
                     return []
-                if entry.name.lower().endswith(".md") and entry.is_file(follow_symlinks=False):
+                is_note = entry.name.lower().endswith(".md") and is_encodable(path)
+                if is_note and entry.is_file(follow_symlinks=False):
                     found.append(path)
         return sorted(found)
 
