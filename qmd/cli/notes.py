@@ -1,0 +1,163 @@
+"""``qmd note``: what the notes tools do, for people and scripts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from qmd.cli.command import Group, command, json_option
+from qmd.cli.serve import vault_option
+from qmd.cli.session import session
+from qmd.cli.terminal import harmless, note, one_line, write, write_json
+
+if TYPE_CHECKING:
+    from qmd.writing.notes import Notes
+
+
+@click.group(
+    "note",
+    cls=Group,
+    examples=(
+        "qmd note list",
+        "qmd note read notes/2025/plan",
+        "echo '- call the bank' | qmd note create notes/todo --append -",
+    ),
+)
+@vault_option
+def note_() -> None:
+    """
+    Read, write and list notes, as the tools of AI clients do.
+
+    A PATH begins with a collection, as in what a search prints; with --vault it begins in that
+    directory. It takes .md behind it if it does not end so.
+    """
+
+
+@command(
+    "read",
+    examples=("qmd note read notes/2025/plan", "qmd note read plan --vault ~/vault > plan.md"),
+)
+@click.argument("path")
+@vault_option
+@json_option
+def read(path: str, as_json: bool) -> None:
+    """
+    Print a note as it is on the disk now.
+
+    A name alone is enough where only one note has it. On a terminal control characters are
+    made harmless; in a file or a pipe every byte of a UTF-8 note arrives.
+    """
+    with _opened() as notes:
+        found = notes.read(path)
+    if found.path != found.asked:
+        note(f"{found.asked}: {found.path} is the one note that is meant.")
+    if as_json:
+        write_json({"success": True, "data": found.text, "path": found.path})
+    elif sys.stdout.isatty():
+        write(harmless(found.text))
+    else:
+        _write_exactly(found.text)
+
+
+@command(
+    "create",
+    examples=(
+        "qmd note create notes/ideas/boat --content '# A boat'",
+        "pandoc -t gfm report.docx | qmd note create notes/report -",
+        "date | qmd note create notes/log --append -",
+    ),
+)
+@click.argument("path")
+@click.argument("source", metavar="[-]", required=False)
+@click.option("--append", is_flag=True, help="Put the text behind what is there.")
+@click.option("--content", metavar="TEXT", help="The text; '-' reads it from stdin.")
+@vault_option
+@json_option
+def create(path: str, source: str | None, append: bool, content: str | None, as_json: bool) -> None:
+    """
+    Write a note; '-' takes its text from stdin, every byte as it is.
+
+    Folders are made as needed. A note that is there is replaced, unless --append puts the text
+    right behind it; 'qmd restore' brings an earlier text back. Searches find it at once.
+    """
+    data = _content(source, content)
+    with _opened(to_write=True) as notes:
+        created = notes.create(path, data, mode="append" if append else "overwrite")
+    if created.problem is not None:
+        note(f"Not searchable yet: {created.problem}", style="warning")
+    if as_json:
+        write_json({"success": True, "data": created.message, "path": created.path})
+    else:
+        write(f"{one_line(created.message)}\n")
+
+
+@command("list", examples=("qmd note list", "qmd note list notes/2025", "qmd note list --json"))
+@click.argument("path", default="")
+@vault_option
+@json_option
+def list_(path: str, as_json: bool) -> None:
+    """List what lies directly in a folder, of the vault if none is named."""
+    with _opened() as notes:
+        found = notes.list_folder(path)
+    if as_json:
+        kinds = {True: "folder", False: "file"}
+        entries = [{"name": each.name, "type": kinds[each.is_folder]} for each in found.entries]
+        write_json({"success": True, "data": found.text, "path": found.path, "entries": entries})
+    else:
+        lines = (one_line(line) for line in found.text.split("\n"))
+        write("".join(f"{line}\n" for line in lines))
+
+
+note_.add_command(read)
+note_.add_command(create)
+note_.add_command(list_)
+
+
+@contextmanager
+def _opened(*, to_write: bool = False) -> Iterator[Notes]:
+    """The notes; a directory that is the vault can be read without a database."""
+    here = session()
+    vault = here.settings.vault
+    if vault is not None and not to_write and not here.settings.db.exists():
+        from qmd.writing.notes import Notes
+        from qmd.writing.vault import Vault
+
+        yield Notes(lambda: Vault.of_directory(vault))
+        return
+    with here.open(write=to_write, create=to_write and vault is not None) as kb:
+        yield kb.notes
+
+
+def _content(source: str | None, content: str | None) -> str | bytes:
+    if source not in (None, "-"):
+        raise click.UsageError(f"Unexpected argument: {source}. The text goes to --content.")
+    if content is not None and content != "-":
+        if source is not None:
+            raise click.UsageError("Give the text by --content or on stdin, not both.")
+        try:
+            content.encode()
+            return content
+        except UnicodeEncodeError:  # bytes of some other encoding, as the shell had them
+            return os.fsencode(content)
+    asked_for = source is not None or content is not None
+    if sys.stdin is None or (not asked_for and sys.stdin.isatty()):  # None: it was closed
+        raise click.UsageError("Give the text by --content TEXT, or '-' to read it from stdin.")
+    data = sys.stdin.buffer.read()
+    if not data and not asked_for:  # a script's stdin is often empty: no reason to empty a note
+        raise click.UsageError("There is no text on stdin. For an empty note give --content ''.")
+    return data
+
+
+def _write_exactly(text: str) -> None:
+    """In UTF-8, without the line ends of the platform."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        write(text)
+    else:
+        sys.stdout.flush()
+        buffer.write(text.encode())
