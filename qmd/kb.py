@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from qmd.backends import Backends, BackendSettings
 from qmd.embedders import EmbedderChoice
 from qmd.model import Filters
 from qmd.search import pipeline
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from qmd.posts.archive import Posts
     from qmd.search.bits import BitIndex
+    from qmd.search.hybrid import Models
     from qmd.sqlite import Connection
     from qmd.writing.files import FileWriter
     from qmd.writing.notes import Notes
@@ -88,14 +90,20 @@ class KnowledgeBase:
         reranker: Reranker | None = None,
         ask_server: bool = False,
         places: Places = Places(),
+        backends: BackendSettings = BackendSettings(),
     ) -> None:
         """Use `open`."""
         self._store = store
         self._embedders = EmbedderChoice(
             store.path, model=model, cache_dir=cache_dir, given=embedder, ask_server=ask_server
         )
-        self._expander = expander
-        self._reranker = reranker
+        self._backends = Backends(
+            store,
+            backends,
+            cache_dir=lambda: self._embedders.cache_dir,
+            expander=expander,
+            reranker=reranker,
+        )
         self._places = places
         self._lock = threading.Lock()
         self._events: EventBus | None = None
@@ -119,6 +127,7 @@ class KnowledgeBase:
         posts_dir: str | Path = "data",
         write_roots: Sequence[str | Path] = (),
         read_only_files: bool = False,
+        backends: BackendSettings = BackendSettings(),
     ) -> KnowledgeBase:
         """
         Open a database file.
@@ -129,6 +138,8 @@ class KnowledgeBase:
             model: An embedding model's name; None for the embedded default.
             cache_dir: Where models are kept; None for the user's cache directory.
             embedder: Use this instead of ``model``.
+            expander: Use this instead of what ``backends`` says.
+            reranker: Likewise.
             ask_server: While the model is not in memory, let the qmd server that runs for this
                 database embed questions, if there is one.
             vault: The directory of the notes tools; None for a vault made of the collections.
@@ -136,6 +147,7 @@ class KnowledgeBase:
             write_roots: Below which directories tools may change files; none for the usual ones
                 (see `policy`).
             read_only_files: Tools change no file.
+            backends: Which models expand and rerank queries, and where model servers are.
 
         Raises:
             DatabaseMissingError: The file does not exist and ``create`` is false.
@@ -159,6 +171,7 @@ class KnowledgeBase:
                 tuple(Path(each) for each in write_roots),
                 read_only_files,
             ),
+            backends=backends,
         )
 
     @property
@@ -564,7 +577,7 @@ class KnowledgeBase:
         from qmd.search import hybrid
 
         request = pipeline.Request(query, limit, min_score, filters, explain)
-        models = hybrid.Models(self._embedders.for_questions, bits=self._bit_index())
+        models = self._models(expand=True, rerank=False)
         with self._store.reading() as connection:
             return hybrid.vsearch(connection, request, models)
 
@@ -595,14 +608,27 @@ class KnowledgeBase:
         from qmd.search import hybrid
 
         request = pipeline.Request(query, limit, min_score, filters, explain)
-        models = hybrid.Models(
-            self._embedders.for_questions,
-            self._expander if expand else None,
-            self._reranker if rerank else None,
-            bits=self._bit_index(),
-        )
+        models = self._models(expand=expand, rerank=rerank)
         with self._store.reading() as connection:
             return hybrid.query(connection, request, models, candidates=candidates, intent=intent)
+
+    def _models(self, *, expand: bool, rerank: bool) -> Models:
+        """For one query; together they take no more time than it may cost."""
+        from qmd.inference.guard import Budget
+        from qmd.search.hybrid import Models
+
+        backends = self._backends
+        budget = Budget(backends.settings.budget_s)
+        reranker = backends.reranker(budget) if rerank else None
+        # A slow expander must leave time to those that come after it.
+        expander = backends.expander(budget, share=1.0 if reranker is None else 0.5)
+        return Models(
+            self._embedders.for_questions,
+            expander if expand else None,
+            reranker,
+            timeout_s=budget.seconds,
+            bits=self._bit_index(),
+        )
 
     def _bit_index(self) -> BitIndex:
         from qmd.search.bits import BitIndex

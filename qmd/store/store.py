@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 IDLE_READERS = 4
+#: How long a write that may be dropped waits for another process.
+_PATIENCE_MS = 100
 
 
 class Store:
@@ -130,6 +132,32 @@ class Store:
     def write_outside_transaction(self, function: Callable[[Connection], T]) -> T:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
         return self._wait(self._submit(lambda: function(self._writing())))
+
+    def write_soon(self, function: Callable[[Connection], object]) -> None:
+        """
+        Queue a write whose loss does not matter: nobody waits for it.
+
+        It is dropped where the database is read-only or closed, where another process holds
+        the lock for more than a moment, and where the disk is full.
+        """
+
+        def run() -> None:
+            try:
+                connection = self._writing()
+                connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
+                try:
+                    self._transaction(function)
+                finally:
+                    connection.execute(f"PRAGMA busy_timeout = {round(self.timeout * 1000)}")
+            except (Error, StoreError) as error:
+                import logging
+
+                logging.getLogger(__name__).debug("a write was dropped: %s", error)
+
+        try:
+            self._submit(run)
+        except StoreError:
+            return
 
     def require_writable(self) -> None:
         """Raises ReadOnlyError."""

@@ -1,0 +1,228 @@
+"""
+Which models expand and rerank the queries of one knowledge base, as the settings say.
+
+A setting is ``none``, ``llm`` (the language model of the settings), ``llm:MODEL``, and for
+reranking also ``rerank:MODEL`` (a server's ``/rerank``), ``chat:MODEL`` (marks given by a
+language model), the name of a cross-encoder, or a folder that holds one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from qmd.errors import ConfigError, InferenceError, QmdError
+from qmd.store import model_cache
+from qmd.store.store import Store
+
+if TYPE_CHECKING:
+    from qmd.inference.guard import Budget, Guard
+    from qmd.inference.llm import LlmSettings
+    from qmd.inference.protocols import Expander, Expansion, Reranker
+    from qmd.inference.remembered import Kind
+
+T = TypeVar("T")
+Role = Literal["llm", "rerank", "embed"]
+
+#: Seconds that all model calls of one query may take together.
+BUDGET_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSettings:
+    """
+    The settings about models that are asked, in plain values.
+
+    ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well. ``key``
+    reads the key of a server when it is needed (it raises ConfigError): no server is sent the
+    key of another.
+    """
+
+    expander: str | None = None
+    reranker: str | None = None
+    llm_url: str | None = None
+    llm_model: str | None = None
+    rerank_url: str | None = None
+    embed_url: str | None = None
+    budget_s: float = BUDGET_S
+    key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
+
+    def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
+        """
+        The server for a role, by default with the model of the settings.
+
+        Raises:
+            ConfigError: The address is none, or the key cannot be read.
+        """
+        from qmd.inference.llm import DEFAULT_MODEL, DEFAULT_URL, LlmSettings
+
+        own = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
+        return LlmSettings(
+            url=own or self.llm_url or DEFAULT_URL,
+            model=model or self.llm_model or DEFAULT_MODEL,
+            key=self.key(role if own else "llm"),
+        )
+
+
+class Backends:
+    """
+    Expander and reranker, made when they are first needed.
+
+    Args:
+        expander, reranker: Use these, whatever the settings say.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: BackendSettings,
+        *,
+        cache_dir: Callable[[], Path],
+        expander: Expander | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.settings = settings
+        self.memory = StoredMemory(store)
+        self._cache_dir = cache_dir
+        self._given = (expander, reranker)
+        self._lock = threading.Lock()
+        self._guards: dict[str, Guard] = {}
+        self._expander: Expander | None = None
+        self._reranker: Reranker | None = None
+
+    @property
+    def has_expander(self) -> bool:
+        return self._given[0] is not None or is_set(self.settings.expander)
+
+    @property
+    def has_reranker(self) -> bool:
+        return self._given[1] is not None or is_set(self.settings.reranker)
+
+    def expander(self, budget: Budget, *, share: float = 1.0) -> Expander | None:
+        """What expands a query, within its budget; None if nothing is to."""
+        if not self.has_expander:
+            return None
+        from qmd.inference.assistant import RECIPE
+        from qmd.inference.remembered import CarefulExpander
+
+        guard, given = self.guard("The expander"), self._given[0]
+        if given is not None:
+            return CarefulExpander(given, guard, budget, share=share)
+        with self._lock:
+            if self._expander is None:
+                self._expander = _usable(lambda: open_expander(self.settings))
+            inner = self._expander
+        model = f"{self._named(self.settings.expander)}|{RECIPE}"
+        return CarefulExpander(inner, guard, budget, share=share, memory=(self.memory, model))
+
+    def reranker(self, budget: Budget) -> Reranker | None:
+        """What reranks the hits of a query, within its budget; None if nothing is to."""
+        if not self.has_reranker:
+            return None
+        from qmd.inference.assistant import RECIPE
+        from qmd.inference.remembered import CarefulReranker
+
+        guard, given = self.guard("The reranker"), self._given[1]
+        if given is not None:
+            return CarefulReranker(given, guard, budget)
+        with self._lock:
+            if self._reranker is None:
+                self._reranker = _usable(lambda: open_reranker(self.settings, self._cache_dir()))
+            inner = self._reranker
+        model = f"{self._named(self.settings.reranker)}|{RECIPE}"
+        return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
+
+    def guard(self, name: str) -> Guard:
+        """The one of this name."""
+        from qmd.inference.guard import Guard
+
+        with self._lock:
+            if name not in self._guards:
+                self._guards[name] = Guard(name)
+            return self._guards[name]
+
+    def _named(self, setting: str | None) -> str:
+        return f"llm:{self.settings.llm_model}" if setting == "llm" else setting or ""
+
+
+def is_set(setting: str | None) -> bool:
+    return bool(setting) and setting != "none"
+
+
+def open_expander(settings: BackendSettings) -> Expander:
+    """Raises ConfigError: it is no setting, or there is no such server."""
+    from qmd.inference.assistant import Chat, LlmExpander
+    from qmd.inference.endpoint import Endpoint
+
+    kind, _, model = (settings.expander or "").partition(":")
+    if kind != "llm":
+        raise ConfigError(
+            f"Not an expander: {settings.expander}",
+            hint="expander (QMD_EXPANDER) is none, llm or llm:MODEL.",
+        )
+    server = settings.server(model=model)
+    return LlmExpander(Chat(Endpoint(server), server.model))
+
+
+def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
+    """Raises ConfigError, ModelMissingError."""
+    from qmd.inference.assistant import Chat, LlmReranker, RerankEndpoint
+    from qmd.inference.endpoint import Endpoint
+
+    setting = settings.reranker or ""
+    kind, _, model = setting.partition(":")
+    if kind in {"llm", "chat", "rerank"}:
+        server = settings.server(model=model)
+        marks = LlmReranker(Chat(Endpoint(server), server.model))
+        if kind == "chat":
+            return marks
+        return RerankEndpoint(
+            Endpoint(settings.server("rerank")),
+            server.model,
+            otherwise=marks if kind == "llm" else None,
+        )
+    raise ConfigError(
+        f"Not a reranker: {settings.reranker}",
+        hint="reranker (QMD_RERANKER) is none, llm, llm:MODEL, rerank:MODEL, chat:MODEL, the"
+        " name of a cross-encoder, or its folder.",
+    )
+
+
+def _usable(make: Callable[[], T]) -> T | Unusable:
+    """A wrong setting takes away what it is about, and fails no query."""
+    try:
+        return make()
+    except QmdError as error:
+        return Unusable(error)
+
+
+class Unusable:
+    """An expander and reranker that only says why there is none."""
+
+    name = "unusable"
+
+    def __init__(self, error: QmdError) -> None:
+        self._error = error
+
+    def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
+        raise InferenceError(str(self._error), hint=self._error.hint)
+
+    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+        raise InferenceError(str(self._error), hint=self._error.hint)
+
+
+class StoredMemory:
+    """The `Memory` in the database; a read-only one remembers nothing new."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def recall(self, kind: Kind, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        with self._store.reading() as connection:
+            return model_cache.recall(connection, kind, model, keys)
+
+    def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None:
+        self._store.write_soon(lambda connection: model_cache.keep(connection, kind, model, values))

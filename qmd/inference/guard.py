@@ -1,0 +1,155 @@
+"""
+What keeps a slow, absent or broken model from holding up a query.
+
+`Budget` bounds what all calls of one query may take together, `Guard` what one call may do
+to its caller: it is left behind when its time is up, and a model that fails again and again
+is not asked for a while, so that not every query pays for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TypeVar
+
+from qmd.errors import InferenceError, QmdError, TransientInferenceError
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+#: So many failures one after the other, and the model is left alone for `PAUSE_S`, then for
+#: twice as long each time it fails again.
+FAILURES = 2
+PAUSE_S, LONGEST_PAUSE_S = 15.0, 300.0
+#: Calls left behind that have not ended. Ours end by themselves soon; others may never.
+MOST_LEFT_BEHIND = 4
+
+
+class Guard:
+    """
+    Around one model of one process. Thread-safe.
+
+    Args:
+        name: Of the model, for messages.
+        clock: Seconds.
+    """
+
+    def __init__(self, name: str, *, clock: Callable[[], float] = monotonic) -> None:
+        self.name = name
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._problem = ""
+        self._closed_until = 0.0
+        self._left_behind = 0
+
+    def call(self, work: Callable[[], T], timeout_s: float) -> T:
+        """
+        What ``work`` returns, if it does so in time; then it goes on alone, and for nothing.
+
+        Raises:
+            TransientInferenceError: Too late; or it has just failed several times and is not
+                asked now.
+            InferenceError: What ``work`` raised, whatever it was.
+        """
+        self._enter()
+        box: list[T] = []
+        problem: list[InferenceError] = []
+        done = threading.Event()
+        late: list[TransientInferenceError] = []
+
+        def run() -> None:
+            try:
+                box.append(work())
+            except InferenceError as error:
+                problem.append(error)
+            except QmdError as error:  # a setting is wrong: for a query that is all the same
+                problem.append(InferenceError(str(error), hint=error.hint))
+            except Exception as error:  # noqa: BLE001 - logged, and raised at the caller
+                _log.exception("%s failed", self.name)
+                problem.append(
+                    TransientInferenceError(f"{self.name} failed: {type(error).__name__}.")
+                )
+            finally:
+                with self._lock:
+                    done.set()
+                    self._left_behind -= len(late)
+
+        threading.Thread(target=run, name="qmd-model", daemon=True).start()
+        if not done.wait(timeout_s):
+            with self._lock:
+                if not done.is_set():
+                    late.append(
+                        TransientInferenceError(
+                            f"{self.name} has not answered within {timeout_s:.1f} s."
+                        )
+                    )
+                    self._left_behind += 1
+        if late:
+            self._failed(late[0])
+            raise late[0]
+        if problem:
+            self._failed(problem[0])
+            raise problem[0]
+        with self._lock:
+            self._failures = 0
+        return box[0]
+
+    def _enter(self) -> None:
+        with self._lock:
+            left_s = self._closed_until - self._clock()
+            if self._failures >= FAILURES:
+                if left_s > 0:
+                    raise TransientInferenceError(
+                        f"{self.name} is not asked for {left_s:.0f} s more: {self._problem}"
+                    )
+                # One may try; the others wait for what comes of it.
+                self._closed_until = self._clock() + PAUSE_S
+            if self._left_behind >= MOST_LEFT_BEHIND:
+                raise TransientInferenceError(
+                    f"{self.name} is still busy with {self._left_behind} earlier questions."
+                )
+
+    def _failed(self, error: InferenceError) -> None:
+        with self._lock:
+            self._failures += 1
+            self._problem = str(error)
+            if self._failures >= FAILURES:
+                pause_s = PAUSE_S * 2.0 ** min(self._failures - FAILURES, 10)
+                self._closed_until = self._clock() + min(LONGEST_PAUSE_S, pause_s)
+
+
+class Budget:
+    """Seconds that all model calls of one query may take together. Thread-safe."""
+
+    def __init__(self, seconds: float, *, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._left_s = seconds
+        self.seconds = seconds
+
+    @contextmanager
+    def spend(self, share: float = 1.0) -> Iterator[float]:
+        """
+        How many seconds the call within may take: at most a ``share`` of what is left.
+
+        Raises:
+            TransientInferenceError: Nothing is left.
+        """
+        with self._lock:
+            allowed_s = self._left_s * share
+        if allowed_s <= 0:
+            raise TransientInferenceError(
+                f"The models have taken the {self.seconds:.1f} s that a query may take.",
+                hint="model_budget (QMD_MODEL_BUDGET) sets the seconds.",
+            )
+        began = self._clock()
+        try:
+            yield allowed_s
+        finally:
+            with self._lock:
+                self._left_s -= self._clock() - began

@@ -1,0 +1,220 @@
+"""
+What a language model wrote, read as expansions or scores, whatever it wrote.
+
+Models are asked for lines or a list, and answer with prose around it, code fences, JSON of
+their own design, thoughts, repetitions, or nothing. What can be used is used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+from qmd.errors import InferenceError
+from qmd.inference.protocols import Expansion
+
+#: Of a longer reply only the beginning is read.
+MOST_CHARS = 32_768
+LONGEST = {"lex": 300, "vec": 500, "hyde": 1500}
+
+_KINDS: dict[str, Literal["lex", "vec", "hyde"]] = {
+    **dict.fromkeys(("lex", "lexical", "keyword", "keywords"), "lex"),
+    **dict.fromkeys(("vec", "vector", "semantic", "question"), "vec"),
+    **dict.fromkeys(("hyde", "passage", "answer", "document"), "hyde"),
+}
+_LINE = re.compile(
+    r"^[\s>*•·–-]*(?:\d{1,2}[.)、]\s*)?[\s*`\"'\[(]*(lex|vec|hyde)\b[\s*`\"'\])]*[:：](.*)$",
+    re.IGNORECASE,
+)
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def chat_text(reply: Any) -> str:
+    """
+    The text of a chat completion, without the model's thoughts.
+
+    Raises:
+        InferenceError: It is no chat completion, or an empty one.
+    """
+    try:
+        content = reply["choices"][0]["message"]["content"]
+    except (KeyError, IndexError, TypeError):
+        raise InferenceError("The reply is no chat completion.") from None
+    if isinstance(content, list):  # some servers send it in parts
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    text = _THOUGHTS.sub("", content[:MOST_CHARS]).strip() if isinstance(content, str) else ""
+    if not text:
+        raise InferenceError("The model has written nothing.")
+    return text
+
+
+def expansions(text: str, query: str, limit: int) -> list[Expansion]:
+    """
+    At most ``limit`` expansions, none equal to the query or to another.
+
+    Raises:
+        InferenceError: There is none.
+    """
+    found: list[Expansion] = []
+    seen = {_key(query)}
+    for kind, raw in _typed(text[:MOST_CHARS]):
+        words = _clean(raw)[: LONGEST[kind]].strip()
+        if not any(c.isalnum() for c in words) or _key(words) in seen:
+            continue
+        seen.add(_key(words))
+        found.append(Expansion(kind, words))
+        if len(found) == limit:
+            break
+    if not found:
+        raise InferenceError("The model has written no other way to ask.")
+    return found
+
+
+def _typed(text: str) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
+    with suppress(RecursionError):
+        found = list(_typed_json(_json_in(text)))
+        if found:
+            yield from found
+            return
+    for line in text.splitlines():
+        match = _LINE.match(line[:4096])
+        if match:
+            yield _KINDS[match[1].lower()], match[2]
+
+
+def _typed_json(
+    value: Any, kind: Literal["lex", "vec", "hyde"] | None = None
+) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
+    """Objects that name their kind, or have kinds for keys, however they are nested."""
+    if isinstance(value, str):
+        match = _LINE.match(value[:4096])
+        if match:
+            yield _KINDS[match[1].lower()], match[2]
+        elif kind is not None:
+            yield kind, value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _typed_json(each, kind)
+    elif isinstance(value, dict):
+        named = value.get("type", value.get("kind"))
+        own = _KINDS.get(named.strip().lower()) if isinstance(named, str) else None
+        if own is not None:
+            words = [value.get(key) for key in ("text", "query", "content", "value")]
+            yield from ((own, word) for word in words if isinstance(word, str))
+            return
+        for key, each in value.items():
+            yield from _typed_json(each, _KINDS.get(key.strip().lower(), kind))
+
+
+def scores(text: str, count: int) -> list[float]:
+    """
+    ``count`` numbers 0 to 10 as 0..1, from a list, an object or lines ``[3] 7``.
+
+    Raises:
+        InferenceError: There are more or fewer, or one is no such number.
+    """
+    text = text[:MOST_CHARS]
+    found = _listed(_json_in(text), count)
+    if len(found) != count:
+        found = _numbered_lines(text, count) or found
+    if len(found) != count:
+        raise InferenceError(f"{len(found)} scores came for {count} passages.")
+    return [_tenths(each) for each in found]
+
+
+def _listed(value: Any, count: int) -> Sequence[Any]:
+    """The scores in a JSON value: a list, one below a key, or one for each number."""
+    if isinstance(value, dict):
+        numbered = {key.strip("[]# "): each for key, each in value.items()}
+        ids = [str(number) for number in range(1, count + 1)]
+        if all(number in numbered for number in ids):
+            return [numbered[number] for number in ids]
+        value = next((each for each in value.values() if isinstance(each, list)), None)
+    if not isinstance(value, list):
+        return ()
+    return [
+        each.get("score", each.get("relevance")) if isinstance(each, dict) else each
+        for each in value
+    ]
+
+
+def _numbered_lines(text: str, count: int) -> list[str]:
+    lines: dict[int, str] = {}
+    for line in text.splitlines():
+        numbers = _NUMBER.findall(line[:200])
+        if len(numbers) == 2 and numbers[0].isdigit() and 1 <= int(numbers[0]) <= count:
+            lines.setdefault(int(numbers[0]), numbers[1])
+    return [lines[number] for number in sorted(lines)]
+
+
+def _tenths(value: Any) -> float:
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 10:
+        raise InferenceError("A score is no number from 0 to 10.")
+    return float(value) / 10
+
+
+def reranked(reply: Any, count: int) -> list[float]:
+    """
+    The scores of a ``/rerank`` reply, in the order of the passages, 0..1.
+
+    Jina and Cohere give ``results`` of ``index`` and ``relevance_score``, text-embeddings-
+    inference a list with ``score``. Some servers give logits: then all go through a sigmoid.
+
+    Raises:
+        InferenceError: Not one number for each passage.
+    """
+    rows = reply
+    if isinstance(reply, dict):
+        rows = reply.get("results", reply.get("data"))
+    found: dict[int, float] = {}
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, dict):
+            continue
+        index, score = row.get("index"), row.get("relevance_score", row.get("score"))
+        if isinstance(score, bool) or not isinstance(score, int | float):
+            continue
+        # No finite float is as large as 1e308, and some whole numbers in JSON are.
+        if type(index) is int and 0 <= index < count and abs(score) < 1e308:
+            found[index] = float(score)
+    if len(found) != count:
+        raise InferenceError(f"{len(found)} scores came for {count} passages.")
+    values = [found[index] for index in range(count)]
+    return values if all(0 <= value <= 1 for value in values) else [sigmoid(v) for v in values]
+
+
+def sigmoid(logit: float) -> float:
+    """0..1."""
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
+
+
+def _json_in(text: str) -> Any:
+    """The first JSON list or object in a text that is not empty, None if there is none."""
+    decoder = json.JSONDecoder()
+    for tried, match in enumerate(re.finditer(r"[\[{]", text)):
+        if tried == 8:  # each try may read to the end
+            return None
+        try:
+            value, _ = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if value:
+            return value
+    return None
+
+
+def _clean(text: str) -> str:
+    """One line without control characters and the quotes around it."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line.strip("*`\"'“”「」[], ")
+
+
+def _key(text: str) -> str:
+    return " ".join(text.casefold().split())
