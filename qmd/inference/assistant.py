@@ -10,7 +10,7 @@ from typing import Any
 
 from qmd.errors import InferenceError
 from qmd.inference import replies
-from qmd.inference.endpoint import Endpoint, StatusError
+from qmd.inference.endpoint import Endpoint, Reply
 from qmd.inference.protocols import Expansion
 
 #: Raise it when a prompt changes: what older ones brought is not taken from the cache then.
@@ -58,17 +58,15 @@ class Chat:
         }
         options = {"temperature": 0, "max_tokens": most_tokens}
         if not self._plain:
-            try:
-                return self._post(body | options, timeout_s)
-            except StatusError as error:
-                # Some models take other names, or no choice at all.
-                if error.status != 400 or not any(name in error.told for name in options):
-                    raise
-                self._plain = True
-        return self._post(body, max(0.001, end - monotonic()))
+            reply = self._post(body | options, timeout_s)
+            # Some models take other names, or no choice at all.
+            if reply.status != 400 or not any(name in reply.told for name in options):
+                return replies.chat_text(reply.json())
+            self._plain = True
+        return replies.chat_text(self._post(body, max(0.001, end - monotonic())).json())
 
-    def _post(self, body: dict[str, Any], timeout_s: float) -> str:
-        return replies.chat_text(self.endpoint.ask("/chat/completions", body, timeout_s=timeout_s))
+    def _post(self, body: dict[str, Any], timeout_s: float) -> Reply:
+        return self.endpoint.ask("/chat/completions", body, timeout_s=timeout_s)
 
 
 class LlmExpander:
@@ -141,13 +139,10 @@ class RerankEndpoint:
                 "top_n": len(passages),
                 "return_documents": False,
             }
-            try:
-                reply = self._endpoint.ask("/rerank", body, timeout_s=timeout_s)
-                return replies.reranked(reply, len(passages))
-            except StatusError as error:
-                if self._otherwise is None or not error.is_absent:
-                    raise
-                self._absent = True
+            reply = self._endpoint.ask("/rerank", body, timeout_s=timeout_s)
+            if self._otherwise is None or not reply.is_absent:
+                return replies.reranked(reply.json(), len(passages))
+            self._absent = True
         left_s = end - monotonic()
         if self._otherwise is None or left_s <= 0:
             raise InferenceError(f"{self._endpoint.name} offers no reranking.")

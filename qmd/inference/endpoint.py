@@ -13,7 +13,6 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -36,27 +35,15 @@ class Endpoint:
         """Host and port, for messages."""
         return urlsplit(self.settings.url).netloc
 
-    def ask(self, path: str, body: Any, *, timeout_s: float, most_bytes: int = MOST_BYTES) -> Any:
+    def ask(self, path: str, body: Any, *, timeout_s: float, most_bytes: int = MOST_BYTES) -> Reply:
         """
-        POST a JSON body to ``path`` below the server's address; the JSON of the reply.
+        POST a JSON body to ``path`` below the server's address.
 
         Raises:
-            StatusError: The server answered with another status than 200.
             TransientInferenceError: It cannot be reached, or has not answered in time.
-            InferenceError: Its reply is too large, or no JSON.
         """
         response, data = self._send(path, body, timeout_s, most_bytes)
-        if response.status != 200:
-            raise StatusError(
-                self.settings, response.status, _object(data), dict(response.getheaders())
-            )
-        if len(data) > most_bytes:
-            raise trouble.not_an_answer(self.settings, f"more than {most_bytes >> 20} MB", "")
-        try:
-            return json.loads(data)
-        except (ValueError, RecursionError):
-            text = data[:2000].decode("utf-8", "replace")
-            raise trouble.not_an_answer(self.settings, "no JSON", text) from None
+        return Reply(self.settings, response, data, most_bytes)
 
     def _send(
         self, path: str, body: Any, timeout_s: float, most: int
@@ -98,30 +85,48 @@ class Endpoint:
         return response, reply
 
 
-class StatusError(TransientInferenceError):
-    """The server answered, but with another status than 200; ``told`` is what it said of it."""
+class Reply:
+    """What a server answered, good or bad."""
 
     def __init__(
-        self, settings: LlmSettings, status: int, body: object, headers: Mapping[str, str]
+        self, settings: LlmSettings, response: http.client.HTTPResponse, data: bytes, most: int
     ) -> None:
-        error = trouble.status_error(
-            settings, status, body, {name.lower(): value for name, value in headers.items()}
-        )
-        super().__init__(str(error), hint=error.hint)
-        self.status = status
-        self.told = trouble.server_words(body, settings.key)
+        self._settings = settings
+        self._headers = {name.lower(): value for name, value in response.getheaders()}
+        self._data = data
+        self._most = most
+        self.status = response.status
 
     @property
     def is_absent(self) -> bool:
         """Whether there is nothing at that path."""
         return self.status in {404, 405, 501}
 
+    @property
+    def told(self) -> str:
+        """What the server says of an error."""
+        return trouble.server_words(self._error(), self._settings.key)
 
-def _object(data: bytes) -> object:
-    """The body of an error, as JSON if it is that."""
-    with suppress(ValueError, RecursionError):
-        return json.loads(data)
-    return data[:2000].decode("utf-8", "replace")
+    def json(self) -> Any:
+        """
+        Raises:
+            InferenceError: The status is not 200, the reply is too large, or no JSON.
+        """
+        if self.status != 200:
+            raise trouble.status_error(self._settings, self.status, self._error(), self._headers)
+        if len(self._data) > self._most:
+            raise trouble.not_an_answer(self._settings, f"more than {self._most >> 20} MB", "")
+        try:
+            return json.loads(self._data)
+        except (ValueError, RecursionError):
+            text = self._data[:2000].decode("utf-8", "replace")
+            raise trouble.not_an_answer(self._settings, "no JSON", text) from None
+
+    def _error(self) -> object:
+        """The body of an error, as JSON if it is that."""
+        with suppress(ValueError, RecursionError):
+            return json.loads(self._data)
+        return self._data[:2000].decode("utf-8", "replace")
 
 
 def _reason(error: Exception) -> str:

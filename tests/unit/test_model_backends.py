@@ -230,6 +230,7 @@ def test_only_new_passages_are_scored(corpus: Corpus, asking: Asking) -> None:
         kb.query("red boat ship", limit=None, candidates=2)
         assert settled(corpus) == {"score": 2}
         kb.query("red boat ship", limit=None, candidates=3)
+        assert settled(corpus) == {"score": 3}
         again = kb.query("red boat ship", limit=None, candidates=3, explain=True)
     assert [len(request.body["documents"]) for request in server.requests] == [2, 1]
     assert None not in marks(again).values()
