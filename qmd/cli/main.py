@@ -42,12 +42,17 @@ _LAZY = {
     "backup": "qmd.cli.copies:backup",
     "restore-db": "qmd.cli.copies:restore_db",
     "bench": "qmd.cli.bench:bench",
+    "summary": "qmd.cli.summary:summary",
+    "history": "qmd.cli.history:history",
+    "restore": "qmd.cli.history:restore",
+    "note": "qmd.cli.notes:note_",
     "server": "qmd.cli.serve:server",
     "mcp": "qmd.cli.serve:mcp",
 }
 _SECTIONS = {
     "Start": ("up", "collection", "context", "index", "update", "embed", "watch"),
     "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls"),
+    "Write": ("note", "summary", "history", "restore"),
     "Look after it": (
         *("status", "why", "cleanup", "doctor", "config"),
         *("backup", "restore-db", "bench"),

@@ -101,7 +101,11 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
 @vault_option
 @json_option
 def list_(path: str, as_json: bool) -> None:
-    """List what lies directly in a folder, of the vault if none is named."""
+    """
+    List what lies directly in a folder: folders first, then files.
+
+    Without PATH it is the root of the vault.
+    """
     with _opened() as notes:
         found = notes.list_folder(path)
     if as_json:

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 PORT = 18765
 
 #: As `qmd.tools.toolsets` has them, which loads too much for a help text; a test compares.
-TOOLSETS = ("qmd",)
+TOOLSETS = ("qmd", "summary", "notes")
 
 
 def _token(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

@@ -13,6 +13,8 @@ from qmd.tools.definition import Tool
 #: Toolset → (the server's name where it is the only one, the module that has its ``TOOLS``).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", "qmd.tools.knowledge"),
+    "summary": ("SummaryMCP", "qmd.tools.summary"),
+    "notes": ("Axon", "qmd.tools.notes"),
 }
 
 #: What a tool is called beside the tools of other toolsets, whose names must differ.

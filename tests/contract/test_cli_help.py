@@ -51,6 +51,13 @@ CONTRACT = [
     "context.add",
     "context.list",
     "context.rm",
+    "summary",
+    "history",
+    "restore",
+    "note",
+    "note.read",
+    "note.create",
+    "note.list",
 ]
 READING = [
     "search",
@@ -67,6 +74,9 @@ READING = [
     "collection.list",
     "collection.show",
     "context.list",
+    "history",
+    "note.read",
+    "note.list",
 ]
 
 
