@@ -365,8 +365,20 @@ class CollectionIndexer:
     ) -> None:
         collections.require_same(connection, self.collection)
         for document, replace in batch:
-            files.put(connection, self.collection.id, document, replace)
+            if not self._is_overtaken(connection, document):
+                files.put(connection, self.collection.id, document, replace)
         files.set_states(connection, touched)
+
+    def _is_overtaken(self, connection: Connection, document: NewDocument) -> bool:
+        """
+        Whether another process has stored the file since this run began, and it is not as we
+        read it any more: what a tool wrote and stored must not give way to what was before.
+        """
+        stored = files.state_at(connection, self.collection.id, document.path)
+        known = self.known.get(document.path)
+        if stored is None or (known is not None and known.state == stored):
+            return False
+        return not _is_still(self.root / document.path, document.state)
 
     def _finish(
         self,
@@ -403,6 +415,18 @@ class CollectionIndexer:
             self.store.write(finish)
         for path in self.vanished:
             self.changed(Change("removed", path))
+
+
+def _is_still(file: Path, state: FileState) -> bool:
+    try:
+        status = file.lstat()
+    except OSError:
+        return False
+    now = FileState(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+    # Of a file that was read right after it was written the inode is not in the state.
+    return (now.bytes, now.mtime_ns) == (state.bytes, state.mtime_ns) and (
+        state.inode in (-1, now.inode & _MOST)
+    )
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -86,6 +86,16 @@ def known_at(connection: Connection, collection_id: int, places: Iterable[str]) 
     return found
 
 
+def state_at(connection: Connection, collection_id: int, path: str) -> FileState | None:
+    """The file a document was made from; None if there is no such document."""
+    row = connection.execute(
+        "SELECT bytes, mtime_ns, inode, device FROM documents"
+        " WHERE collection_id = ? AND path = ?",
+        [collection_id, path],
+    ).fetchone()
+    return None if row is None else FileState(*row)
+
+
 def known_with(connection: Connection, collection_id: int, digest: str) -> dict[str, Known]:
     """As `known`, for the documents of one text."""
     return _known(connection, "collection_id = ? AND hash = ?", [collection_id, digest])

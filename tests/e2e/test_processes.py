@@ -284,3 +284,24 @@ def test_of_two_processes_that_embed_with_different_models_one_says_so(database:
         assert kb.status().model == "other"
         assert 0 < kb.status().chunks_embedded < kb.status().chunks
     assert_sound(database)
+
+
+def test_what_a_tool_wrote_while_the_indexer_ran_is_not_replaced_by_what_was_before(
+    notes: Path, database: Path
+) -> None:
+    with KnowledgeBase.open(database) as kb:
+        kb.index()
+        (notes / "0.md").write_text("# Zero\n\nbefore the tool\n", encoding="utf-8")
+        (notes / "1.md").write_text("# One\n\nalso changed\n", encoding="utf-8")
+
+        def write(item: str) -> None:
+            if item == "1.md":  # 0.md has been read, and is not stored yet
+                with KnowledgeBase.open(database, write_roots=[notes]) as second:
+                    second.files.write(notes / "0.md", b"# Zero\n\nby the tool\n", tool="test")
+                    assert second.get("notes/0.md").text == "# Zero\n\nby the tool\n"
+
+        kb.index(progress=lambda tick: write(tick.item))
+        assert kb.get("notes/0.md").text == "# Zero\n\nby the tool\n"
+        assert [hit.file for hit in kb.search('"by the tool"').hits] == ["notes/0.md"]
+        assert kb.get("notes/1.md").text == "# One\n\nalso changed\n"
+    assert_sound(database)
