@@ -10,6 +10,7 @@ the user's config directory (``~/.config/qmd/config.toml`` on Linux), and the va
     vault = "~/vault"                # QMD_VAULT
     posts_dir = "~/posts"            # QMD_POSTS_DIR
     write_roots = ["~/notes"]        # QMD_WRITE_ROOTS, separated as in PATH
+    exiftool = "/opt/bin/exiftool"   # QMD_EXIFTOOL
     llm_url = "http://localhost:11434/v1"  # QMD_LLM_URL
     llm_model = "qwen3:8b"           # QMD_LLM_MODEL
     llm_key_file = "~/.secrets/llm"  # QMD_LLM_KEY_FILE; the key itself is never a setting
@@ -37,6 +38,7 @@ SETTINGS: dict[str, tuple[str, bool]] = {
     "vault": ("the directory of the notes tools; unset means the collections", True),
     "posts_dir": ("the directory of the posts tools; unset means 'data' here", True),
     "write_roots": ("below which directories tools may write; unset means the usual ones", True),
+    "exiftool": ("the program that writes into photos; unset means the one on PATH", False),
     "llm_url": ("the language model's server; unset means DeepSeek", False),
     "llm_model": ("the language model; unset means deepseek-chat", False),
     "llm_key_file": ("a file of mode 600 that holds the server's key", True),
@@ -58,6 +60,7 @@ class Settings:
     vault: Path | None
     posts_dir: Path
     write_roots: tuple[Path, ...]
+    exiftool: str | None
     llm_url: str | None
     llm_model: str | None
     llm_key_file: Path | None
@@ -125,6 +128,7 @@ def load_settings(
         write_roots=tuple(
             path for each in given.get("write_roots", ()) if (path := _path(each)) is not None
         ),
+        exiftool=values.get("exiftool"),
         llm_url=values.get("llm_url"),
         llm_model=values.get("llm_model"),
         llm_key_file=_path(values.get("llm_key_file")),

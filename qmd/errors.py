@@ -19,6 +19,8 @@ Every exception qmd raises on purpose.
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
     ├─ SummaryError                   update_summary, in the words of its specification
+    ├─ PhotoError                     a photo, or its new metadata; problem, cause, reason
+    ├─ ExifToolError                  cause, reason
     ├─ ProtocolError                  number, data: MCP answers it as an error of JSON-RPC
     ├─ StoreError                     the database
     │  ├─ DatabaseMissingError        no such file yet
@@ -50,7 +52,7 @@ the command line prints ``qmd: error: MESSAGE`` and ``hint: HINT`` and exits wit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 class QmdError(Exception):
@@ -183,6 +185,59 @@ class SummaryError(QmdError):
 
     code = "summary_failed"
     http_status = 400
+
+
+class ExifToolError(QmdError):
+    """
+    exiftool gave no answer, or none that is of use.
+
+    ``cause``: "missing", "timeout", "ended" or "refused"; ``reason`` begins like a sentence
+    and has no full stop.
+    """
+
+    code = "exiftool_failed"
+    http_status = 503
+
+    def __init__(self, cause: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(reason[:1].upper() + reason[1:] + ".", hint=hint)
+        self.cause = cause
+        self.reason = reason
+
+
+PhotoProblem = Literal[
+    "not_found",
+    "not_readable",
+    "not_writable",
+    "unsupported",
+    "invalid_metadata",
+    "not_written",
+    "not_verified",
+]
+
+
+class PhotoError(QmdError):
+    """
+    Nothing was written into a photo, which is as it was, or it could not be read.
+
+    ``cause`` says in a word what made ``problem``, and ``reason`` in a sentence.
+    """
+
+    code = "photo_failed"
+    http_status = 400
+
+    def __init__(
+        self,
+        problem: PhotoProblem,
+        message: str,
+        *,
+        cause: str = "",
+        reason: str = "",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.problem = problem
+        self.cause = cause
+        self.reason = reason
 
 
 class ProtocolError(QmdError):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         IndexReport,
         ModelSpec,
         MultiGetReply,
+        PhotoMetadata,
         Progress,
         SearchReply,
         Status,
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     from qmd.search.bits import BitIndex
     from qmd.search.hybrid import Models
     from qmd.sqlite import Connection
+    from qmd.writing.exiftool import ExifTool
     from qmd.writing.files import FileWriter
+    from qmd.writing.images import Images
     from qmd.writing.notes import Notes
     from qmd.writing.policy import WritePolicy
     from qmd.writing.revisions import Revisions
@@ -91,6 +94,7 @@ class KnowledgeBase:
         ask_server: bool = False,
         places: Places = Places(),
         backends: BackendSettings = BackendSettings(),
+        exiftool: str | Path | None = None,
     ) -> None:
         """Use `open`."""
         self._store = store
@@ -105,6 +109,8 @@ class KnowledgeBase:
             reranker=reranker,
         )
         self._places = places
+        self._exiftool_command = exiftool
+        self._exiftool: ExifTool | None = None
         self._lock = threading.Lock()
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
@@ -128,6 +134,7 @@ class KnowledgeBase:
         write_roots: Sequence[str | Path] = (),
         read_only_files: bool = False,
         backends: BackendSettings = BackendSettings(),
+        exiftool: str | Path | None = None,
     ) -> KnowledgeBase:
         """
         Open a database file.
@@ -148,6 +155,7 @@ class KnowledgeBase:
                 (see `policy`).
             read_only_files: Tools change no file.
             backends: Which models expand and rerank queries, and where model servers are.
+            exiftool: The program that writes into photos; None for the one on PATH.
 
         Raises:
             DatabaseMissingError: The file does not exist and ``create`` is false.
@@ -172,6 +180,7 @@ class KnowledgeBase:
                 read_only_files,
             ),
             backends=backends,
+            exiftool=exiftool,
         )
 
     @property
@@ -219,6 +228,24 @@ class KnowledgeBase:
 
         return Summary(self.files)
 
+    @property
+    def images(self) -> Images:
+        """What photos say about themselves, and writing it."""
+        from qmd.writing.exiftool import ExifTool
+        from qmd.writing.images import Images
+
+        with self._lock:
+            if self._exiftool is None:
+                self._exiftool = ExifTool(self._exiftool_command)
+        return Images(lambda: self.files, self._exiftool)
+
+    @staticmethod
+    def photo_metadata(path: str | Path) -> PhotoMetadata:
+        """What a photo says about itself. Raises PhotoError."""
+        from qmd.writing.images import Images
+
+        return Images.show(path)
+
     def _index_file(self, file: Path) -> None:
         from qmd.ingest import runs
 
@@ -248,6 +275,8 @@ class KnowledgeBase:
             self._keeper.stop()
         if self._bits is not None:
             self._bits.close()
+        if self._exiftool is not None:
+            self._exiftool.close()
         self._store.close()
 
     def __enter__(self) -> KnowledgeBase:

@@ -74,6 +74,7 @@ class Session:
             posts_dir=settings.posts_dir,
             write_roots=settings.write_roots,
             read_only_files=read_only_files,
+            exiftool=settings.exiftool,
         )
 
     def llm(self) -> LlmSettings:

@@ -19,7 +19,7 @@ from typing import TypeVar
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import FoundFile, is_vanished, printable
-from qmd.parse.photo.source import Source
+from qmd.parse.photo.source import Source, StreamSource
 
 ResultT = TypeVar("ResultT")
 
@@ -85,30 +85,17 @@ def read_parts(
         FileVanishedError, UnreadableFileError: As `read_file`.
         Whatever ``parse`` raises.
     """
-    with _opened(root, path, expected) as descriptor:
+    with (
+        _opened(root, path, expected) as descriptor,
+        os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream,
+    ):
         for _ in range(_ATTEMPTS):
             before = os.fstat(descriptor)
-            result = parse(FileSource(descriptor, before.st_size))
+            result = parse(StreamSource(stream, before.st_size))
             if _state(before) == _state(os.fstat(descriptor)):
                 break
         state = ReadFile(b"", before.st_size, before.st_mtime_ns, before.st_ino, before.st_dev)
         return state, result
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """An open file's bytes, for parsers that go where they like in it."""
-
-    descriptor: int
-    size: int
-
-    def at(self, offset: int, length: int) -> bytes:
-        os.lseek(self.descriptor, offset, os.SEEK_SET)
-        blocks: list[bytes] = []
-        while length > 0 and (block := os.read(self.descriptor, length)):
-            blocks.append(block)
-            length -= len(block)
-        return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
 
 @contextmanager

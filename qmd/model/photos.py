@@ -42,10 +42,11 @@ class PhotoChange:
 class PhotoWritten:
     """
     What became of it: ``kept`` names the fields ("description", "location") that were there
-    already and were not to be overwritten.
+    already and were not to be overwritten. ``problem``: why the index does not hold it yet.
     """
 
     path: str
     kind: Literal["JPG", "PNG", "HEIC"]
     changed: bool
     kept: tuple[str, ...] = ()
+    problem: str | None = None

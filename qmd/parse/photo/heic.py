@@ -69,13 +69,29 @@ def read_blocks(source: Source) -> Blocks:
     return blocks
 
 
-def is_whole(source: Source) -> bool:
-    """Whether the last box ends where the file does."""
-    end = seen = 0
-    for _, offset, length in _boxes(source):
-        end = offset + length
-        seen += 1
-    return seen > 0 and end == source.size
+def image_data(source: Source) -> list[tuple[int, int]] | None:
+    """
+    Where the items that are no metadata are, in the order of their numbers.
+
+    None if the last box does not end where the file does, or an item lies beyond that.
+    """
+    boxes = list(_boxes(source))
+    if not boxes or boxes[-1][1] + boxes[-1][2] != source.size:
+        return None
+    meta = next((source.at(at, length) for kind, at, length in boxes if kind == b"meta"), b"")
+    try:
+        children = dict(_children(meta, 4))
+        texts = dict(_kinds(children.get(b"iinf", b"")))
+        places = _places(children.get(b"iloc", b""), None)
+    except _Damaged:
+        return None
+    found = [
+        extent
+        for number, item in sorted(places.items())
+        if number not in texts and not item.in_idat
+        for extent in item.extents
+    ]
+    return None if any(place + length > source.size for place, length in found) else found
 
 
 def _boxes(source: Source) -> Iterator[tuple[bytes, int, int]]:
@@ -159,7 +175,8 @@ def _kinds(iinf: bytes) -> Iterator[tuple[int, str]]:
                 yield number, "XMP"
 
 
-def _places(iloc: bytes, wanted: set[int]) -> dict[int, _Item]:
+def _places(iloc: bytes, wanted: set[int] | None) -> dict[int, _Item]:
+    """By their numbers; of all items, if none is wanted in particular."""
     cursor = _Cursor(iloc)
     version = cursor.number(1)
     cursor.number(3)
@@ -174,13 +191,14 @@ def _places(iloc: bytes, wanted: set[int]) -> dict[int, _Item]:
         cursor.number(2)  # in this very file
         base = cursor.number(base_size)
         item = _Item(method == 1)
+        is_wanted = wanted is None or number in wanted
         for extent in range(cursor.number(2)):
             cursor.number(index_size)
             place = base + cursor.number(offset_size)
             length = cursor.number(length_size)
-            if number in wanted and extent < _MAX_EXTENTS:
+            if is_wanted and extent < _MAX_EXTENTS:
                 item.extents.append((place, length))
-        if number in wanted and method < 2:
+        if is_wanted and method < 2:
             found[number] = item
     return found
 

@@ -13,6 +13,7 @@ _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 _PHOTOSHOP = b"Photoshop 3.0\0"
 _APP1, _APP13, _SOS, _EOI = 0xE1, 0xED, 0xDA, 0xD9
+_IMAGE = frozenset((*range(0xC0, 0xD0), _SOS, 0xDB, 0xDC, 0xDD))
 
 # Behind SOS come entropy-coded bytes, in which 0xFF is followed by 0 or by a restart marker.
 _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
@@ -45,25 +46,35 @@ def read_blocks(source: Source) -> Blocks:
     return blocks
 
 
-def is_whole(source: Source) -> bool:
-    """Whether the image goes on to its end marker; reads the file."""
+def image_data(source: Source) -> list[tuple[int, int]] | None:
+    """
+    Where the image itself is, as (offset, length): tables, frames and scans; reads the file.
+
+    None if it ends before its end marker does.
+    """
+    found: list[tuple[int, int]] = []
     offset = 2
     for marker, start, length in _segments(source):
-        if marker == _EOI:
-            return True
+        if marker in _IMAGE:
+            found.append((start, length))
         offset = start + length
+        if marker == _SOS:
+            break
+    else:
+        return None
+    scan = offset
     while True:
-        found = _next_marker(source, offset)
-        if found is None:
-            return False
-        marker, offset = found
+        behind = _next_marker(source, offset)
+        if behind is None:
+            return None
+        marker, offset = behind
         if marker == _EOI:
-            return True
+            return [*found, (scan, offset - scan)]
         if marker in {0x01, 0xD8}:  # neither has a length
             continue
         length = int.from_bytes(source.at(offset, 2), "big")
         if length < 2:
-            return False
+            return None
         offset += length
 
 

@@ -37,9 +37,15 @@ def read_blocks(source: Source) -> Blocks:
     return blocks
 
 
-def is_whole(source: Source) -> bool:
-    """Whether the file goes on to its end chunk."""
-    return any(kind == b"IEND" for kind, _, _ in _chunks(source))
+def image_data(source: Source) -> list[tuple[int, int]] | None:
+    """Where the chunks of the image itself are; None if the file ends before they do."""
+    found: list[tuple[int, int]] = []
+    for kind, offset, length in _chunks(source):
+        if kind == b"IEND":
+            return found
+        if kind[:1].isupper() or kind == b"tRNS":  # a capital: nothing can be shown without it
+            found.append((offset, length))
+    return None
 
 
 def _chunks(source: Source) -> Iterator[tuple[bytes, int, int]]:

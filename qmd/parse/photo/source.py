@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from io import BytesIO
+from typing import BinaryIO, Literal, Protocol
 
 Kind = Literal["JPG", "PNG", "HEIC"]
 
@@ -24,18 +25,26 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class BytesSource:
-    """A photo in memory."""
+class StreamSource:
+    """A photo in an open binary stream that can be positioned."""
 
-    data: bytes
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream = stream
+        self.size = size
 
-    @property
-    def size(self) -> int:
-        return len(self.data)
+    @classmethod
+    def of_bytes(cls, data: bytes) -> StreamSource:
+        return cls(BytesIO(data), len(data))
 
     def at(self, offset: int, length: int) -> bytes:
-        return self.data[offset : offset + length]
+        if offset >= self.size:
+            return b""
+        self._stream.seek(offset)
+        length = min(length, self.size - offset)
+        found = self._stream.read(length)
+        while len(found) < length and (more := self._stream.read(length - len(found))):
+            found += more  # an unbuffered stream may give less than it has
+        return found
 
 
 @dataclass(slots=True)

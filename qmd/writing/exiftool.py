@@ -1,0 +1,283 @@
+"""
+exiftool, kept open as one process that answers request after request.
+
+It reads its arguments line by line, so a line break in one would be the beginning of the next.
+Nothing of a photo or of a client gets there: values go as HTML character references (which
+exiftool undoes), so they are letters, digits, ``&``, ``#`` and ``;`` whatever they were, and
+files go by names that we choose, which are links to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from qmd.errors import ExifToolError
+
+HINT = (
+    "Install exiftool: apt-get install libimage-exiftool-perl (Debian, Ubuntu), "
+    "brew install exiftool (macOS), winget install OliverBetz.ExifTool (Windows); "
+    "or name it in QMD_EXIFTOOL."
+)
+TIMEOUT_S = 5.0
+_MAX_OUTPUT = 64 * 1024 * 1024
+_STOP_S = 1.0
+
+# exiftool waits for more when its input ends, for ever. If we are killed, `read` ends, and
+# then exiftool does.
+_GUARD = 'read -r line; kill -9 "$1" 2>/dev/null'
+
+
+def escape(value: str) -> str:
+    """A value as an argument: no more than letters, digits and ``&#;``, whatever it was."""
+    return "".join(
+        char if char.isascii() and char.isalnum() else f"&#{ord(char)};" for char in value
+    )
+
+
+class ExifTool:
+    """
+    One exiftool process, started when it is needed and again when it died or was killed.
+
+    Thread-safe: one request at a time, the others wait.
+    """
+
+    def __init__(self, command: str | Path | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
+        """
+        Args:
+            command: Where exiftool is; None for the one on PATH.
+            timeout_s: For one photo, from the first request to the last.
+        """
+        self._command = None if command is None else str(command)
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._process: _Process | None = None
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """
+        The process for the requests of one photo; they have ``timeout_s`` together.
+
+        Raises:
+            ExifToolError: It is not installed, died, or was not in time (and then is killed).
+        """
+        with self._lock:
+            try:
+                process = self._running()
+                yield Turn(process, time.monotonic() + self._timeout_s)
+            except BaseException as error:
+                # What is still to come must not be taken for the next answer.
+                if not isinstance(error, ExifToolError) or error.cause in ("ended", "timeout"):
+                    self._stop()
+                raise
+
+    def close(self) -> None:
+        """End the process. May be called twice; the next request starts another."""
+        with self._lock:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _running(self) -> _Process:
+        if self._process is not None and not self._process.is_running():
+            self._stop()
+        if self._process is None:
+            self._process = _Process(self._found())
+        return self._process
+
+    def _found(self) -> str:
+        found = shutil.which("exiftool" if self._command is None else self._command)
+        if found is None:
+            what = "exiftool is not installed"
+            if self._command is not None:
+                what = f"there is no program {self._command} (QMD_EXIFTOOL)"
+            raise ExifToolError("missing", what, hint=HINT)
+        return found
+
+
+class Turn:
+    """Requests for one photo."""
+
+    def __init__(self, process: _Process, deadline: float) -> None:
+        self._process = process
+        self._deadline = deadline
+
+    def read(self, photo: Path, tags: Sequence[str]) -> bytes:
+        """
+        Tags of a photo as exiftool's RDF/XML.
+
+        Raises:
+            ExifToolError: It cannot be read.
+        """
+        with _aliases(photo) as (source, _):
+            out, problems = self._process.ask(["-X", "-a", *tags, source], self._deadline)
+        if b"<rdf:Description" not in out:
+            raise ExifToolError("refused", _reason(problems) or "exiftool gave no metadata")
+        return out
+
+    def write(self, photo: Path, arguments: Sequence[str], new: Path) -> None:
+        """
+        Write a changed copy of a photo to a file that does not exist yet.
+
+        Args:
+            arguments: Assignments like ``-XMP-dc:Title=`` with an `escape`-d value behind.
+
+        Raises:
+            ExifToolError: There is no such copy, or not a whole one.
+        """
+        with _aliases(photo, new) as (source, target):
+            request = ["-E", *arguments, "-o", target, source]
+            _, problems = self._process.ask(request, self._deadline)
+        reason = _reason(problems)
+        if "Error" in problems or not new.exists():
+            raise ExifToolError("refused", reason or "exiftool wrote no file")
+
+
+class _Process:
+    """The pipes of one exiftool, and threads that empty them."""
+
+    def __init__(self, command: str) -> None:
+        # -config "": the user's configuration file is a program that would run here.
+        arguments = ["-config", "", "-stay_open", "True", "-@", "-", "-common_args"]
+        arguments += ["-charset", "UTF8", "-charset", "filename=UTF8"]
+        try:
+            self._child = subprocess.Popen(
+                [command, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+            )
+        except OSError as error:
+            reason = f"{command} does not start: {error.strerror or error}"
+            raise ExifToolError("missing", reason, hint=HINT) from error
+        self._guard: subprocess.Popen[bytes] | None = None
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                self._guard = subprocess.Popen(
+                    ["/bin/sh", "-c", _GUARD, "sh", str(self._child.pid)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+        assert self._child.stdout is not None and self._child.stderr is not None
+        self._out = _Pipe(self._child.stdout)
+        self._err = _Pipe(self._child.stderr)
+
+    def is_running(self) -> bool:
+        return self._child.poll() is None
+
+    def ask(self, arguments: Sequence[str], deadline: float) -> tuple[bytes, str]:
+        """
+        What exiftool says to these arguments, on its standard output and error.
+
+        Raises:
+            ExifToolError: It ended, or ``deadline`` has passed.
+        """
+        # Not to be guessed: what a photo says is part of the answer.
+        number = str(10**17 + secrets.randbelow(9 * 10**17))
+        request = [*arguments, "-echo4", f"{{end{number}}}", f"-execute{number}"]
+        assert not any("\n" in each for each in request)
+        data = "".join(f"{each}\n" for each in request).encode()
+        threading.Thread(target=self._send, args=(data,), daemon=True).start()
+        try:
+            out = self._out.until(f"{{ready{number}}}".encode(), deadline)
+            problems = self._err.until(f"{{end{number}}}".encode(), deadline)
+        except queue.Empty:
+            raise ExifToolError("timeout", "exiftool took too long and was stopped") from None
+        except EOFError:
+            raise ExifToolError("ended", "exiftool ended unexpectedly") from None
+        return out, problems.decode("utf-8", "replace")
+
+    def _send(self, data: bytes) -> None:
+        # On a thread: a program that reads nothing would hold us here for ever.
+        assert self._child.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # the end of the pipes says the same
+            view = memoryview(data)
+            while view:
+                view = view[self._child.stdin.write(view) :]
+
+    def stop(self) -> None:
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.wait()
+            assert self._guard.stdin is not None
+            self._guard.stdin.close()
+        self._child.kill()
+        self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
+            assert pipe is not None
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+class _Pipe:
+    """What a program writes, as it comes."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._blocks: queue.Queue[bytes] = queue.Queue()
+        self._rest = b""
+        threading.Thread(target=self._empty, args=(stream.fileno(),), daemon=True).start()
+
+    def _empty(self, descriptor: int) -> None:
+        with contextlib.suppress(OSError):
+            while block := os.read(descriptor, 65536):
+                self._blocks.put(block)
+        self._blocks.put(b"")
+
+    def until(self, mark: bytes, deadline: float) -> bytes:
+        """All up to the mark. Raises queue.Empty after the deadline, EOFError."""
+        found = bytearray(self._rest)
+        searched = 0
+        while (place := found.find(mark, searched)) < 0:
+            searched = max(0, len(found) - len(mark))
+            block = self._blocks.get(timeout=max(0.0, deadline - time.monotonic()))
+            if not block or len(found) > _MAX_OUTPUT:
+                raise EOFError
+            found += block
+        self._rest = bytes(found[place + len(mark) :]).lstrip(b"\r\n")
+        return bytes(found[:place])
+
+
+@contextlib.contextmanager
+def _aliases(photo: Path, new: Path | None = None) -> Iterator[tuple[str, str]]:
+    """
+    Names for a photo, and for a file to be made, in which exiftool can misread nothing: no line
+    break, no ``%`` (which it replaces), no bytes that are not UTF-8.
+    """
+    if sys.platform == "win32":  # where links need a permission, and names have no line breaks
+        yield str(photo), "" if new is None else str(new).replace("%", "%%")
+        return
+    with tempfile.TemporaryDirectory(prefix="qmd-exiftool-") as directory:
+        source = Path(directory, "source" + photo.suffix.lower())
+        source.symlink_to(photo)
+        if new is None:
+            yield str(source), ""
+            return
+        folder = Path(directory, "folder")
+        folder.symlink_to(new.parent)
+        yield str(source), str(folder / new.name)
+
+
+def _reason(problems: str) -> str:
+    """The first error that exiftool tells, without the names that only we know."""
+    lines = [line.strip() for line in problems.splitlines() if line.strip()]
+    chosen = [line for line in lines if line.startswith("Error")] or lines
+    if not chosen:
+        return ""
+    text = chosen[0].partition(" - ")[0]
+    return text.removeprefix("Error:").removeprefix("Warning:").strip()

@@ -1,0 +1,373 @@
+"""
+Metadata of photos: what they say, and writing it without touching anything else.
+
+Nothing is written into the photo itself. exiftool makes a changed copy beside it, which must
+hold the new metadata, the same image data and be read again, before it takes the photo's place.
+"""
+
+# ruff: noqa: PTH116
+
+from __future__ import annotations
+
+import binascii
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from xml.etree import ElementTree
+
+from qmd.errors import ExifToolError, NotAPhotoError, OutsideRootsError, PhotoError, PhotoProblem
+from qmd.model import PhotoChange, PhotoMetadata, PhotoWritten
+from qmd.parse.photo import heic, is_photo, jpeg, png
+from qmd.parse.photo.iptc import read_iptc
+from qmd.parse.photo.metadata import read_kind, read_metadata
+from qmd.parse.photo.source import Kind, Source, StreamSource
+from qmd.writing import photo_plan
+from qmd.writing.exiftool import ExifTool, Turn
+from qmd.writing.photo_plan import FIELDS, Present
+
+if TYPE_CHECKING:
+    from qmd.writing.files import Draft, FileWriter
+
+TOOL = "writeImageMetadata"
+_IMAGE_DATA = {"JPG": jpeg.image_data, "PNG": png.image_data, "HEIC": heic.image_data}
+_RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_BLOCK = 1 << 20
+
+ResultT = TypeVar("ResultT")
+
+
+class Images:
+    """Photos on the disk, whether they are documents or not. Thread-safe."""
+
+    def __init__(self, files: Callable[[], FileWriter], exiftool: ExifTool) -> None:
+        self._files = files
+        self._exiftool = exiftool
+
+    @staticmethod
+    def show(path: str | Path) -> PhotoMetadata:
+        """
+        What a photo says about itself; needs no exiftool.
+
+        Raises:
+            PhotoError: It is not there, cannot be read, or is no JPEG, PNG or HEIC image.
+        """
+        with _open(Path(path), str(path)) as source:
+            return _read(str(path), lambda: read_metadata(source, str(path)))
+
+    def write(
+        self, path: str | Path, change: PhotoChange, *, overwrite: bool = True
+    ) -> PhotoWritten:
+        """
+        Write metadata into a photo; when it returns, the index holds it as well.
+
+        A change without any field touches nothing.
+
+        Args:
+            overwrite: See `photo_plan.plan`.
+
+        Raises:
+            PhotoError: With ``problem`` in the order of its checks; the photo is as it was.
+            StoreError: The database cannot note what was there before.
+        """
+        given = str(path)
+        photo_plan.check(change)
+        files = self._files()
+        kind = _examine(given, files)
+        if change == PhotoChange():
+            return PhotoWritten(given, kind, changed=False)
+        try:
+            with files.draft(path, tool=TOOL) as draft:
+                written = self._write(draft, given, change, kind, overwrite)
+        except ExifToolError as error:
+            raise _not_written(given, error.cause, error.reason, hint=error.hint) from error
+        except OutsideRootsError as error:
+            raise _outside(given, error) from error
+        except OSError as error:
+            raise _disk_error(given, error) from error
+        problem = None if draft.written is None else draft.written.problem
+        return replace(written, problem=problem)
+
+    def _write(
+        self, draft: Draft, given: str, change: PhotoChange, kind: Kind, overwrite: bool
+    ) -> PhotoWritten:
+        with _open(draft.path, given) as source:
+            before = os.stat(draft.path)
+            legacy = _legacy_iptc(source) if kind == "JPG" else None
+            image = _digest(source, kind)
+            if image is None:
+                raise _not_written(
+                    given,
+                    "truncated",
+                    "the file ends in the middle of the image",
+                    hint="Restore it from where it came from; a copy of it was cut short.",
+                )
+            # What does not say its encoding is UTF-8 if it can be.
+            encoding = ["-charset", "IPTC=UTF8"] if legacy is False else []
+            with self._exiftool.turn() as turn:
+                present = _present(turn, draft.path, encoding)
+                plan = photo_plan.plan(present, change, kind, overwrite=overwrite)
+                changed = plan.changed(present)
+                if not changed:
+                    return PhotoWritten(given, kind, changed=False, kept=plan.kept)
+                arguments = photo_plan.arguments(changed, present, rewrite_iptc=legacy is True)
+                turn.write(draft.path, [*encoding, *arguments], draft.temporary)
+                try:
+                    now = _present(turn, draft.temporary, [])
+                except ExifToolError as error:
+                    if error.cause != "refused":
+                        raise
+                    raise _not_verified(given, error.reason) from error
+            different = _differences(plan.wanted, present, now)
+            if different:
+                raise _not_verified(given, f"the copy does not hold the new {different}")
+            with _open(draft.temporary, given) as copy:
+                if _digest(copy, kind) != image:
+                    raise _not_verified(given, "the copy does not hold the same image")
+            if _moved_on(before, os.stat(draft.path)):
+                raise _not_written(
+                    given,
+                    "changed",
+                    "another program changed the photo meanwhile",
+                    hint="Try again.",
+                )
+        draft.commit(kept=_kept(present, kind))
+        return PhotoWritten(given, kind, changed=True, kept=plan.kept)
+
+
+# --- before anything is done ---------------------------------------------------------
+
+
+def _examine(given: str, files: FileWriter) -> Kind:
+    """The format of a photo that may be written. Raises PhotoError: what is wrong first."""
+    try:
+        mode = os.stat(given).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise _not_found(given) from error
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise _not_found(given) from error
+        raise _unreadable(given, error.strerror or str(error)) from error
+    if not stat.S_ISREG(mode):
+        raise _unreadable(given, "it is no regular file")
+    # The superuser may do all, but a file that says no means it.
+    if not mode & 0o444 or not os.access(given, os.R_OK):
+        raise _unreadable(given, "its permissions forbid it")
+    if not mode & 0o222 or not os.access(given, os.W_OK):
+        raise _error(
+            "not_writable",
+            f"The file may not be written: {given}",
+            cause="permission",
+            reason="its permissions forbid it",
+            hint="Give yourself permission to write it (chmod u+w).",
+        )
+    try:
+        files.target(given)
+    except OutsideRootsError as error:
+        raise _outside(given, error) from error
+    with _open(Path(given), given) as source:
+        return _read(given, lambda: read_kind(source, given))
+
+
+def _read(given: str, read: Callable[[], ResultT]) -> ResultT:
+    if not is_photo(given):
+        raise _unsupported(given, "its name does not end in .jpg, .jpeg, .png or .heic")
+    try:
+        return read()
+    except NotAPhotoError as error:
+        raise _unsupported(given, str(error), error.hint) from error
+    except OSError as error:
+        raise _unreadable(given, error.strerror or str(error)) from error
+
+
+@contextmanager
+def _open(path: Path, given: str) -> Iterator[Source]:
+    """The bytes of a photo. Raises PhotoError: It is not there, or cannot be read."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise _not_found(given) from error
+    except OSError as error:
+        raise _unreadable(given, error.strerror or str(error)) from error
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _unreadable(given, "it is no regular file")
+        yield StreamSource(stream, status.st_size)
+
+
+# --- what a photo holds --------------------------------------------------------------
+
+
+def _present(turn: Turn, photo: Path, encoding: list[str]) -> Present:
+    """The fields of a photo as exiftool reads them. Raises ExifToolError."""
+    out = turn.read(photo, [*encoding, *(f"-{field}" for field in FIELDS)])
+    try:
+        # exiftool's own output: no declarations, and control characters in base64.
+        root = ElementTree.fromstring(out.replace(b"\r", b"&#13;"))  # noqa: S314
+    except ElementTree.ParseError as error:
+        raise ExifToolError("refused", "exiftool's answer cannot be read") from error
+    found: dict[str, tuple[str, ...]] = {}
+    for element in (each for description in root for each in description):
+        namespace, _, name = element.tag.rpartition("}")
+        field = f"{namespace.split('/')[-3]}:{name}"
+        if field in FIELDS and field not in found:
+            items = list(element.iter(f"{_RDF}li")) or [element]
+            found[field] = tuple(text for text in map(_text, items) if text)
+    return found
+
+
+def _text(element: ElementTree.Element) -> str:
+    text = element.text or ""
+    if element.get(f"{_RDF}datatype", "").endswith("base64Binary"):
+        return binascii.a2b_base64(text).decode("utf-8", "replace")
+    return text
+
+
+def _differences(wanted: Present, before: Present, now: Present) -> str:
+    """Which fields are not as they should be, for people."""
+    wrong = [
+        field
+        for field in FIELDS
+        if field not in photo_plan.TECHNICAL
+        and now.get(field, ()) != wanted.get(field, before.get(field, ()))
+    ]
+    return ", ".join(wrong)
+
+
+def _legacy_iptc(source: Source) -> bool | None:
+    """
+    Whether the IPTC texts of a JPEG are in an encoding before UTF-8; None where there are none
+    but in ASCII, or they say themselves that they are UTF-8.
+    """
+    records = jpeg.read_blocks(source).iptc
+    iptc = read_iptc(records or b"")
+    if iptc.marked or iptc.raw.isascii():
+        return None
+    try:
+        iptc.raw.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _digest(source: Source, kind: Kind) -> bytes | None:
+    """Of the image itself; None if it is not whole."""
+    places = _IMAGE_DATA[kind](source)
+    if places is None:
+        return None
+    digest = hashlib.blake2b(digest_size=32)
+    for offset, length in places:
+        digest.update(length.to_bytes(8, "big"))
+        for start in range(offset, offset + length, _BLOCK):
+            digest.update(source.at(start, min(_BLOCK, offset + length - start)))
+    return digest.digest()
+
+
+def _kept(present: Present, kind: Kind) -> bytes:
+    """What the photo said before, for the revisions."""
+    people = present.get(photo_plan.PEOPLE, ())
+    tags = [name for name in photo_plan.keywords(present, kind) if name not in people]
+
+    def text(fields: tuple[str, ...]) -> str | None:
+        return next((present[field][0] for field in fields if present.get(field)), None)
+
+    said = {
+        "tags": tags,
+        "people": list(people),
+        "description": text(photo_plan.DESCRIPTIONS),
+        "location": text(photo_plan.LOCATIONS),
+    }
+    return (json.dumps(said, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _moved_on(before: os.stat_result, now: os.stat_result) -> bool:
+    def state(status: os.stat_result) -> tuple[int, ...]:
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    return state(before) != state(now)
+
+
+# --- errors --------------------------------------------------------------------------
+
+
+def _error(
+    problem: PhotoProblem, message: str, *, cause: str, reason: str = "", hint: str | None = None
+) -> PhotoError:
+    return PhotoError(problem, message, cause=cause, reason=reason, hint=hint)
+
+
+def _not_found(given: str) -> PhotoError:
+    return _error(
+        "not_found", f"There is no file {given}", cause="not_found", hint="Check the path."
+    )
+
+
+def _unreadable(given: str, reason: str) -> PhotoError:
+    return _error(
+        "not_readable",
+        f"The file cannot be read: {given} ({reason}).",
+        cause="unreadable",
+        reason=reason,
+        hint="Name a photo that you may read.",
+    )
+
+
+def _unsupported(given: str, reason: str, hint: str | None = None) -> PhotoError:
+    return _error(
+        "unsupported",
+        f"Not a JPG, PNG or HEIC photo: {given} ({reason.rstrip('.')}).",
+        cause="format",
+        reason=reason,
+        hint=hint or "Metadata is written into JPG, PNG and HEIC files.",
+    )
+
+
+def _outside(given: str, error: OutsideRootsError) -> PhotoError:
+    reason = f"{error} {error.hint}" if error.hint else str(error)
+    return _error("not_writable", str(error), cause="outside", reason=reason, hint=error.hint)
+
+
+def _disk_error(given: str, error: OSError) -> PhotoError:
+    reason = error.strerror or str(error)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return _error(
+            "not_writable",
+            f"The file may not be written: {given} ({reason}).",
+            cause="permission",
+            reason=reason,
+            hint="Check the permissions of the file and of its folder.",
+        )
+    if error.errno == errno.ENOENT:
+        return _not_found(given)
+    if error.errno in _FULL:
+        return _not_written(given, "disk_full", "the disk is full", hint="Free some space.")
+    return _not_written(given, "disk", reason, hint="Check the disk, then try again.")
+
+
+def _not_written(given: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
+    return _error(
+        "not_written",
+        f"Nothing was written into {given}: {reason}.",
+        cause=cause,
+        reason=reason,
+        hint=hint or "The photo is as it was.",
+    )
+
+
+def _not_verified(given: str, reason: str) -> PhotoError:
+    return _error(
+        "not_verified",
+        f"Nothing was written into {given}: {reason}.",
+        cause="different",
+        reason=reason,
+        hint="The photo is as it was. Please report it, with the photo if you can.",
+    )
