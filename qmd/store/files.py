@@ -89,8 +89,7 @@ def known_at(connection: Connection, collection_id: int, places: Iterable[str]) 
 def state_at(connection: Connection, collection_id: int, path: str) -> FileState | None:
     """The file a document was made from; None if there is no such document."""
     row = connection.execute(
-        "SELECT bytes, mtime_ns, inode, device FROM documents"
-        " WHERE collection_id = ? AND path = ?",
+        "SELECT bytes, mtime_ns, inode, device FROM documents WHERE collection_id = ? AND path = ?",
         [collection_id, path],
     ).fetchone()
     return None if row is None else FileState(*row)
