@@ -1,0 +1,124 @@
+"""``qmd image``: what photos say about themselves, for people and scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qmd.cli.command import Group, command, json_option
+from qmd.cli.serve import write_root_option
+from qmd.cli.session import session
+from qmd.cli.terminal import note, one_line, write, write_json
+
+if TYPE_CHECKING:
+    from qmd.model import PhotoMetadata
+
+
+@click.group(
+    "image",
+    cls=Group,
+    examples=(
+        "qmd image tag ~/photos/paris.jpg --tag 家庭 --tag holiday --person 张三",
+        "qmd image show ~/photos/paris.jpg",
+    ),
+)
+def image() -> None:
+    """Write tags and people into photos, or show them."""
+
+
+@command(
+    "tag",
+    examples=(
+        "qmd image tag paris.jpg --tag 家庭 --tag holiday --person 张三",
+        "qmd image tag paris.jpg --location 'Paris, Eiffel Tower' --description 'All of us'",
+        "qmd image tag paris.jpg --tag night --append",
+    ),
+)
+@click.argument("file")
+@click.option("--tag", "tags", multiple=True, metavar="T", help="A keyword; repeatable.")
+@click.option("--person", "people", multiple=True, metavar="P", help="Who is seen; repeatable.")
+@click.option("--description", metavar="D", help="What is seen.")
+@click.option("--location", metavar="L", help="Where it was taken.")
+@click.option("--append", is_flag=True, help="Add to the lists; texts that are there stay.")
+@write_root_option
+@json_option
+def tag(
+    file: str,
+    tags: tuple[str, ...],
+    people: tuple[str, ...],
+    description: str | None,
+    location: str | None,
+    append: bool,
+    as_json: bool,
+) -> None:
+    """
+    Write metadata into a JPG, PNG or HEIC photo.
+
+    What is given takes the place of what is there, unless --append is given; everything else
+    in the photo stays as it is. Needs exiftool. Searches find the new words at once, if the
+    photo belongs to a collection.
+    """
+    from qmd.model import PhotoChange
+
+    change = PhotoChange(tags or None, people or None, description, location)
+    if change == PhotoChange():
+        raise click.UsageError("Give at least one of --tag, --person, --description, --location.")
+    with session().open(create=True) as kb:
+        written = kb.images.write(Path(file).expanduser().absolute(), change, overwrite=not append)
+    if as_json:
+        from qmd.tools.images import success
+
+        write_json(success(written))
+        return
+    what = "Written into" if written.changed else "Already so in"
+    write(f"{what} {one_line(file)}\n")
+    for name in written.kept:
+        note(f"The {name} that was there stays; leave --append out to replace it.")
+    if written.problem is not None:
+        note(f"Not searchable yet: {written.problem}", style="warning")
+
+
+@command("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))
+@click.argument("file")
+@json_option
+def show(file: str, as_json: bool) -> None:
+    """
+    Print tags, people, description, location, date and camera.
+
+    Needs neither exiftool nor a database.
+    """
+    from qmd.kb import KnowledgeBase
+
+    found = KnowledgeBase.photo_metadata(Path(file).expanduser())
+    if as_json:
+        write_json({"file": file, **photo_object(found)})
+    else:
+        rows: dict[str, Any] = photo_object(found)
+        warnings = rows.pop("warnings")
+        for name, value in rows.items():
+            shown = ", ".join(value) if isinstance(value, list) else value or ""
+            write(f"{name + ':':<13}{one_line(shown) if shown else '-'}\n")
+        for warning in warnings:
+            note(warning, style="warning")
+
+
+def photo_object(photo: PhotoMetadata) -> dict[str, Any]:
+    """A photo's metadata as JSON has it."""
+    return {
+        "format": photo.kind,
+        "title": photo.title,
+        "tags": list(photo.tags),
+        "people": list(photo.people),
+        "description": photo.description,
+        "location": photo.location,
+        "place": list(photo.place),
+        "date": photo.date,
+        "camera": photo.camera,
+        "warnings": list(photo.warnings),
+    }
+
+
+image.add_command(tag)
+image.add_command(show)
