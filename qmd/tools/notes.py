@@ -152,7 +152,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         title="Read note",
         description=(
             "Read a whole note as it is on the disk now. .md may be left out; a name alone is "
-            "enough where only one note has it. In a vault of collections a search's file is a path."
+            "enough where only one note has it. In a vault of collections a search's file is "
+            "such a path."
         ),
         arguments=PathArguments,
         run=read_note,
