@@ -34,6 +34,7 @@ _LAZY = {
     "multi-get": "qmd.cli.read:multi_get",
     "multi_get": "qmd.cli.read:multi_get",
     "ls": "qmd.cli.read:ls",
+    "posts": "qmd.cli.posts:posts",
     "status": "qmd.cli.upkeep:status",
     "why": "qmd.cli.upkeep:why",
     "cleanup": "qmd.cli.upkeep:cleanup",
@@ -46,17 +47,18 @@ _LAZY = {
     "history": "qmd.cli.history:history",
     "restore": "qmd.cli.history:restore",
     "note": "qmd.cli.notes:note_",
+    "image": "qmd.cli.images:image",
     "server": "qmd.cli.serve:server",
     "mcp": "qmd.cli.serve:mcp",
 }
 _SECTIONS = {
     "Start": ("up", "collection", "context", "index", "update", "embed", "watch"),
-    "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls"),
-    "Write": ("note", "summary", "history", "restore"),
+    "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls", "posts"),
     "Look after it": (
         *("status", "why", "cleanup", "doctor", "config"),
         *("backup", "restore-db", "bench"),
     ),
+    "Write": ("note", "summary", "image", "history", "restore"),
     "Serve": ("server", "mcp"),
 }
 _EXAMPLES = (

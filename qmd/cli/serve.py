@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 PORT = 18765
 
 #: As `qmd.tools.toolsets` has them, which loads too much for a help text; a test compares.
-TOOLSETS = ("qmd", "summary", "notes")
+TOOLSETS = ("qmd", "posts", "summary", "notes", "images")
 
 
 def _token(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -166,6 +166,8 @@ def _serve(options: dict[str, Any]) -> int:
 def chosen_options(options: dict[str, Any]) -> ServerOptions:
     from qmd.server.process import ServerOptions
 
+    # A folder that merely happens to be called "data" must not end up in all searches.
+    wanted = session().settings.sources["posts_dir"] != "default"
     return ServerOptions(
         transport=options["transport"],
         database=session().settings.db,
@@ -175,6 +177,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         allowed_hosts=options["allowed_hosts"],
         read_only=options["read_only"],
         toolsets=options["toolsets"],
+        adopt_posts="posts" in options["toolsets"] or (wanted and not options["toolsets"]),
         watch=not options["no_watch"],
         log_format=options["log_format"],
         access_log=options["access_log"],

@@ -27,7 +27,7 @@ from qmd.ingest.scan import FoundFile, is_utf8, printable
 from qmd.model import AuthorPosts, Collection, Post, PostGroup, PostHit, PostHits, PostText
 from qmd.parse.decode import decode
 from qmd.posts import folder
-from qmd.posts.literal import Literal, shown
+from qmd.posts.literal import Literal, around
 from qmd.posts.names import SUFFIX, post_at
 from qmd.sqlite import Connection
 from qmd.store import collections
@@ -254,7 +254,7 @@ def _text(data: bytes) -> str:
 
 
 def _hit(literal: Literal, path: str, text: bytes, line: int) -> PostHit:
-    first, lines = shown(text, line, AROUND)
+    first, lines = around(text, line, AROUND)
     spans = literal.spans(lines[line - first])
     return PostHit(printable(path), line, first, tuple(lines), tuple(spans))
 

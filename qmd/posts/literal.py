@@ -4,28 +4,25 @@ A literal in the text of a post, whatever its letter case.
 Two texts are equal if their Unicode case foldings are: "ß" equals "SS", as "STRASSE" is the
 upper case of "straße". Nothing else is folded: a full-width letter is none of ASCII.
 
-Folding all texts would take five times longer than looking through them, so it is left out
-where it changes nothing (Chinese), and where a part of the literal that only ASCII folds to
-is missing.
+Folding all texts takes four times as long as going through them, so it is left out where it
+changes nothing (a literal in Chinese) and where a part that no folding changes is missing.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from typing import AnyStr
 
 from qmd.parse.lines import split_lines
 
-#: The ASCII letters that no other sign folds to: "s" is not among them ("ſ", "ß").
-PLAIN = frozenset("bcdegmopqruvxz")
 
-
-def caseless(char: str) -> bool:
+def caseless(sign: str) -> bool:
     """Whether no other text folds to this sign (perhaps False where none does)."""
-    if not char == char.casefold() == char.lower() == char.upper():
+    if not sign == sign.casefold() == sign.lower() == sign.upper():
         return False
     # Marks and modifier letters are what some letters fold to in part: "ŉ" is "ʼn".
-    category = unicodedata.category(char)
+    category = unicodedata.category(sign)
     return category[0] != "M" and category != "Lm"
 
 
@@ -33,26 +30,25 @@ class Literal:
     """What is looked for: any text but an empty one. One with a line end is in no line."""
 
     def __init__(self, text: str) -> None:
-        self.folded = text.casefold()
-        # A lone surrogate is in no text: then these bytes are neither.
-        self._bytes = text.encode("utf-8", "surrogatepass")
-        self._caseless = all(map(caseless, text))
-        self._part = _longest_part(self.folded).encode("utf-8", "surrogatepass")
+        self._text = _encoded(text)
+        self._folded = text.casefold()
+        self._folded_text = _encoded(self._folded)
+        plain = "".join(sign if caseless(sign) else "\n" for sign in text)
+        self._caseless = "\n" not in plain
+        self._part = _encoded(max(plain.split("\n"), key=len))
+        self._nowhere = "\n" in text or "\r" in text
 
     def lines(self, text: bytes) -> list[int]:
         """The numbers (from 1) of the lines of a UTF-8 text that hold the literal."""
+        if self._nowhere or self._part not in text:
+            return []
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if self._caseless:
-            wanted = self._bytes
-            if wanted not in text:
-                return []
-            lines = _unix(text).split(b"\n")
-            return [number for number, line in enumerate(lines, 1) if wanted in line]
-        if self._part not in text.lower():
-            return []
-        folded = _unix(text).decode().casefold()
-        if self.folded not in folded:
-            return []
-        return [number for number, line in enumerate(folded.split("\n"), 1) if self.folded in line]
+            return _lines(text, self._text, b"\n")
+        if text.isascii():
+            return _lines(text.lower(), self._folded_text, b"\n")
+        return _lines(text.decode().casefold(), self._folded, "\n")
 
     def spans(self, line: str) -> list[tuple[int, int]]:
         """
@@ -65,32 +61,38 @@ class Literal:
         if len(folded) != len(line):  # a sign never folds to nothing
             origin = [at for at, sign in enumerate(line) for _ in sign.casefold()]
         found: list[tuple[int, int]] = []
-        start = folded.find(self.folded)
+        start = folded.find(self._folded)
         while start >= 0:
-            end = start + len(self.folded)
+            end = start + len(self._folded)
             last = origin[end - 1]
             found.append((origin[start], last + 1))
             while end < len(origin) and origin[end] == last:
                 end += 1
-            start = folded.find(self.folded, end)
+            start = folded.find(self._folded, end)
         return found
 
 
-def shown(text: bytes, line: int, around: int) -> tuple[int, list[str]]:
-    """The lines from ``around`` before a line to as many behind it, and the first one's number."""
-    lines = split_lines(text.decode())
-    first = max(line - around, 1)
-    return first, lines[first - 1 : line + around]
+def around(text: bytes, line: int, lines: int) -> tuple[int, list[str]]:
+    """A line of a UTF-8 text with ``lines`` on each side, and the number of the first of them."""
+    every = split_lines(text.decode())
+    first = max(line - lines, 1)
+    return first, every[first - 1 : line + lines]
 
 
-def _unix(text: bytes) -> bytes:
-    """With all line ends as "\\n"."""
-    if b"\r" not in text:
-        return text
-    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+def _lines(text: AnyStr, wanted: AnyStr, end: AnyStr) -> list[int]:
+    found: list[int] = []
+    number, done = 1, 0
+    start = text.find(wanted)
+    while start >= 0:
+        number += text.count(end, done, start)
+        found.append(number)
+        done = text.find(end, start)
+        if done < 0:
+            break
+        start = text.find(wanted, done)
+    return found
 
 
-def _longest_part(folded: str) -> str:
-    """The longest run of signs that a text in lower-case ASCII must hold as they are."""
-    kept = "".join(sign if sign in PLAIN or caseless(sign) else "\0" for sign in folded)
-    return max(kept.split("\0"), key=len)
+def _encoded(text: str) -> bytes:
+    # No text holds a lone surrogate, so what becomes of one is in none.
+    return text.encode("utf-8", "surrogatepass")

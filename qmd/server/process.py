@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from qmd import __version__, running
-from qmd.errors import ConflictError
+from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import stdio
 from qmd.server.logs import LogFormat, log_to_stderr
@@ -62,6 +62,7 @@ class ServerOptions:
     allowed_hosts: tuple[str, ...] = ()
     read_only: bool = False
     toolsets: tuple[str, ...] = ()  # none: all of them
+    adopt_posts: bool = False  # make the archive of posts a collection
     watch: bool = True
     log_format: LogFormat = "text"
     access_log: bool = False
@@ -105,6 +106,8 @@ def serve(
             listener.close()
         raise
     process = _Process(kb, options, security, beside)
+    if options.adopt_posts and not options.read_only:
+        _adopt_posts(kb)
     if beside is None and options.watch and not options.read_only:
         kb.keep()
     anyio.run(process.run, wire, listener)
@@ -117,6 +120,17 @@ def serve(
     if process.last_resort is not None:
         process.last_resort.cancel()
     return process.exit_code
+
+
+def _adopt_posts(kb: KnowledgeBase) -> None:
+    try:
+        added = kb.posts.adopt()
+    except QmdError as error:
+        _log.warning("The posts are not indexed; their tools read the files. %s", error)
+        return
+    if added is not None:
+        fields = {"collection": added.name, "path": added.path}
+        _log.info("added the posts", extra={"fields": fields})
 
 
 def serve_stdio(open_kb: Callable[[], KnowledgeBase]) -> int:

@@ -13,8 +13,10 @@ from qmd.tools.definition import Tool
 #: Toolset → (the server's name where it is the only one, the module that has its ``TOOLS``).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", "qmd.tools.knowledge"),
+    "posts": ("AfdianToMarkdown", "qmd.tools.posts"),
     "summary": ("SummaryMCP", "qmd.tools.summary"),
     "notes": ("Axon", "qmd.tools.notes"),
+    "images": ("MetaTag Genie", "qmd.tools.images"),
 }
 
 #: What a tool is called beside the tools of other toolsets, whose names must differ.

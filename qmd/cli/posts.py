@@ -1,0 +1,202 @@
+"""``qmd posts``: what the posts tools do, in their words, for people and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qmd.cli.command import Group, command, json_option
+from qmd.cli.serve import posts_dir_option
+from qmd.cli.session import session
+from qmd.cli.terminal import note, write_json, write_text
+from qmd.errors import DatabaseBusyError, InputError, ReadOnlyError
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+    from qmd.model import Post, PostHit
+    from qmd.posts.archive import Posts
+
+
+@click.group(
+    "posts",
+    cls=Group,
+    examples=(
+        "qmd posts authors --posts-dir ~/afdian",
+        "qmd posts search 数据库 --author q9adg",
+        "QMD_POSTS_DIR=~/afdian qmd posts list q9adg",
+    ),
+)
+@posts_dir_option
+def posts() -> None:
+    """
+    List, read and search an archive of posts: AUTHOR/ALBUM/POST.md.
+
+    The archive becomes a collection, if it is not part of one. Its posts are found at once,
+    also those that have changed since the last 'qmd index'.
+    """
+
+
+@command("authors", examples=("qmd posts authors", "qmd posts authors --json"))
+@posts_dir_option
+@json_option
+def authors(as_json: bool) -> None:
+    """List the authors: the folders of the archive."""
+    from qmd.tools import posts_texts
+
+    with _archive() as archive:
+        found = archive.authors()
+    if as_json:
+        write_json(found)
+    else:
+        _print(posts_texts.authors(found))
+
+
+@command("list", examples=("qmd posts list q9adg", "qmd posts list q9adg --json"))
+@click.argument("author")
+@posts_dir_option
+@json_option
+def list_(author: str, as_json: bool) -> None:
+    """List an author's posts: motions, then each album."""
+    from qmd.tools import posts_texts
+
+    with _archive() as archive:
+        found = archive.posts(author)
+    if as_json:
+        groups = [
+            {"name": group.name, "posts": [_post_object(post) for post in group.posts]}
+            for group in found.groups
+        ]
+        write_json({"author": found.author, "groups": groups})
+    else:
+        _print(posts_texts.posts(found))
+
+
+@command(
+    "read",
+    examples=(
+        "qmd posts read q9adg/motions/2020-12-16_18_04_49_论温柔.md",
+        "qmd posts read --author q9adg --title 温柔",
+    ),
+)
+@click.argument("path", required=False)
+@click.option("--author", help="Whose post, together with --title.")
+@click.option("--title", help="A part of its title, whatever the letter case.")
+@posts_dir_option
+@json_option
+def read(path: str | None, author: str | None, title: str | None, as_json: bool) -> None:
+    """
+    Print a post, by its path or by author and title.
+
+    PATH is as 'qmd posts list' shows it. Where several titles fit, they are listed.
+    """
+    from qmd.tools import posts_texts
+
+    with _archive() as archive:
+        if not path:
+            if not author or not title:
+                raise InputError(
+                    "请提供 path 或 author+title 参数",
+                    hint="qmd posts read PATH, or --author and --title.",
+                )
+            found = archive.matching(author, title)
+            if len(found) != 1:
+                if as_json:
+                    write_json({"matches": [_post_object(post) for post in found]})
+                else:
+                    _print(posts_texts.matches(title, found))
+                return
+            path = found[0].path
+        post = archive.read(path)
+    if as_json:
+        write_json(_post_object(post.post) | {"text": post.text})
+    else:
+        _print(posts_texts.post(post))
+
+
+@command(
+    "search",
+    examples=(
+        "qmd posts search 温柔",
+        "qmd posts search 'C++' --author q9adg -n 100",
+        "qmd posts search 温柔 --posts-dir ~/afdian --json",
+    ),
+)
+@click.argument("query", nargs=-1, required=True)
+@click.option("--author", help="Only the posts of this author.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N",
+    help="Show at most N hits.",
+)  # fmt: skip
+@posts_dir_option
+@json_option
+def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool) -> None:
+    """
+    Find the lines that hold a text, whatever its letter case.
+
+    A hit is a line, in the order of authors, paths and lines. For search by words and by
+    meaning, in the archive as in all else, there are 'qmd search' and 'qmd query'.
+    """
+    from qmd.tools import posts_texts
+
+    with _archive() as archive:
+        found = archive.search(" ".join(query), author=author, limit=limit)
+    if as_json:
+        hits = [_hit_object(hit) for hit in found.hits]
+        write_json({"query": found.query, "total": found.total, "hits": hits})
+    else:
+        _print(posts_texts.hits(found))
+    problem = posts_texts.unread(found.unread)
+    if problem is not None:
+        note(problem, style="warning")
+
+
+@contextmanager
+def _archive() -> Iterator[Posts]:
+    """The archive, which is a collection from here on where the database can be written."""
+    from qmd.posts import folder
+
+    folder.require(session().settings.posts_dir)  # before a database is made for nothing
+    with _opened() as kb:
+        try:
+            added = kb.posts.adopt()
+        except (ReadOnlyError, DatabaseBusyError):
+            added = None
+        if added is not None:
+            note(
+                f"Added collection '{added.name}': {added.path}. "
+                f"For 'qmd search' run: qmd index -c {added.name}"
+            )
+        yield kb.posts
+
+
+def _opened() -> KnowledgeBase:
+    try:
+        return session().open(create=True)
+    except ReadOnlyError:
+        return session().open()
+
+
+def _print(text: str) -> None:
+    write_text(text if text.endswith("\n") else text + "\n")
+
+
+def _post_object(post: Post) -> dict[str, Any]:
+    return {"path": post.path, "date": post.date, "title": post.title}
+
+
+def _hit_object(hit: PostHit) -> dict[str, Any]:
+    lines = [{"line": number, "text": text} for number, text in enumerate(hit.lines, hit.first)]
+    return {
+        "path": hit.path,
+        "line": hit.line,
+        "text": hit.lines[hit.line - hit.first],
+        "spans": [list(span) for span in hit.spans],
+        "context": lines,
+    }
+
+
+for _command in (authors, list_, read, search):
+    posts.add_command(_command)

@@ -1,0 +1,84 @@
+"""The texts of the posts tools, verbatim from their specification; the command prints them too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from qmd.model import AuthorPosts, Post, PostHit, PostHits, PostText
+
+NO_AUTHORS = "当前没有已下载的作者。"
+_MOTIONS = "motions"
+
+
+def authors(names: Sequence[str]) -> str:
+    if not names:
+        return NO_AUTHORS
+    return f"已下载的作者（共 {len(names)} 位）：\n" + "".join(f"- {name}\n" for name in names)
+
+
+def posts(found: AuthorPosts) -> str:
+    if not found.groups:
+        return f"作者 {found.author} 下没有任何文章。"
+    parts = [f"作者：{found.author}\n"]
+    for group in found.groups:
+        name = "动态" if group.name == _MOTIONS else f"作品集：{group.name}"
+        parts.append(f"\n## {name}（共 {len(group.posts)} 篇）\n{_listed(group.posts)}")
+    return "".join(parts)
+
+
+def post(found: PostText) -> str:
+    return f"📄 文件：{found.post.path}\n\n{found.text}"
+
+
+def matches(title: str, found: Sequence[Post]) -> str:
+    """Where a title means none or several."""
+    if not found:
+        return f"未找到标题包含 '{title}' 的文章"
+    head = f"标题包含 '{title}' 的文章有 {len(found)} 篇，请指定具体路径："
+    return f"{head}\n\n{_listed(found)}"
+
+
+def hits(found: PostHits) -> str:
+    if not found.total:
+        return f"未找到包含 '{found.query}' 的内容。"
+    shown = len(found.hits)
+    parts = [f'搜索 "{found.query}" 的结果（显示 {shown}/{found.total} 条）：\n']
+    parts += map(_block, found.hits)
+    if shown < found.total:
+        parts.append(f"\n还有 {found.total - shown} 条结果未显示。\n")
+    return "".join(parts)
+
+
+def unread(paths: Sequence[str]) -> str | None:
+    """What a search could not look into, if there is anything."""
+    return f"有 {len(paths)} 处无法读取，未搜索：{'、'.join(paths)}" if paths else None
+
+
+def _listed(found: Iterable[Post]) -> str:
+    return "".join(
+        f"- [{post.date}] {post.title} → {post.path}\n"
+        if post.date is not None
+        else f"- {post.title} → {post.path}\n"
+        for post in found
+    )
+
+
+def _block(hit: PostHit) -> str:
+    """A hit between its neighbours; the numbers are as wide as the widest of them."""
+    width = len(str(hit.first + len(hit.lines) - 1))
+    lines = []
+    for number, line in enumerate(hit.lines, hit.first):
+        if number == hit.line:
+            lines.append(f"> {number:>{width}} | {_bold(line, hit.spans)}\n")
+        else:
+            lines.append(f"  {number:>{width}} | {line}\n")
+    return f"\n---\n📄 {hit.path}（第 {hit.line} 行）\n\n{''.join(lines)}"
+
+
+def _bold(line: str, spans: Sequence[tuple[int, int]]) -> str:
+    parts = []
+    done = 0
+    for start, end in spans:
+        parts += [line[done:start], "**", line[start:end], "**"]
+        done = end
+    return "".join([*parts, line[done:]])
