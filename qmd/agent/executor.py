@@ -1,0 +1,148 @@
+"""Runs the tools that the model calls: the server's own, under its write policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qmd.agent.parser import ToolCall
+from qmd.errors import InputError, QmdError
+from qmd.kb import KnowledgeBase
+from qmd.tools.definition import DocumentBlock, Reply, Tool
+from qmd.tools.texts import MCP, error_text
+
+DIALECT = replace(MCP, get_tool="get")
+"""As over MCP, where clients put the server's name in front of a tool's."""
+
+_TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "string": ("a string", (str,)),
+    "integer": ("an integer", (int, float)),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", (bool,)),
+    "array": ("a list", (list,)),
+    "object": ("an object", (dict,)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool as the model is told of it; ``parameters`` is a JSON Schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What became of a call: ``data`` if it succeeded, else ``error``."""
+
+    success: bool
+    data: str | None = None
+    error: str | None = None
+
+    @property
+    def text(self) -> str:
+        return (self.data if self.success else self.error) or ""
+
+    def as_json(self) -> dict[str, Any]:
+        if self.success:
+            return {"success": True, "data": self.data}
+        return {"success": False, "error": self.error}
+
+
+class ToolExecutor:
+    """The tools of one knowledge base; `execute` raises nothing that a tool may raise."""
+
+    def __init__(self, kb: KnowledgeBase, tools: Sequence[Tool[Any]]) -> None:
+        self._kb = kb
+        self._tools = {tool.name: tool for tool in tools}
+
+    def definitions(self) -> list[ToolDefinition]:
+        return [
+            ToolDefinition(tool.name, tool.description, tool.input_schema())
+            for tool in self._tools.values()
+        ]
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        """Check the parameters, and run the tool only if they are right."""
+        tool = self._tools.get(call.tool)
+        if tool is None:
+            error = f"Tool '{call.tool}' is not available (tool not found)"
+            return ToolResult(success=False, error=error)
+        try:
+            self._check(tool, call.params)
+        except QmdError as error:
+            return ToolResult(success=False, error=str(error))
+        try:
+            return _result(tool.call(self._kb, call.params, DIALECT))
+        except QmdError as error:  # one that the tool's specification wants as it is
+            return ToolResult(success=False, error=error_text(error))
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the conversation
+            kind = type(error).__name__
+            return ToolResult(success=False, error=f"Tool '{tool.name}' failed: {kind}: {error}")
+
+    def _check(self, tool: Tool[Any], params: Mapping[str, Any]) -> None:
+        """Raises InputError: in the words of the agent's specification."""
+        problems = parameter_problems(tool.input_schema(), params)
+        if not problems:
+            try:
+                tool.parse(params)
+            except QmdError as error:
+                problems = [_without_heading(tool.name, str(error))]
+        if problems:
+            raise InputError("Invalid parameters: " + "; ".join(problems))
+
+
+def parameter_problems(schema: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
+    """What is missing (null is) or of the wrong type."""
+    missing = [name for name in schema.get("required", ()) if params.get(name) is None]
+    problems = [f"Missing required parameter: {name}" for name in missing]
+    for name, each in schema["properties"].items():
+        value = params.get(name)
+        if value is None:
+            continue
+        kind = each.get("type")
+        expected = _TYPES.get(kind) if isinstance(kind, str) else None
+        if expected is not None and not _is_a(value, kind, expected[1]):
+            problems.append(f"Parameter '{name}' must be {expected[0]}")
+        elif "enum" in each and value not in each["enum"]:
+            problems.append(
+                f"Parameter '{name}' must be one of: {', '.join(map(str, each['enum']))}"
+            )
+    return problems
+
+
+def _is_a(value: object, kind: object, types: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, types)
+
+
+def _without_heading(tool: str, message: str) -> str:
+    """The details of a tool's own message about its arguments."""
+    for heading in ("Invalid parameters: ", f"Invalid arguments for {tool}: "):
+        message = message.removeprefix(heading)
+    return message
+
+
+def _result(reply: Reply) -> ToolResult:
+    structured = reply.structured or {}
+    texts = [
+        f"[{block.document.file}]\n{block.text}" if isinstance(block, DocumentBlock) else block.text
+        for block in reply.blocks
+    ]
+    # A search's summary has no snippets: over MCP they stand in the structured content.
+    texts += [
+        f"[{hit['file']}]\n{hit['snippet']}"
+        for hit in structured.get("results", ())
+        if isinstance(hit, Mapping) and "snippet" in hit
+    ]
+    text = "\n\n".join(texts)
+    if reply.is_error:
+        return ToolResult(success=False, error=text)
+    data = structured.get("data")
+    return ToolResult(success=True, data=data if isinstance(data, str) else text)

@@ -1,0 +1,290 @@
+"""Asks the model, runs the tools it calls, tells it what they did, until it has answered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Protocol
+
+from qmd.agent.executor import ToolExecutor, ToolResult
+from qmd.agent.parser import Malformed, Parsed, ToolCall, parse
+from qmd.agent.prompt import results_message
+from qmd.errors import QmdError
+from qmd.inference.llm import Answer, Event, Message
+
+MAX_ITERATIONS = 10
+MAX_CALLS = 50
+"""Tools that one answer may call; a model gone wild could write thousands of blocks."""
+
+BAD_BLOCK = "(no tool call)"
+"""What stands for the tool's name where a block names none."""
+
+
+class Chat(Protocol):
+    """A language model: `qmd.inference.llm.LlmClient`, or one that a test wrote."""
+
+    def chat(
+        self, messages: Sequence[Message], *, listen: Callable[[Event], None] | None = None
+    ) -> Answer:
+        """Raises QmdError."""
+        ...
+
+
+# --- what happens, told while it happens -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The model is asked, for the ``iteration``-th time."""
+
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The model has answered; ``final``: no tool is to run."""
+
+    parsed: Parsed
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecution:
+    """A call that ran, or was refused: what became of it, when, and how long it took."""
+
+    call: ToolCall
+    result: ToolResult
+    timestamp: datetime
+    duration_s: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "toolCall": {"tool": self.call.tool, "params": dict(self.call.params)},
+            "result": self.result.as_json(),
+            "timestamp": self.timestamp.isoformat(timespec="milliseconds"),
+            "durationMs": round(self.duration_s * 1000),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BadBlock:
+    """A block that is no call; the model is told."""
+
+    problem: Malformed
+
+
+Happening = Event | Asking | Answered | ToolStarted | ToolExecution | BadBlock
+
+
+# --- the run ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """
+    A run, also one that did not come to its end.
+
+    Attributes:
+        final_response: The model's answer; where there is none, the text of its last one.
+        tool_executions: Every call, in order.
+        parse_errors: Every block that was none.
+        iteration_count: How often the model answered.
+        reached_max_iterations: It still called tools when it had to stop.
+        cut_off: The server ended the last answer, not the model.
+        error: The model could not be asked (any more).
+        interrupted: The user stopped it.
+        messages: The conversation without the system prompt, to go on from.
+    """
+
+    final_response: str
+    tool_executions: tuple[ToolExecution, ...] = ()
+    parse_errors: tuple[Malformed, ...] = ()
+    iteration_count: int = 0
+    reached_max_iterations: bool = False
+    cut_off: bool = False
+    error: QmdError | None = None
+    interrupted: bool = False
+    messages: tuple[Message, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "finalResponse": self.final_response,
+            "toolExecutions": [each.as_json() for each in self.tool_executions],
+            "iterationCount": self.iteration_count,
+            "reachedMaxIterations": self.reached_max_iterations,
+            "parseErrors": [
+                {"type": each.kind, "error": each.error, "block": each.source}
+                for each in self.parse_errors
+            ],
+            "cutOff": self.cut_off,
+            "interrupted": self.interrupted,
+        }
+
+
+class ExecutionLoop:
+    """
+    One conversation with a model that has tools.
+
+    Args:
+        system: The system prompt (`qmd.agent.prompt.system_prompt`).
+        max_iterations: How often the model is asked at most.
+        listen: Hears what happens, as it happens.
+        stopped: Whether the user wants an end; asked between two tools and before the model is.
+        now: The time, for the records.
+    """
+
+    def __init__(
+        self,
+        model: Chat,
+        executor: ToolExecutor,
+        *,
+        system: str,
+        max_iterations: int = MAX_ITERATIONS,
+        listen: Callable[[Happening], None] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+        now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+    ) -> None:
+        self._model = model
+        self._executor = executor
+        self._system = Message("system", system)
+        self._max_iterations = max_iterations
+        self._listen = listen
+        self._stopped = stopped
+        self._now = now
+
+    def run(self, question: str, *, history: Sequence[Message] = ()) -> LoopResult:
+        """
+        Answer a question. An error of the model and Ctrl-C end the run and lose nothing of it.
+
+        Args:
+            history: What was said before, without a system prompt.
+        """
+        return self._go_on(_Run([*history, Message("user", question)]))
+
+    def resume(self, stopped: LoopResult) -> LoopResult:
+        """Go on with a run that an error or the user ended, from where it was."""
+        return self._go_on(
+            _Run(
+                list(stopped.messages),
+                list(stopped.tool_executions),
+                list(stopped.parse_errors),
+                stopped.iteration_count,
+                stopped.final_response,
+            )
+        )
+
+    def _go_on(self, run: _Run) -> LoopResult:
+        try:
+            while run.iterations < self._max_iterations:
+                if self._stopped():
+                    return run.result(interrupted=True)
+                self._tell(Asking(run.iterations + 1))
+                answer = self._model.chat([self._system, *run.messages], listen=self._listen)
+                if self._take(run, answer):
+                    return run.result()
+        except QmdError as error:
+            return run.result(error=error)
+        except KeyboardInterrupt:
+            return run.result(interrupted=True)
+        return run.result(interrupted=self._stopped(), at_limit=True)
+
+    def _take(self, run: _Run, answer: Answer) -> bool:
+        """Take the model's turn, and run what it calls; True if it was its last one."""
+        parsed = parse(answer.text)
+        run.iterations += 1
+        run.said = parsed.text
+        run.cut_off = answer.finish_reason == "length"
+        run.messages.append(Message("assistant", answer.text))
+        self._tell(Answered(parsed, final=not parsed.blocks))
+        if not parsed.blocks:
+            return True
+        results: list[tuple[str, ToolResult]] = []
+        try:
+            for number, block in enumerate(parsed.blocks, 1):
+                self._handle(run, block, number, results)
+        finally:
+            # Also when the user stops it in the middle: what was done is said.
+            for block in parsed.blocks[len(results) :]:
+                name = block.tool if isinstance(block, ToolCall) else BAD_BLOCK
+                results.append((name, ToolResult(success=False, error="Not run: the user stopped")))
+            run.messages.append(Message("user", results_message(results)))
+        return False
+
+    def _handle(
+        self,
+        run: _Run,
+        block: ToolCall | Malformed,
+        number: int,
+        results: list[tuple[str, ToolResult]],
+    ) -> None:
+        if isinstance(block, Malformed):
+            run.problems.append(block)
+            results.append((BAD_BLOCK, ToolResult(success=False, error=block.error)))
+            self._tell(BadBlock(block))
+            return
+        if self._stopped():
+            raise KeyboardInterrupt
+        self._tell(ToolStarted(block))
+        timestamp, began = self._now(), time.perf_counter()
+        # Stays if the user stops the tool itself, and then is all that can be said.
+        result = ToolResult(success=False, error="Interrupted; it may or may not have been done")
+        try:
+            if number > MAX_CALLS:
+                error = f"Too many tool calls in one answer: {MAX_CALLS} at most"
+                result = ToolResult(success=False, error=error)
+            else:
+                result = self._executor.execute(block)
+        finally:
+            execution = ToolExecution(block, result, timestamp, time.perf_counter() - began)
+            run.executions.append(execution)
+            results.append((block.tool, result))
+        self._tell(execution)
+
+    def _tell(self, happening: Happening) -> None:
+        if self._listen is not None:
+            self._listen(happening)
+
+
+class _Run:
+    """How far a run has come."""
+
+    def __init__(
+        self,
+        messages: list[Message],
+        executions: list[ToolExecution] | None = None,
+        problems: list[Malformed] | None = None,
+        iterations: int = 0,
+        said: str = "",
+    ) -> None:
+        self.messages = messages
+        self.executions = executions or []
+        self.problems = problems or []
+        self.iterations = iterations
+        self.said = said
+        self.cut_off = False
+
+    def result(
+        self,
+        *,
+        error: QmdError | None = None,
+        interrupted: bool = False,
+        at_limit: bool = False,
+    ) -> LoopResult:
+        return LoopResult(
+            final_response=self.said,
+            tool_executions=tuple(self.executions),
+            parse_errors=tuple(self.problems),
+            iteration_count=self.iterations,
+            reached_max_iterations=at_limit,
+            cut_off=self.cut_off,
+            error=error,
+            interrupted=interrupted,
+            messages=tuple(self.messages),
+        )
