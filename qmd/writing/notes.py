@@ -48,7 +48,6 @@ MAX_BYTES = 64 * 1024 * 1024
 
 _FLAGS = (
     os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)  # links were followed before it was looked where they lead
     | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
@@ -235,12 +234,11 @@ class Notes:
             return Listing("", tuple(Entry(name, True) for name in vault.collections))
         if not is_encodable(wanted):
             raise FolderNotFoundError(shown(wanted))
-        target = vault.locate(wanted).target
+        place = vault.locate(wanted)
         try:
-            with os.scandir(target) as found:
-                entries = [Entry(shown(each.name), _is_folder(each)) for each in found]
+            entries = _entries(place)
         except NotADirectoryError:
-            if os.path.exists(target):  # noqa: PTH110 - Path's raises where it may not look
+            if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
                 raise InvalidPathError(f"Path is not a folder: {wanted}") from None
             raise FolderNotFoundError(wanted or "/") from None
         except OSError as error:
@@ -274,9 +272,7 @@ def _bytes(place: Place, path: str) -> bytes | None:
     try:
         if not stat.S_ISREG(place.target.stat().st_mode):
             raise InvalidPathError(f"Path is not a file: {path}")
-        with open(os.open(place.target, _FLAGS), "rb") as file:  # noqa: PTH123 - a descriptor
-            if os.path.realpath(place.target) != str(place.target):
-                raise InvalidPathError(f"Invalid path: {path} leads out of the vault")
+        with os.fdopen(place.open(_FLAGS), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_BYTES:
                 raise NoteAccessError(
@@ -313,6 +309,19 @@ def _not_found(
         if vault.collections and not vault.has_room_for(wanted):
             hint = f"A path begins with a collection: {', '.join(vault.collections)}"
     return NoteNotFoundError(shown(wanted), found, hint=hint)
+
+
+def _entries(place: Place) -> list[Entry]:
+    """Raises OSError."""
+    if os.scandir not in os.supports_fd:
+        with os.scandir(place.target) as found:
+            return [Entry(shown(each.name), _is_folder(each)) for each in found]
+    folder = place.open(os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.scandir(folder) as found:
+            return [Entry(shown(each.name), _is_folder(each)) for each in found]
+    finally:
+        os.close(folder)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -24,6 +24,14 @@ ILLEGAL = '<>:"|?*'
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__"})
 _MOST_ENTRIES = 200_000  # of a vault that is larger no note is looked for by a part of its path
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER = (  # passing through needs no permission to list it, where there is O_PATH
+    os.O_RDONLY
+    | getattr(os, "O_PATH", 0)
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+
 _SUGGESTIONS = 3
 _ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
 
@@ -105,6 +113,24 @@ class Place:
     root: Path
     target: Path
 
+    def open(self, flags: int) -> int:
+        """
+        A descriptor of what lies there and nowhere else: a link that was put in the way since
+        is not followed. Raises OSError.
+        """
+        if os.open not in os.supports_dir_fd:
+            return os.open(self.target, flags)
+        *folders, name = self.target.relative_to(self.root).parts or (".",)
+        folder = os.open(self.root, _FOLDER)
+        try:
+            for each in folders:
+                below = os.open(each, _FOLDER | _NO_LINK, dir_fd=folder)
+                os.close(folder)
+                folder = below
+            return os.open(name, flags | _NO_LINK, dir_fd=folder)
+        finally:
+            os.close(folder)
+
 
 @dataclass(frozen=True, slots=True)
 class Vault:
@@ -144,10 +170,16 @@ class Vault:
         root = self.roots.get("")
         if root is None:
             root, names = self._collection(names[0]), names[1:]
-        target = Path(os.path.realpath(root.joinpath(*names)))
-        if not any(target == each or each in target.parents for each in self.roots.values()):
-            raise InvalidPathError(f"Invalid path: {shown(path)} leads out of the vault")
-        return Place(root, target)
+        try:
+            target = Path(os.path.realpath(root.joinpath(*names)))
+        except OSError as error:  # a link that is being changed
+            raise InvalidPathError(
+                f"Invalid path: {shown(path)} cannot be followed: {error.strerror}"
+            ) from error
+        for each in (root, *self.roots.values()):
+            if target == each or each in target.parents:
+                return Place(each, target)
+        raise InvalidPathError(f"Invalid path: {shown(path)} leads out of the vault")
 
     def _collection(self, name: str) -> Path:
         if name not in self.roots:

@@ -21,7 +21,7 @@ from qmd.errors import (
 )
 from qmd.writing import vault as vault_module
 from qmd.writing.notes import MAX_BYTES
-from qmd.writing.vault import note_path
+from qmd.writing.vault import Vault, note_path
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
 
@@ -144,6 +144,23 @@ def test_links_that_lead_out_of_the_vault_are_refused(
     # Such a name is no folder to point to, and no note that could be meant.
     assert refusal(NoteNotFoundError, kb.notes.read, "folder") == "File not found: folder.md"
     assert refusal(NoteNotFoundError, kb.notes.read, "secret") == "File not found: secret.md"
+
+
+@posix
+@pytest.mark.parametrize("replaced", ["folder", "folder/note.md"])
+def test_a_link_that_appears_after_the_path_was_judged_is_not_followed(
+    vault: Path, tmp_path: Path, replaced: str
+) -> None:
+    put(tmp_path / "outside/note.md", "secret")
+    put(tmp_path / "outside/folder/note.md", "secret")
+    put(vault / "folder/note.md", "text")
+    place = Vault.of_directory(vault).locate("folder/note.md")
+    with os.fdopen(place.open(os.O_RDONLY), "rb") as file:
+        assert file.read() == b"text"
+    (vault / replaced).rename(vault / "moved")
+    (vault / replaced).symlink_to(tmp_path / "outside" / replaced)
+    with pytest.raises(OSError):
+        place.open(os.O_RDONLY)
 
 
 @posix
