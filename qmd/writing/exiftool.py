@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from qmd.errors import ExifToolError
+from qmd.parse.photo.source import Kind
 
 HINT = (
     "Install exiftool: apt-get install libimage-exiftool-perl (Debian, Ubuntu), "
@@ -116,20 +117,20 @@ class Turn:
         self._process = process
         self._deadline = deadline
 
-    def read(self, photo: Path, tags: Sequence[str]) -> bytes:
+    def read(self, photo: Path, kind: Kind, tags: Sequence[str]) -> bytes:
         """
         Tags of a photo as exiftool's RDF/XML.
 
         Raises:
             ExifToolError: It cannot be read.
         """
-        with _aliases(photo) as (source, _):
+        with _aliases(kind, photo) as (source,):
             out, problems = self._process.ask(["-X", "-a", *tags, source], self._deadline)
         if b"<rdf:Description" not in out:
             raise ExifToolError("refused", _reason(problems) or "exiftool gave no metadata")
         return out
 
-    def write(self, photo: Path, arguments: Sequence[str], new: Path) -> None:
+    def write(self, photo: Path, kind: Kind, arguments: Sequence[str], new: Path) -> None:
         """
         Write a changed copy of a photo to a file that does not exist yet.
 
@@ -139,11 +140,12 @@ class Turn:
         Raises:
             ExifToolError: There is no such copy, or not a whole one.
         """
-        with _aliases(photo, new) as (source, target):
+        with _aliases(kind, photo, new) as (source, target):
             request = ["-E", *arguments, "-o", target, source]
             _, problems = self._process.ask(request, self._deadline)
         reason = _reason(problems)
         if "Error" in problems or not new.exists():
+            new.unlink(missing_ok=True)
             raise ExifToolError("refused", reason or "exiftool wrote no file")
 
 
@@ -254,23 +256,22 @@ class _Pipe:
 
 
 @contextlib.contextmanager
-def _aliases(photo: Path, new: Path | None = None) -> Iterator[tuple[str, str]]:
+def _aliases(kind: Kind, *files: Path) -> Iterator[tuple[str, ...]]:
     """
-    Names for a photo, and for a file to be made, in which exiftool can misread nothing: no line
-    break, no ``%`` (which it replaces), no bytes that are not UTF-8.
+    Names for files, there or to be made, in which exiftool can misread nothing: no line break,
+    no ``%`` (which it replaces), no bytes that are not UTF-8, and the suffix of their format.
     """
     if sys.platform == "win32":  # where links need a permission, and names have no line breaks
-        yield str(photo), "" if new is None else str(new).replace("%", "%%")
+        yield tuple(
+            str(file).replace("%", "%%") if number else str(file)
+            for number, file in enumerate(files)
+        )
         return
     with tempfile.TemporaryDirectory(prefix="qmd-exiftool-") as directory:
-        source = Path(directory, "source" + photo.suffix.lower())
-        source.symlink_to(photo)
-        if new is None:
-            yield str(source), ""
-            return
-        folder = Path(directory, "folder")
-        folder.symlink_to(new.parent)
-        yield str(source), str(folder / new.name)
+        names = [Path(directory, f"{number}.{kind.lower()}") for number in range(len(files))]
+        for name, file in zip(names, files, strict=True):
+            name.symlink_to(file)
+        yield tuple(map(str, names))
 
 
 def _reason(problems: str) -> str:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 TOOL = "writeImageMetadata"
 _IMAGE_DATA = {"JPG": jpeg.image_data, "PNG": png.image_data, "HEIC": heic.image_data}
+#: What is said only to those who ask for it.
+_UNLISTED = ("-ExifIFD:MakerNoteUnknown", "-ThumbnailImage", "-PreviewImage", "-ICC_Profile")
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _BLOCK = 1 << 20
@@ -112,15 +114,15 @@ class Images:
             # What does not say its encoding is UTF-8 if it can be.
             encoding = ["-charset", "IPTC=UTF8"] if legacy is False else []
             with self._exiftool.turn() as turn:
-                present = _present(turn, draft.path, encoding)
+                present = _present(turn, draft.path, kind, encoding)
                 plan = photo_plan.plan(present, change, kind, overwrite=overwrite)
                 changed = plan.changed(present)
                 if not changed:
                     return PhotoWritten(given, kind, changed=False, kept=plan.kept)
                 arguments = photo_plan.arguments(changed, present, rewrite_iptc=legacy is True)
-                turn.write(draft.path, [*encoding, *arguments], draft.temporary)
+                _make_copy(turn, draft, kind, [*encoding, *arguments])
                 try:
-                    now = _present(turn, draft.temporary, [])
+                    now = _present(turn, draft.temporary, kind, [])
                 except ExifToolError as error:
                     if error.cause != "refused":
                         raise
@@ -169,9 +171,13 @@ def _examine(given: str, files: FileWriter) -> Kind:
             hint="Give yourself permission to write it (chmod u+w).",
         )
     try:
-        files.target(given)
+        str(files.target(given)).encode()
     except OutsideRootsError as error:
         raise _outside(given, error) from error
+    except UnicodeEncodeError as error:
+        raise _not_written(
+            given, "name", "its name is not valid UTF-8, which the database needs", "Rename it."
+        ) from error
     with _open(Path(given), given) as source:
         return _read(given, lambda: read_kind(source, given))
 
@@ -207,9 +213,46 @@ def _open(path: Path, given: str) -> Iterator[Source]:
 # --- what a photo holds --------------------------------------------------------------
 
 
-def _present(turn: Turn, photo: Path, encoding: list[str]) -> Present:
+def _make_copy(turn: Turn, draft: Draft, kind: Kind, arguments: list[str]) -> None:
+    """
+    The changed copy.
+
+    exiftool rather leaves a photo alone in which it finds something odd, such as the notes of a
+    maker it does not know: then it is told to go on, and everything in the copy is compared.
+
+    Raises:
+        ExifToolError.
+    """
+    try:
+        turn.write(draft.path, kind, arguments, draft.temporary)
+    except ExifToolError as error:
+        if error.cause != "refused" or "[minor]" not in error.reason:
+            raise
+        everything = ["-b", "-n", "-all", *_UNLISTED]
+        before = _read_tags(turn.read(draft.path, kind, everything))
+        turn.write(draft.path, kind, ["-m", *arguments], draft.temporary)
+        now = _read_tags(turn.read(draft.temporary, kind, everything))
+        if any(now.get(tag) != values for tag, values in before.items() if _is_foreign(tag)):
+            raise
+
+
+def _is_foreign(tag: str) -> bool:
+    """Whether a tag is none of ours, nor says where in the file something lies, and how much."""
+    return (
+        tag not in FIELDS
+        and not tag.startswith(("ExifTool:", "System:", "File:", "Composite:"))
+        and not tag.endswith(("Offset", "Offsets", "Start", "Pointer", "Digest", "MediaDataSize"))
+    )
+
+
+def _present(turn: Turn, photo: Path, kind: Kind, encoding: list[str]) -> Present:
     """The fields of a photo as exiftool reads them. Raises ExifToolError."""
-    out = turn.read(photo, [*encoding, *(f"-{field}" for field in FIELDS)])
+    found = _read_tags(turn.read(photo, kind, [*encoding, *(f"-{field}" for field in FIELDS)]))
+    return {field: values for field, values in found.items() if field in FIELDS}
+
+
+def _read_tags(out: bytes) -> dict[str, tuple[str, ...]]:
+    """exiftool's RDF/XML: ``group:tag`` → its values, the first place counting."""
     try:
         # exiftool's own output: no declarations, and control characters in base64.
         root = ElementTree.fromstring(out.replace(b"\r", b"&#13;"))  # noqa: S314
@@ -219,7 +262,7 @@ def _present(turn: Turn, photo: Path, encoding: list[str]) -> Present:
     for element in (each for description in root for each in description):
         namespace, _, name = element.tag.rpartition("}")
         field = f"{namespace.split('/')[-3]}:{name}"
-        if field in FIELDS and field not in found:
+        if field not in found:
             items = list(element.iter(f"{_RDF}li")) or [element]
             found[field] = tuple(text for text in map(_text, items) if text)
     return found

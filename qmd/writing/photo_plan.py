@@ -30,6 +30,9 @@ TECHNICAL = (_TOOLKIT, _CHARACTERS)
 #: All that is read of a photo before and after it is written.
 FIELDS = (SUBJECT, KEYWORDS, PEOPLE, *DESCRIPTIONS, *LOCATIONS, *TECHNICAL)
 
+#: Without the language, exiftool would throw the description in other languages away.
+_WRITTEN_AS = {DESCRIPTIONS[0]: f"{DESCRIPTIONS[0]}-x-default"}
+
 #: In bytes; what is longer, IPTC readers of old may cut, so exiftool must be told that we know.
 _IPTC_BYTES = {KEYWORDS: 64, "IPTC:Caption-Abstract": 2000, "IPTC:Sub-location": 32}
 
@@ -166,7 +169,8 @@ def arguments(
     if any(len(value.encode()) > _IPTC_BYTES[field] for field in iptc for value in changed[field]):
         found.append("-m")
     for field, values in changed.items():
-        found += [f"-{field}={escape(value)}" for value in values or ("",)]
+        name = _WRITTEN_AS.get(field, field)
+        found += [f"-{name}={escape(value)}" for value in values or ("",)]
     if any(field.startswith("XMP") for field in changed):
         # exiftool would sign what it writes.
         toolkit = "".join(present.get(_TOOLKIT, ()))
