@@ -2,8 +2,8 @@
 Full-text retrieval: documents that hold all of the query first, looser matches behind them.
 
 Scores are 0..1: 0.5 and above, everything the query asks for is there (``exact``); below,
-only a part of it (``relaxed``). Inside each half bm25 orders, squeezed by x / (x + 10), so
-that the only hit of a small collection, whose bm25 SQLite puts at 0.000001, is not 0.
+only a part of it (``relaxed``). Inside each half bm25 orders (`qmd.search.bm25`), squeezed by
+x / (x + 10).
 
 Loose matches are ordered by bm25 alone: mixing in how much of the query a document covers
 lowered nDCG@10 on five of six test collections (cranfield .528 to .478).
@@ -11,13 +11,13 @@ lowered nDCG@10 on five of six test collections (cranfield .528 to .478).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 
 from qmd.model import Match
 from qmd.parse import segment
-from qmd.search import prefix, raw
+from qmd.search import bm25, prefix, raw
 from qmd.search.language import Field, ParsedQuery, Term, parts
 from qmd.sqlite import Connection
 from qmd.store import fulltext, texts
@@ -36,36 +36,54 @@ MAX_PARTS = 96
 #: Words that say nothing about a document's subject (loose matching only).
 STOP_WORDS = frozenset(
     """
-    a about after all an and any are as at be been but by can could did do does for from get had
-    has have how i if in into is it its me my no not of on one or our out over she so some than
-    that the their them then there these they this to up us was we were what when where which
-    who why will with would you your
+    a about after all an and any are as at be been but by can could d did do does don for from get
+    had has have how i if in into is it its ll m me my no not of on one or our out over re s she so
+    some t than that the their them then there these they this to up us ve was we were what when
+    where which who why will with would you your
     """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalHit:
-    """A document with its score (0..1) and what that was made of."""
+    """
+    A document with its score (0..1) and what that was made of.
+
+    ``words``: word → its part of ``bm25``; empty where phrases, fields or signs were asked for,
+    whose bm25 is FTS5's own.
+    """
 
     document: int
     score: float
     bm25: float
     match: Match
+    words: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Weights:
-    """`informative` for one request: asked for in two places, counted at most once."""
+    """`informative` for one request: asked for in several places, counted at most once."""
 
     def __init__(self, connection: Connection, query: ParsedQuery) -> None:
         self._connection = connection
         self._query = query
-        self._known: dict[str, float] | None = None
+        self._known: dict[str, bm25.Word] | None = None
+        self._total: int | None = None
 
-    def __call__(self) -> dict[str, float]:
+    @property
+    def words(self) -> dict[str, bm25.Word]:
         if self._known is None:
-            self._known = informative(self._connection, self._query)
+            self._known = informative(self._connection, self._query, self.total)
         return self._known
+
+    @property
+    def total(self) -> int:
+        """How many documents there are."""
+        if self._total is None:
+            self._total = fulltext.total(self._connection)
+        return self._total
+
+    def rank(self, rows: Sequence[tuple[int, float]]) -> list[bm25.Scored]:
+        return bm25.rank(self._connection, rows, self.words, self.total)
 
 
 def search(
@@ -80,12 +98,12 @@ def search(
 
     ``weights``: of the query's words, for a caller that needs them too.
     """
-    if not query.groups and not query.tags:
+    if not query.groups and not query.tagged:
         return []
-    hits = _exact(connection, query, where, limit)
+    weights = weights or Weights(connection, query)
+    hits = _exact(connection, query, where, limit, weights)
     if limit is None or len(hits) < limit:
         found = {hit.document for hit in hits}
-        weights = weights or Weights(connection, query)
         hits += _relaxed(connection, query, where, limit, found, weights)
     return hits
 
@@ -94,7 +112,11 @@ def search(
 
 
 def _exact(
-    connection: Connection, query: ParsedQuery, where: Where, limit: int | None
+    connection: Connection,
+    query: ParsedQuery,
+    where: Where,
+    limit: int | None,
+    weights: Weights,
 ) -> list[LexicalHit]:
     groups: list[str] = []
     signs: list[list[str]] = []  # what only a scan of the texts can find
@@ -106,6 +128,13 @@ def _exact(
             signs.append([term.text for term in group])
     checks = _checks(connection, query)
     rows: Iterable[tuple[int, float]]
+    if groups and not checks and all(map(_plain, query.terms)):
+        match = _but_not(" AND ".join(groups), query.excluded)
+        found = fulltext.search(connection, match, where, _pool(limit))
+        return [
+            LexicalHit(hit.document, _score(hit.bm25, "exact"), hit.bm25, "exact", hit.parts)
+            for hit in weights.rank(found)[:limit]
+        ]
     if groups:
         match = _but_not(" AND ".join(groups), query.excluded)
         # A check in Python may refuse any of the rows, so there is no telling how many to ask for.
@@ -117,18 +146,27 @@ def _exact(
         known = set(fulltext.matching(connection, _any(unwanted))) if unwanted else set[int]()
         rows = ((number, 0.0) for number in numbers if number not in known)
     hits: list[LexicalHit] = []
-    for number, bm25 in rows:
+    for number, score in rows:
         if checks and not _passes(connection, number, checks):
             continue
-        hits.append(LexicalHit(number, 0.5 + 0.5 * _squeeze(bm25), bm25, "exact"))
+        hits.append(LexicalHit(number, _score(score, "exact"), score, "exact"))
         if limit is not None and len(hits) == limit:
             break
     return hits
 
 
+def _plain(term: Term) -> bool:
+    """Whether the words of the term are all that is asked for."""
+    return not (term.literal or term.prefix or term.field)
+
+
+def _pool(limit: int | None) -> int | None:
+    return None if limit is None else max(limit, bm25.POOL)
+
+
 def expression(term: Term) -> str | None:
     """The FTS5 expression for a term, or None where the index holds nothing of it."""
-    phrase = segment.phrase(term.text)
+    phrase = segment.phrase(term.lead)
     if phrase is None:
         return None
     if term.prefix and not phrase.endswith("*"):
@@ -226,7 +264,7 @@ def _relaxed(
             expressions = [e for e in map(expression, group) if e is not None]
             if len(expressions) == len(group):
                 required.append(_any(expressions))  # else a check looks for it
-    words = list(weights())
+    words = list(weights.words)
     phrases = [phrase for phrase in map(segment.phrase, words) if phrase is not None]
     if not loose or not (phrases or required):
         return []
@@ -235,18 +273,24 @@ def _relaxed(
         needed = " AND ".join(required)
         match = f"({needed} AND ({match})) OR ({needed})" if match else needed
     checks = _checks(connection, _only_quoted(query))
-    depth = None if limit is None or checks else limit + len(found)
-    hits: list[LexicalHit] = []
-    for number, bm25 in fulltext.search(connection, _but_not(match, query.excluded), where, depth):
-        if limit is not None and len(hits) + len(found) >= limit:
+    pool = _pool(limit)
+    depth = None if pool is None or checks else pool + len(found)
+    most = None if limit is None else limit - len(found)
+    enough = most if required else pool
+    rows: list[tuple[int, float]] = []
+    for number, score in fulltext.search(connection, _but_not(match, query.excluded), where, depth):
+        if enough is not None and len(rows) >= enough:
             break
         if number in found:
             continue
         if checks and not _passes(connection, number, checks):
             continue
-        score = min(0.5 * _squeeze(bm25), 0.4999)
-        hits.append(LexicalHit(number, score, bm25, "relaxed"))
-    return hits
+        rows.append((number, score))
+    ranked = [bm25.Scored(*row, {}) for row in rows] if required else weights.rank(rows)
+    return [
+        LexicalHit(hit.document, _score(hit.bm25, "relaxed"), hit.bm25, "relaxed", hit.parts)
+        for hit in ranked[:most]
+    ]
 
 
 def _only_quoted(query: ParsedQuery) -> ParsedQuery:
@@ -254,9 +298,9 @@ def _only_quoted(query: ParsedQuery) -> ParsedQuery:
     return ParsedQuery(groups, query.excluded, (), "")
 
 
-def informative(connection: Connection, query: ParsedQuery) -> dict[str, float]:
+def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[str, bm25.Word]:
     """
-    The words of a query that loose matching looks for, with their weights (idf, > 0).
+    The words of a query that loose matching looks for, with what they weigh.
 
     Stop words are left out, and in a large collection words that too many documents hold,
     as long as any other word is found.
@@ -266,10 +310,9 @@ def informative(connection: Connection, query: ParsedQuery) -> dict[str, float]:
         for term in group:
             if not term.quoted and not term.field:
                 words.update(dict.fromkeys(parts(term)))
-    total = max(1, fulltext.total(connection))
     most = int(total * COMMON) + 1 if total > LARGE else total
-    telling: dict[str, float] = {}
-    common: dict[str, float] = {}
+    telling: dict[str, bm25.Word] = {}
+    common: dict[str, bm25.Word] = {}
     for word in list(words)[:MAX_PARTS]:
         phrase = segment.phrase(word)
         if phrase is None:
@@ -277,24 +320,21 @@ def informative(connection: Connection, query: ParsedQuery) -> dict[str, float]:
         number = fulltext.count(connection, phrase, most)
         if number == 0:
             continue
+        weighed = bm25.Word(number, bm25.idf(number, total))
         if word.casefold() in STOP_WORDS or (total > LARGE and number >= most):
-            common[word] = _idf(number, total)
+            common[word] = weighed
         else:
-            telling[word] = _idf(number, total)
+            telling[word] = weighed
     return telling or common
 
 
-def coverage(weights: Mapping[str, float], text: str) -> float:
+def coverage(words: Mapping[str, bm25.Word], text: str) -> float:
     """How much of the query's words a text holds, 0..1, rare ones counting more."""
-    if not weights:
+    if not words:
         return 0.0
     folded = segment.fold(text)
-    held = sum(weight for word, weight in weights.items() if stem(word) in folded)
-    return held / sum(weights.values())
-
-
-def _idf(number: int, total: int) -> float:
-    return log(1 + (total + 0.5) / (number + 0.5))
+    held = sum(weighed.idf for word, weighed in words.items() if stem(word) in folded)
+    return held / sum(weighed.idf for weighed in words.values())
 
 
 def stem(word: str) -> str:
@@ -329,5 +369,6 @@ def _phrases(excluded: Sequence[Term]) -> Iterator[str]:
             yield phrase
 
 
-def _squeeze(bm25: float) -> float:
-    return bm25 / (bm25 + HALF) if bm25 > 0 else 0.0
+def _score(bm25: float, match: Match) -> float:
+    half = 0.5 * bm25 / (bm25 + HALF) if bm25 > 0 else 0.0
+    return 0.5 + half if match == "exact" else min(half, 0.4999)

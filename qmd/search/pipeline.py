@@ -13,7 +13,7 @@ from typing import Any
 
 from qmd.errors import InputError
 from qmd.model import Filters, Hit, Match, SearchReply
-from qmd.search import contexts, language, lexical, snippet
+from qmd.search import bm25, contexts, language, lexical, snippet
 from qmd.sqlite import Connection
 from qmd.store import contexts as stored_contexts
 from qmd.store import documents, upkeep, vectors
@@ -89,7 +89,12 @@ def read(
         )
     parsed = language.parse(request.query)
     tags = (*filters.tags, *parsed.tags)
-    return parsed, store_filters.where(connection, replace(filters, tags=tags))
+    return parsed, store_filters.where(
+        connection,
+        replace(filters, tags=tags),
+        either_tags=parsed.either_tags,
+        no_tags=parsed.no_tags,
+    )
 
 
 def reply(
@@ -108,7 +113,7 @@ def reply(
     chunks = [hit.chunk for hit in chosen if hit.chunk is not None]
     spans = vectors.spans(connection, chunks) if chunks else {}
     loose = any(hit.match == "relaxed" for hit in chosen)
-    held = (weights or lexical.Weights(connection, query))() if loose else {}
+    held = (weights or lexical.Weights(connection, query)).words if loose else {}
     hits = []
     for hit in chosen:
         page = documents.page(connection, hit.document)
@@ -134,7 +139,7 @@ def reply(
     )
 
 
-def _relevance(hit: Found, weights: Mapping[str, float], page: documents.Page) -> float:
+def _relevance(hit: Found, weights: Mapping[str, bm25.Word], page: documents.Page) -> float:
     """
     How much of the question the document answers, whatever its rank: all its words, the
     share of them that it holds, or its nearness in meaning.
