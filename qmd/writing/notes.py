@@ -27,9 +27,8 @@ from qmd.parse.decode import decode
 from qmd.writing.vault import (
     Place,
     Vault,
-    check_new,
+    can_exist,
     folder_path,
-    is_encodable,
     meant,
     note_path,
     plain_path,
@@ -155,7 +154,7 @@ class Notes:
         wanted = note_path(path)
         vault = self._vault()
         plain = plain_path(path)
-        if is_encodable(wanted) and vault.has_room_for(wanted):
+        if can_exist(wanted) and vault.has_room_for(wanted):
             data = _bytes(vault.locate(wanted), wanted)
             if data is not None:
                 return _note(data, wanted, wanted)
@@ -163,7 +162,7 @@ class Notes:
                 data = _bytes(vault.locate(plain), plain)
                 if data is not None:
                     return _note(data, plain, wanted)
-        notes = vault.notes()
+        notes = vault.notes() if can_exist(wanted) else []
         candidates = meant(wanted, notes)
         if len(candidates) == 1:
             data = _bytes(vault.locate(candidates[0]), candidates[0])
@@ -188,8 +187,10 @@ class Notes:
         """
         assert self._files is not None
         wanted = note_path(path)
-        check_new(wanted)
         vault = self._vault()
+        vault.check_new(wanted)
+        if not can_exist(wanted):
+            raise _failed("write file", wanted, OSError(errno.ENAMETOOLONG, "File name too long"))
         place = vault.locate(wanted)
         _check_can_be_note(place, wanted)
         if "" not in vault.roots and not place.root.is_dir():
@@ -232,7 +233,7 @@ class Notes:
         vault = self._vault()
         if vault.is_above_collections(wanted):
             return Listing("", tuple(Entry(name, True) for name in vault.collections))
-        if not is_encodable(wanted):
+        if not can_exist(wanted):
             raise FolderNotFoundError(shown(wanted))
         place = vault.locate(wanted)
         try:
@@ -253,7 +254,7 @@ class Notes:
 
 
 def _is_there(vault: Vault, path: str, is_such: Callable[[Path], bool]) -> bool:
-    if not is_encodable(path) or not vault.has_room_for(path):
+    if not can_exist(path) or not vault.has_room_for(path):
         return False
     try:
         return is_such(vault.locate(path).target)

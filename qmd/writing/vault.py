@@ -21,6 +21,8 @@ from qmd.model import Collection
 ILLEGAL = '<>:"|?*'
 """What no new note may have in its path: some systems cannot store it."""
 
+MAX_PATH = 4096  # characters; no system takes a longer one
+
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__"})
 _MOST_ENTRIES = 200_000  # of a vault that is larger no note is looked for by a part of its path
 
@@ -73,24 +75,17 @@ def plain_path(path: str) -> str:
     return plain
 
 
-def check_new(path: str) -> None:
-    """Raises InvalidPathError: no new note can have this path."""
-    if any(character in ILLEGAL for character in path):
-        raise InvalidPathError(f"Invalid path: contains illegal characters ({ILLEGAL})")
-    if path.endswith("/.md"):
-        folder = shown(path.removesuffix(".md"))
-        raise InvalidPathError(f"Invalid path: {folder} names a folder, and a note needs a name")
-    if not is_encodable(path):
-        raise InvalidPathError("Invalid path: contains half a character (a lone surrogate)")
-
-
 def is_encodable(path: str) -> bool:
-    """Whether any file can have this name."""
     try:
         path.encode()
     except UnicodeEncodeError:
         return False
     return True
+
+
+def can_exist(path: str) -> bool:
+    """Whether any file can have this path; to look for one that cannot may take long."""
+    return len(path) <= MAX_PATH and is_encodable(path)
 
 
 def shown(path: str) -> str:
@@ -188,6 +183,20 @@ class Vault:
                 f"Invalid path: no collection named '{shown(name)}' (collections: {known})"
             )
         return self.roots[name]
+
+    def check_new(self, path: str) -> None:
+        """Raises InvalidPathError: no new note can have this normalised path."""
+        names = path.split("/")
+        chosen = names[1:] if names[0] in self.collections else names  # which may be called so
+        if any(character in ILLEGAL for name in chosen for character in name):
+            raise InvalidPathError(f"Invalid path: contains illegal characters ({ILLEGAL})")
+        if names[-1] == ".md" and len(names) > 1:
+            folder = shown(path.removesuffix(".md"))
+            raise InvalidPathError(
+                f"Invalid path: {folder} names a folder, and a note needs a name"
+            )
+        if not is_encodable(path):
+            raise InvalidPathError("Invalid path: contains half a character (a lone surrogate)")
 
     def notes(self) -> list[str]:
         """

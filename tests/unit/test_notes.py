@@ -392,6 +392,15 @@ def test_a_name_too_long_is_told(kb: KnowledgeBase, vault: Path) -> None:
     assert list(vault.iterdir()) == []
 
 
+def test_a_path_longer_than_any_can_be_is_not_looked_for(kb: KnowledgeBase, vault: Path) -> None:
+    path = "a/" * 20_000 + "x"  # following it name by name would take seconds
+    assert refusal(NoteNotFoundError, kb.notes.read, path) == f"File not found: {path}.md"
+    assert refusal(FolderNotFoundError, kb.notes.list_folder, path) == f"Folder not found: {path}"
+    message = refusal(NoteAccessError, kb.notes.create, path, "x")
+    assert message == f"Failed to write file: File name too long: {path}.md"
+    assert list(vault.iterdir()) == []
+
+
 CLOSED = """
 import sys
 from qmd import KnowledgeBase
@@ -504,6 +513,15 @@ def test_a_name_alone_is_a_note_of_some_collection(many: KnowledgeBase) -> None:
         many.notes.read("xyz")
     assert str(caught.value) == "File not found: xyz.md"
     assert caught.value.hint == "A path begins with a collection: home, work"
+
+
+@posix
+def test_a_collection_may_be_called_what_no_note_may(many: KnowledgeBase, tmp_path: Path) -> None:
+    put(tmp_path / "third/a.md", "a")
+    many.add_collection(tmp_path / "third", name="Notes: work")
+    assert many.notes.create("Notes: work/a", "b").action == "overwritten"
+    message = refusal(InvalidPathError, many.notes.create, "Notes: work/a:b", "x")
+    assert message == 'Invalid path: contains illegal characters (<>:"|?*)'
 
 
 def test_without_collections_the_vault_is_empty(tmp_path: Path) -> None:
