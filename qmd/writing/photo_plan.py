@@ -121,7 +121,9 @@ def plan(present: Present, change: PhotoChange, kind: Kind, *, overwrite: bool) 
         old_tags = tuple(name for name in keywords(present, kind) if name not in old_people)
         tags = _changed_list(old_tags, change.tags, overwrite)
         people = _changed_list(old_people, change.people, overwrite)
-        wanted[SUBJECT] = wanted[KEYWORDS] = _united(tags, people)
+        # People last, for a second time must find the order it would make.
+        plain = tuple(name for name in tags if name not in people)
+        wanted[SUBJECT] = wanted[KEYWORDS] = _united(plain, people)
         if change.people is not None:
             wanted[PEOPLE] = people
     for name, value, fields in (
