@@ -371,12 +371,16 @@ class CollectionIndexer:
 
     def _is_overtaken(self, connection: Connection, document: NewDocument) -> bool:
         """
-        Whether another process has stored the file since this run began, and it is not as we
-        read it any more: what a tool wrote and stored must not give way to what was before.
+        Whether another process has stored a newer state of the file since this run began: what
+        a tool wrote and stored must not give way to what was before.
+
+        Times that run backwards by other hands prove nothing, so the disk has the last word.
         """
         stored = files.state_at(connection, self.collection.id, document.path)
         known = self.known.get(document.path)
         if stored is None or (known is not None and known.state == stored):
+            return False
+        if stored.mtime_ns <= document.state.mtime_ns:
             return False
         return not _is_still(self.root / document.path, document.state)
 

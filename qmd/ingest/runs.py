@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
 
 PULL_TIMEOUT_S = 120
+_ATTEMPTS = 3
 
 
 def index(
@@ -85,12 +86,17 @@ def index_file(
     """
     for collection in collections:
         root = Path(os.path.realpath(collection.path))
-        if file.is_relative_to(root):
-            CollectionIndexer(
+        if not file.is_relative_to(root):
+            continue
+        for _ in range(_ATTEMPTS):
+            report = CollectionIndexer(
                 store,
                 collection,
                 changed=events.publisher(collection.name) if events else None,
             ).run_paths([file.relative_to(root).as_posix()])
+            # Another process may replace the file in the moment in which it is opened.
+            if not any(skip.reason == "unreadable" for skip in report.skipped):
+                break
 
 
 def pull(collections: Sequence[Collection]) -> list[str]:

@@ -249,6 +249,7 @@ class Folder:
             model = self._open(like, os.O_RDONLY)
             try:
                 _take_after(descriptor, model)
+                _date_after(descriptor, model)
             finally:
                 os.close(model)
         os.fsync(descriptor)
@@ -451,6 +452,15 @@ if sys.platform != "win32":
         if sys.platform == "linux":
             _copy_attributes(descriptor, model)
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+
+    def _date_after(descriptor: int, model: int) -> None:
+        """
+        A later time than the other's, whose last change may be of the same tick of the clock:
+        of two states of a file the index must know which is newer.
+        """
+        old, new = os.fstat(model), os.fstat(descriptor)
+        if new.st_mtime_ns <= old.st_mtime_ns:
+            os.utime(descriptor, ns=(new.st_atime_ns, old.st_mtime_ns + 1000))
 
 
 if sys.platform == "linux":

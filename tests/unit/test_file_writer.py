@@ -487,3 +487,13 @@ def test_a_prepared_file_takes_the_place_of_another(kb: KnowledgeBase, notes: Pa
     assert everything_below(notes) == ["photo.jpg"]
     with pytest.raises(FileNotFoundError):
         kb.files.swap(notes / "none.jpg", path, tool="images", kept=None)
+
+
+@posix
+def test_each_state_of_a_file_is_later_than_the_one_before(kb: KnowledgeBase, notes: Path) -> None:
+    path = notes / "x.md"
+    times = [write(kb, path, f"{number}").stat().st_mtime_ns for number in range(10)]
+    assert sorted(set(times)) == times
+    future = times[-1] + 10**15  # somebody's clock was wrong
+    os.utime(path, ns=(future, future))
+    assert write(kb, path, "more").stat().st_mtime_ns > future
