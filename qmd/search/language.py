@@ -1,6 +1,7 @@
 """
 The query language: words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, and the fields
-``title:``, ``path:``, ``tag:``.
+``title:``, ``path:``, ``tag:``. The signs may be those of a Chinese keyboard or a word
+processor: ``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
 
 Every string is a valid query. What is not one of these is text to be found: an unclosed
 quote, a lonely ``-`` or ``OR``, brackets, ``AND`` inside a sentence.
@@ -20,10 +21,16 @@ Field = Literal["title", "path"]
 #: of more negations and tags the rest.
 MAX_TERMS = 64
 
+#: Full text is asked for as many characters of a literal; the texts it finds are then read.
+#: A phrase of 50,000 words takes FTS5 a minute.
+LEAD = 64
+
 _ITEM = re.compile(
-    r"""(?P<not>-)?
-        (?:(?P<field>title|path|tag):)?
-        (?:"(?P<phrase>[^"]*)"(?=\s|$) | (?P<word>\S+))""",
+    r"""(?P<not>[-－])?
+        (?:(?P<field>title|path|tag)[:：])?
+        (?:(?:"(?P<phrase>[^"]*)" | [“”„＂](?P<curly>[^“”„＂]*)[“”＂] | 「(?P<corner>[^「」]*)」)
+           (?=\s|$)
+         | (?P<word>\S+))""",
     re.VERBOSE,
 )
 _WORD_PART = re.compile(r"[^\W_]+")
@@ -34,8 +41,8 @@ class Term:
     """
     One thing to find.
 
-    ``literal`` marks what must stand in the text as typed: phrases, and words that hold
-    signs the index leaves out (``foo_bar``, ``v1.2``, ``a@b.org``).
+    ``literal`` marks what must stand in the text as typed: phrases, words that hold signs
+    the index leaves out (``foo_bar``, ``v1.2``, ``a@b.org``), and what is longer than `LEAD`.
     """
 
     text: str
@@ -45,7 +52,15 @@ class Term:
 
     @property
     def literal(self) -> bool:
-        return self.quoted or not all(c.isalnum() for c in self.text)
+        return self.quoted or len(self.text) > LEAD or not all(c.isalnum() for c in self.text)
+
+    @property
+    def lead(self) -> str:
+        """The beginning of a long text, cut where no word is, else the text itself."""
+        if len(self.text) <= LEAD:
+            return self.text
+        end = next((n for n in range(LEAD, 0, -1) if _border(self.text, n)), len(self.text))
+        return self.text[:end]
 
     @property
     def chinese(self) -> bool:
@@ -55,7 +70,8 @@ class Term:
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """
-    All of ``groups`` (each: any of its terms), none of ``excluded``, and every tag.
+    All of ``groups`` (each: any of its terms), none of ``excluded``, all of ``tags``, one tag
+    of each of ``either_tags``, and none of ``no_tags``.
 
     ``text`` is the query in plain words, as an embedding model wants it.
     """
@@ -64,6 +80,13 @@ class ParsedQuery:
     excluded: tuple[Term, ...]
     tags: tuple[str, ...]
     text: str
+    either_tags: tuple[tuple[str, ...], ...] = ()
+    no_tags: tuple[str, ...] = ()
+
+    @property
+    def tagged(self) -> bool:
+        """Whether tags narrow the query."""
+        return bool(self.tags or self.either_tags or self.no_tags)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -74,76 +97,126 @@ def parse(query: str) -> ParsedQuery:
     """Read a query; never fails. A query of nothing but negations is taken as text."""
     query = clean(query)
     parsed = _parse(query)
-    if parsed.excluded and not parsed.groups and not parsed.tags:
-        return _parse(" ".join(part.lstrip("-") for part in query.split()))
+    if parsed.excluded and not parsed.groups and not parsed.tagged:
+        return _parse(" ".join(part.lstrip("-－") for part in query.split()))
     return parsed
 
 
 def _parse(query: str) -> ParsedQuery:
-    groups: list[dict[Term, None]] = []
-    known: set[Term] = set()
-    excluded: dict[Term, None] = {}
-    tags: dict[str, None] = {}
-    plain: list[str] = []
-    symbols: list[str] = []
-    join = False  # an OR waits for its right side
+    reader = _Reader()
     items = list(_ITEM.finditer(query))
     for position, item in enumerate(items):
-        word, phrase, field = item["word"], item["phrase"], item["field"]
-        between = 0 < position < len(items) - 1 and bool(groups)
-        if between and word in {"AND", "OR"} and not item["not"] and not field:
-            join = join or word == "OR"
-            continue
+        word, field = item["word"], item["field"]
+        column: Field | None = "title" if field == "title" else "path" if field == "path" else None
+        phrase = next((p for p in item.group("phrase", "curly", "corner") if p is not None), None)
         negated = bool(item["not"])
+        between = 0 < position < len(items) - 1 and reader.has_begun
+        if between and word in {"AND", "OR"} and not negated and not field:
+            reader.join = reader.join or word == "OR"
+            continue
         if word is not None and negated and (word.startswith("-") or not has_token(word)):
             word, negated = item[0], False  # "--force", "-" and "->" are text
         if field == "tag":
-            name = (phrase if phrase is not None else word).lstrip("#")
-            if name and not negated:
-                tags[name] = None
+            name = (phrase if phrase is not None else word).lstrip("#").strip()
+            if name:
+                reader.add_tag(name, negated)
                 continue
-            word, phrase, field = item[0], None, None
-        column: Field | None = "title" if field == "title" else "path" if field == "path" else None
-        if phrase is not None:
-            terms = [Term(phrase.strip(), quoted=True, field=column)] if phrase.strip() else []
-        else:
-            terms = _words(word, column)
-            if not terms:
-                symbols.append(word)
+            word, phrase, negated = item[0], None, False
+        reader.add_text(word, phrase, column, negated)
+    return reader.result()
+
+
+class _Reader:
+    """What was read of a query so far."""
+
+    def __init__(self) -> None:
+        self.join = False  # an OR waits for its right side
+        self._behind_tag = False
+        self._groups: list[dict[Term, None]] = []
+        self._known: set[Term] = set()
+        self._excluded: dict[Term, None] = {}
+        self._tags: list[dict[str, None]] = []
+        self._no_tags: dict[str, None] = {}
+        self._plain: list[str] = []
+        self._symbols: dict[str, None] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is something that an OR may join to."""
+        return bool(self._groups or self._tags)
+
+    def add_tag(self, name: str, negated: bool) -> None:
+        """Tags narrow a query: they are alternatives to each other, never to words."""
         if negated:
-            excluded.update(dict.fromkeys(terms))
-            continue
+            self._no_tags[name] = None
+        elif self.join and self._behind_tag:
+            self._tags[-1][name] = None
+        else:
+            self._tags.append({name: None})
+        self.join, self._behind_tag = False, not negated
+
+    def add_text(
+        self, word: str | None, phrase: str | None, field: Field | None, negated: bool
+    ) -> None:
+        if phrase is not None:
+            terms = [Term(phrase.strip(), quoted=True, field=field)] if phrase.strip() else []
+        else:
+            assert word is not None
+            terms = _words(word, field)
+            if not terms:
+                self._symbols[word] = None
+        join = self.join and not self._behind_tag and not negated
+        self._behind_tag = False
+        if negated:
+            self._excluded.update(dict.fromkeys(terms))
+            self.join = False
+            return
         if terms or phrase is None:
-            plain.append(phrase if phrase is not None else word)
+            self._plain.append(phrase if phrase is not None else word or "")
         for number, term in enumerate(terms):
-            if term not in known and len(known) < MAX_TERMS:
-                known.add(term)
-                if join and groups and number == 0:
-                    groups[-1][term] = None
+            if term not in self._known and len(self._known) < MAX_TERMS:
+                self._known.add(term)
+                if join and self._groups and number == 0:
+                    self._groups[-1][term] = None
                 else:
-                    groups.append({term: None})
-            join = False
-    if not groups and symbols and not tags:
-        # Nothing but signs: then they are what is looked for, exactly as typed.
-        signs = list(dict.fromkeys(symbols))[:MAX_TERMS]
-        groups = [{Term(symbol, quoted=True): None} for symbol in signs]
-    return ParsedQuery(
-        tuple(map(tuple, groups)),
-        tuple(excluded)[:MAX_TERMS],
-        tuple(tags)[:MAX_TERMS],
-        " ".join(plain).strip(),
-    )
+                    self._groups.append({term: None})
+            self.join = False
+
+    def result(self) -> ParsedQuery:
+        groups = [tuple(group) for group in self._groups]
+        if not groups and self._symbols and not (self._tags or self._no_tags):
+            # Nothing but signs: then they are what is looked for, exactly as typed.
+            groups = [(Term(sign, quoted=True),) for sign in list(self._symbols)[:MAX_TERMS]]
+        alone = dict.fromkeys(name for group in self._tags if len(group) == 1 for name in group)
+        return ParsedQuery(
+            tuple(groups),
+            tuple(self._excluded)[:MAX_TERMS],
+            tuple(alone)[:MAX_TERMS],
+            " ".join(self._plain).strip(),
+            tuple(tuple(group)[:MAX_TERMS] for group in self._tags if len(group) > 1)[:MAX_TERMS],
+            tuple(self._no_tags)[:MAX_TERMS],
+        )
 
 
 def _words(word: str, field: Field | None) -> list[Term]:
     """The terms in a run of non-blanks: split at signs that are not ASCII, such as ``，``."""
-    prefix = word.endswith("*") and has_token(word)
+    prefix = word.endswith(("*", "＊")) and has_token(word)
     pieces = "".join(c if c.isascii() or has_token(c) or _combining(c) else " " for c in word)
     found = [_strip(normalize(piece)) for piece in pieces.split()]
     terms = [Term(piece, field=field) for piece in found if piece]
     if prefix and terms:
         terms[-1] = Term(terms[-1].text, prefix=True, field=field)
     return terms
+
+
+def _border(text: str, place: int) -> bool:
+    """Whether no word of letters or digits is cut in two there."""
+    return not (_in_word(text[place - 1]) and _in_word(text[place]))
+
+
+def _in_word(character: str) -> bool:
+    letter = character.isalnum() or has_token(character) or _combining(character)
+    return letter and CJK_RUN.match(character) is None
 
 
 def _combining(character: str) -> bool:

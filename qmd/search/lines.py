@@ -6,8 +6,9 @@
     hyde: In WAL mode readers see a snapshot …
     intent: SQLite internals
 
-A string is read so when its first line that is not blank begins with one of these words;
-a line that does not goes on with the one before it.
+A string is read so when its first line that is not blank begins with one of these words, in
+any letter case; a line that does not goes on with the one before it. An intent alone is what
+is asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_LINE = re.compile(r"\s*(lex|vec|hyde|intent):(.*)", re.DOTALL)
+_LINE = re.compile(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
 
 #: Lines beyond this many of one kind are left out.
 MAX_LINES = 8
@@ -39,7 +40,7 @@ def read(query: str) -> Asked | None:
     for line in query.splitlines():
         typed = _LINE.match(line)
         if typed is not None:
-            current = texts[typed[1]]
+            current = texts[typed[1].lower()]
             current.append(typed[2].strip())
         elif line.strip():
             current[-1] = f"{current[-1]} {line.strip()}".strip()
@@ -47,5 +48,5 @@ def read(query: str) -> Asked | None:
         tuple(dict.fromkeys(filter(None, found)))[:MAX_LINES] for found in texts.values()
     )
     if not (lex or vec or hyde):
-        return None
+        return Asked(intent, intent, None) if intent else None
     return Asked(lex, vec + hyde, " ".join(intent) or None)

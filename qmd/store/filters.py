@@ -30,9 +30,19 @@ class Where(NamedTuple):
 EVERYTHING = Where("1", (), ())
 
 
-def where(connection: Connection, filters: Filters) -> Where:
+def where(
+    connection: Connection,
+    filters: Filters,
+    *,
+    either_tags: Sequence[Sequence[str]] = (),
+    no_tags: Sequence[str] = (),
+) -> Where:
     """
     The condition that a document must satisfy.
+
+    Args:
+        either_tags: Of each of these, one tag at least.
+        no_tags: None of these. (A tag stands for those below it, too.)
 
     Raises:
         CollectionNotFoundError: With suggestions.
@@ -54,13 +64,10 @@ def where(connection: Connection, filters: Filters) -> Where:
             named += f" AND {path_below('d.path')}"
             values += [rest, rest + "/", rest + "0"]
         parts.append(f"({condition} OR ({named}))")
-    for tag in filters.tags:
-        name = _storable(tag).lstrip("#")
-        parts.append(
-            "EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id"
-            " AND (t.tag = ? OR (t.tag > ? AND t.tag < ?)))"
-        )
-        values += [name, name + "/", name + "0"]
+    for tags in (*((tag,) for tag in filters.tags), *either_tags):
+        parts.append(_tagged(tags, values))
+    if no_tags:
+        parts.append(f"NOT {_tagged(no_tags, values)}")
     for date, sign in ((filters.after, ">="), (filters.before, "<")):
         if date is not None:
             is_day = len(date) == len("2025-03-01")
@@ -72,6 +79,15 @@ def where(connection: Connection, filters: Filters) -> Where:
         tuple(values),
         tuple(ids) if only_collections else None,
     )
+
+
+def _tagged(tags: Sequence[str], values: list[object]) -> str:
+    """The condition for one of these tags; what it needs is put behind ``values``."""
+    for tag in tags:
+        name = _storable(tag).lstrip("#")
+        values += [name, name + "/", name + "0"]
+    one = " OR ".join(["t.tag = ? OR (t.tag > ? AND t.tag < ?)"] * len(tags))
+    return f"EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id AND ({one}))"
 
 
 def _ids(connection: Connection, names: Sequence[str]) -> list[int]:
