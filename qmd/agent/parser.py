@@ -55,15 +55,20 @@ class Parsed:
     parts: tuple[Part, ...]
 
     @property
-    def text(self) -> str:
-        """What is not in blocks, trimmed. A block without an end stays in the text."""
+    def untrimmed(self) -> str:
+        """What is not in blocks. A block without an end stays in the text."""
         texts = (
             part if isinstance(part, str)
             else part.source if isinstance(part, Malformed) and not part.closed
             else ""
             for part in self.parts
         )  # fmt: skip
-        return "".join(texts).strip()
+        return "".join(texts)
+
+    @property
+    def text(self) -> str:
+        """`untrimmed`, without the blanks around it."""
+        return self.untrimmed.strip()
 
     @property
     def blocks(self) -> tuple[ToolCall | Malformed, ...]:
