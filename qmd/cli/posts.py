@@ -164,12 +164,12 @@ def _archive() -> Iterator[Posts]:
             added = kb.posts.adopt()
         except (ReadOnlyError, DatabaseBusyError):
             added = None
-        if added is not None:
-            note(
-                f"Added collection '{added.name}': {added.path}. "
-                f"For 'qmd search' run: qmd index -c {added.name}"
-            )
         yield kb.posts
+    if added is not None:  # behind the work: an error stands alone on stderr
+        note(
+            f"Added collection '{added.name}': {added.path}. "
+            f"For 'qmd search' run: qmd index -c {added.name}"
+        )
 
 
 def _opened() -> KnowledgeBase:
