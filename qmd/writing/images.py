@@ -14,6 +14,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ _UNLISTED = ("-ExifIFD:MakerNoteUnknown", "-ThumbnailImage", "-PreviewImage", "-
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _BLOCK = 1 << 20
+_METADATA = 256 * 1024  # more than all that may be written
 
 ResultT = TypeVar("ResultT")
 
@@ -89,6 +91,8 @@ class Images:
             with files.draft(path, tool=TOOL) as draft:
                 written = self._write(draft, given, change, kind, overwrite)
         except ExifToolError as error:
+            if error.cause in ("refused", "ended") and _is_full(given):
+                raise _disk_full(given) from error
             raise _not_written(given, error.cause, error.reason, hint=error.hint) from error
         except OutsideRootsError as error:
             raise _outside(given, error) from error
@@ -392,8 +396,21 @@ def _disk_error(given: str, error: OSError) -> PhotoError:
     if error.errno == errno.ENOENT:
         return _not_found(given)
     if error.errno in _FULL:
-        return _not_written(given, "disk_full", "the disk is full", hint="Free some space.")
+        return _disk_full(given)
     return _not_written(given, "disk", reason, hint="Check the disk, then try again.")
+
+
+def _is_full(given: str) -> bool:
+    """Whether there is no room for a copy, which exiftool tells in many words."""
+    try:
+        photo = Path(given).resolve()
+        return shutil.disk_usage(photo.parent).free < photo.stat().st_size + _METADATA
+    except OSError:
+        return False
+
+
+def _disk_full(given: str) -> PhotoError:
+    return _not_written(given, "disk_full", "the disk is full", hint="Free some space.")
 
 
 def _not_written(given: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import subprocess
@@ -64,29 +65,53 @@ def make(path: Path, *, exif: Image.Exif | None = None) -> Path:
     return path
 
 
+class _Reader:
+    """An exiftool that stays open, since starting it takes longer than all it is asked."""
+
+    def __init__(self) -> None:
+        found = shutil.which("exiftool")
+        assert found, "tests/run installs exiftool (libimage-exiftool-perl)"
+        self.process = subprocess.Popen(
+            [found, "-config", "", "-stay_open", "True", "-@", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+        atexit.register(self.process.kill)
+
+    def ask(self, arguments: list[str]) -> str:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write("\n".join([*arguments, "-execute77", ""]))
+        self.process.stdin.flush()
+        lines = iter(self.process.stdout.readline, "{ready77}\n")
+        return "".join(lines)
+
+
+_readers: list[_Reader] = []
+
+
 def exiftool(*arguments: str | Path) -> str:
-    """The installed exiftool, as a person runs it; our own process plays no part."""
-    found = shutil.which("exiftool")
-    assert found, "tests/run installs exiftool (libimage-exiftool-perl)"
-    done = subprocess.run(
-        [found, "-config", "", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    """What the installed exiftool says; our own code plays no part."""
+    if not _readers:
+        _readers.append(_Reader())
+    given = [str(each) for each in arguments]
+    assert not any("\n" in each for each in given)
+    out = _readers[0].ask(given)
+    assert not out.startswith("Error"), out
+    return out
 
 
 def set_tags(path: Path, *assignments: str) -> Path:
-    exiftool("-q", "-overwrite_original", *assignments, path)
+    """Values as HTML writes them: ``&#10;`` is a line break."""
+    out = exiftool("-q", "-q", "-m", "-E", "-overwrite_original", *assignments, path)
+    assert out == "", out
     return path
 
 
 def tags(path: Path) -> dict[str, Any]:
     """Every tag that exiftool finds, by ``group:name``, numbers as they are written."""
-    out = exiftool("-j", "-G1", "-a", "-n", "-b", "-struct", path)
+    out = exiftool("-q", "-q", "-j", "-G1", "-a", "-n", "-b", "-struct", path)
     found: dict[str, Any] = json.loads(out, parse_float=str, parse_int=str)[0]
     return found
 

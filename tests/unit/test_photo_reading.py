@@ -39,7 +39,7 @@ def tagged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         *("-XMP-dc:Subject=家庭", "-XMP-dc:Subject=张三", "-XMP-dc:Subject=a, b"),
         "-XMP-iptcExt:PersonInImage=张三",
         "-XMP-dc:Description-de=Der Turm",
-        "-XMP-dc:Description-x-default=铁塔\nsecond & <last> line",
+        "-XMP-dc:Description-x-default=铁塔&#10;second &amp; &lt;last&gt; line",
         "-XMP-iptcCore:Location=埃菲尔铁塔",
         "-XMP-photoshop:City=Paris",
     )
