@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from qmd.errors import OutsideRootsError
 
@@ -44,6 +44,8 @@ _SYSTEM = tuple(
         "C:/ProgramData",
     )
 )
+_PORTS = (f"{port}{number}" for port in ("COM", "LPT") for number in "0123456789¹²³")
+_DEVICES = frozenset({"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", *_PORTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +83,19 @@ class WritePolicy:
         These directories (of the collections, of a vault), the working directory, and of the
         user's home and the temporary directory what is not hidden.
         """
-        roots = [Root(resolved(each)) for each in directories]
-        personal = [resolved("~"), resolved(tempfile.gettempdir())]
-        personal = [each for each in personal if not _is_whole_disk(each)]
-        here = resolved(Path.cwd())
-        if not _is_whole_disk(here) and here not in personal:
-            inside = (here.relative_to(each) for each in personal if here.is_relative_to(each))
-            if not any(map(_hidden, inside)):
-                roots.append(Root(here, hidden=False))
+        personal = [
+            each for each in _places("~", tempfile.gettempdir()) if not _is_whole_disk(each)
+        ]
+        roots = [
+            # Whoever adds all of home as a collection does not mean the keys in it.
+            Root(each, hidden=not any(place.is_relative_to(each) for place in personal))
+            for each in map(resolved, directories)
+        ]
+        for here in _places(os.curdir):
+            if not _is_whole_disk(here) and here not in personal:
+                inside = (here.relative_to(each) for each in personal if here.is_relative_to(each))
+                if not any(map(_hidden, inside)):
+                    roots.append(Root(here, hidden=False))
         roots += [Root(each, hidden=False, whole=False) for each in personal]
         return cls(tuple(roots))
 
@@ -169,9 +176,43 @@ def resolved(path: str | Path) -> Path:
     """
     try:
         expanded = os.path.expanduser(path)  # noqa: PTH111 - Path's raises for unknown users
-        return Path(os.path.realpath(expanded))
+        found = Path(os.path.realpath(expanded))
+        str(found).encode()  # what is no UTF-8 could be neither stored nor told
     except (OSError, ValueError) as error:  # NUL; a name that cannot be encoded
-        raise OutsideRootsError(f"Not a usable path: {path!s}", hint="Check the name.") from error
+        raise _unusable(path) from error
+    if os.name == "nt" and not is_plain_on_windows(PureWindowsPath(found)):
+        raise _unusable(path)
+    return found
+
+
+def _unusable(path: str | Path) -> OutsideRootsError:
+    shown = str(path).encode(errors="backslashreplace").decode()
+    return OutsideRootsError(f"Not a usable path: {shown}", hint="Check the name.")
+
+
+def is_plain_on_windows(path: PureWindowsPath) -> bool:
+    """
+    Whether a path names a file of its own there: no device (``NUL.md``), no stream of another
+    file (``a.txt:b.md``), no name that Windows reads as another (``x.md.``).
+    """
+    names = path.parts[1:] if path.anchor else path.parts
+    return not any(
+        ":" in name
+        or name != name.rstrip(" .")
+        or name.partition(".")[0].rstrip().upper() in _DEVICES
+        for name in names
+    )
+
+
+def _places(*directories: str) -> list[Path]:
+    """Those of these directories that can be named; the working directory may be gone."""
+    found = []
+    for each in directories:
+        try:
+            found.append(resolved(each))
+        except OutsideRootsError:
+            continue
+    return found
 
 
 def _hidden(path: Path) -> bool:

@@ -143,7 +143,7 @@ def checked(content: object, file_path: object, mode: object) -> tuple[str, str,
         mode = MODES[0]
     if mode not in MODES or not isinstance(mode, str):
         raise SummaryError("Invalid mode: must be append or overwrite")
-    if ".." in re.split(r"[/\\]", file_path):
+    if any(name.strip() == ".." for name in re.split(r"[/\\]", file_path)):
         raise SummaryError("Invalid file_path: must not contain '..' (path traversal)")
     return content, file_path, mode
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from pathlib import Path, PureWindowsPath
 
 import pytest
 
 from qmd.errors import OutsideRootsError
-from qmd.writing.policy import WritePolicy
+from qmd.writing.policy import WritePolicy, is_plain_on_windows
 
 
 @pytest.fixture
@@ -112,3 +113,50 @@ def test_not_even_a_root_opens_the_disk_or_the_system() -> None:
     for path in ("/", "/etc", "/etc/ssl", "/usr/share/doc", "/proc", "/var"):
         assert not may_add(policy, path), path
     assert may_add(WritePolicy.explicit(["/var/data"]), "/var/data/notes")
+
+
+def test_a_collection_that_is_all_of_home_opens_nothing_hidden(home: Path) -> None:
+    for directory in (home, home.parent):
+        policy = WritePolicy.default([directory])
+        assert may_write(policy, home / "a.md")
+        assert not may_write(policy, home / ".ssh/a.md")
+
+
+def test_a_name_that_is_no_utf8_is_refused_in_words_that_can_be_told(home: Path) -> None:
+    for path in ("a\udcff.md", "\ud800.md"):
+        with pytest.raises(OutsideRootsError) as caught:
+            WritePolicy.default().target(path)
+        str(caught.value).encode()
+
+
+def test_paths_that_lead_around_the_roots_are_judged_by_where_they_lead(home: Path) -> None:
+    policy = WritePolicy.default()
+    for path in (
+        "/proc/self/root/etc/a.md",
+        "//etc/a.md",
+        "~/../../../../../../etc/a.md",
+        f"{home}/./work/../.ssh/a.md",
+        f"{home}/work//..//.ssh/a.md",
+        "/",
+        "~",
+        "~root/../etc/a.md",
+    ):
+        assert not may_write(policy, path), path
+    for path in (f"{home}//a.md", f"{home}/./a.md", "/proc/self/cwd/a.md", "~a.md", "a .md "):
+        assert may_write(policy, path), path
+
+
+def test_a_working_directory_that_is_gone_is_no_root(home: Path) -> None:
+    (home / "gone").mkdir()
+    os.chdir(home / "gone")
+    (home / "gone").rmdir()
+    policy = WritePolicy.default()
+    assert may_write(policy, home / "a.md")
+    assert not may_write(policy, "a.md")
+
+
+def test_on_windows_names_that_mean_something_else_are_refused() -> None:
+    for name in ("C:/x/NUL.md", "C:/x/con", "C:/x/a.txt:b.md", "C:/x./a.md", "C:/x/a.md ", "com1"):
+        assert not is_plain_on_windows(PureWindowsPath(name)), name
+    for name in ("C:/x/a.md", "C:/x/.hidden/a..md", "//server/share/a b.md", "C:/nullify.md"):
+        assert is_plain_on_windows(PureWindowsPath(name)), name
