@@ -119,7 +119,9 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
             for query in asked:
                 for _ in range(2):  # the first time warms the pages and the processor's caches
                     start = time.process_time()
-                    hits = semantic.search(connection, model, query, everything, K, bits)
+                    hits = semantic.search(
+                        connection, model, semantic.bare(query), everything, K, bits
+                    )
                     spent = time.process_time() - start
                     start = time.process_time()
                     cosines = vectors @ query

@@ -627,7 +627,8 @@ class KnowledgeBase:
         Both, fused; full text alone where vectors are missing (``reply.degraded`` says why).
 
         Args:
-            rerank: Let the reranker, if one was given, look at the best ``candidates``.
+            rerank: Rerank the best ``candidates``: by the reranker, if one was given, else by
+                the scores of full text and vectors. Without, the fused order stays.
             expand: Let the expander, if one was given, ask in other words too.
             intent: What the question is about, for expander and reranker.
 
@@ -657,6 +658,7 @@ class KnowledgeBase:
             reranker,
             timeout_s=budget.seconds,
             bits=self._bit_index(),
+            rerank=rerank,
         )
 
     def _bit_index(self) -> BitIndex:

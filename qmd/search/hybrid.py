@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import fsum
+from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
-from qmd.model import SearchReply
-from qmd.search import fusion, language, lexical, lines, semantic
+from qmd.model import ModelSpec, SearchReply, Source
+from qmd.search import fusion, language, lexical, lines, rerank, semantic
 from qmd.search.pipeline import Found, Request, read, reply
 from qmd.sqlite import Connection
-from qmd.store import documents, vectors
+from qmd.store import vectors
+from qmd.store.filters import Where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +31,8 @@ EXPANSIONS = 5
 @dataclass(frozen=True, slots=True)
 class Models:
     """
-    What may take part beside full text. ``embedder`` opens the model on the first need.
+    What may take part beside full text. ``embedder`` opens the model on the first need;
+    without a ``reranker`` the embedded one reranks, if ``rerank``.
 
     Raises (embedder): ModelMissingError.
     """
@@ -39,11 +42,15 @@ class Models:
     reranker: Reranker | None = None
     timeout_s: float = 5.0
     bits: BitIndex | None = None
+    rerank: bool = True
 
 
-def vsearch(connection: Connection, request: Request, models: Models) -> SearchReply:
+def vsearch(
+    connection: Connection, request: Request, models: Models, *, intent: str | None = None
+) -> SearchReply:
     """
-    Vectors.
+    Vectors. With an expander, a document's score is the best of the question's and of the
+    means of the question's (weight 2) and an expansion's (1).
 
     Raises:
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
@@ -55,12 +62,58 @@ def vsearch(connection: Connection, request: Request, models: Models) -> SearchR
         return reply(connection, request, query, [])
     spec, vector = _embed(query.text, models)
     model = semantic.require_index(connection, spec)
-    found = []
-    for hit in semantic.search(connection, model, vector, where, request.limit, models.bits):
-        score = semantic.score(hit.cosine, spec)
-        explain = {"model": spec.name, "cosine": round(hit.cosine, 6)}
-        found.append(Found(hit.document, score, "semantic", score, hit.chunk, explain))
-    return reply(connection, request, query, found)
+    question = semantic.question(connection, model, vector)
+    hits = semantic.search(connection, model, question, where, request.limit, models.bits)
+    expansions, degraded = _expand(models, query.text, intent)
+    found = {}
+    for hit in hits:
+        score = semantic.score(hit.nearness, spec)
+        found[hit.document] = (score, hit, _explain_near(hit, spec, score))
+    total = fusion.ORIGINAL_WEIGHT + fusion.EXPANSION_WEIGHT
+    try:
+        for expansion in expansions:
+            if expansion.kind == "lex":
+                continue
+            _, vector = _embed(expansion.text, models)
+            other = semantic.question(connection, model, vector)
+            near = semantic.search(connection, model, other, where, request.limit, models.bits)
+            plain = semantic.of(connection, model, question, [hit.document for hit in near])
+            for hit in near:
+                first = plain.get(hit.document, hit)
+                own, its = (semantic.score(each.nearness, spec) for each in (first, hit))
+                score = (fusion.ORIGINAL_WEIGHT * own + fusion.EXPANSION_WEIGHT * its) / total
+                known = found.get(hit.document)
+                if score > own and (known is None or score > known[0]):
+                    explain = _explain_near(first, spec, own)
+                    explain["expansion"] = {"query": expansion.text, "score": its}
+                    found[hit.document] = (score, hit, {**explain, "score": score})
+                elif known is None:
+                    found[hit.document] = (own, first, _explain_near(first, spec, own))
+    except InferenceError as error:
+        degraded = f"Expanded in part: {error}"
+    best = sorted(found.values(), key=lambda it: (-it[0], -it[1].nearness, it[1].document))
+    made = [
+        Found(hit.document, score, "semantic", score, hit.chunk, explain)
+        for score, hit, explain in best
+    ]
+    return replace(reply(connection, request, query, made), degraded=degraded)
+
+
+def _explain_near(hit: semantic.SemanticHit, spec: ModelSpec, score: float) -> dict[str, Any]:
+    """
+    The parts of a score: nearness = cosine - shared; own = (nearness - low) / (high - low),
+    within 0 and 1; score = own, or (2 * own + expansion) / 3.
+    """
+    return {
+        "model": spec.name,
+        "cosine": hit.cosine,
+        "shared": hit.cosine - hit.nearness,
+        "nearness": hit.nearness,
+        "low": spec.cosine_low,
+        "high": spec.cosine_high,
+        "own": score,
+        "score": score,
+    }
 
 
 def query(
@@ -72,93 +125,170 @@ def query(
     intent: str | None = None,
 ) -> SearchReply:
     """
-    Both, fused by reciprocal rank; full text alone where vectors are missing, saying so.
+    Both, fused by reciprocal rank and reranked; full text alone where vectors are missing,
+    saying so.
 
     The query may be lines for each retriever (see `qmd.search.lines`): then the first for
     each counts as the original, the others as expansions, and no expander is asked.
     """
     request.check()
+    problems: list[str | None] = []
     asked = lines.read(request.query)
     if asked is None:
         parsed, where = read(connection, request)
-        expansions, degraded = _expand(models, parsed.text)
+        expansions, problem = _expand(models, parsed.text, intent)
+        problems.append(problem)
         for_words = [request.query, *(e.text for e in expansions if e.kind == "lex")]
         questions = [parsed.text, *(e.text for e in expansions if e.kind != "lex")]
     else:
-        degraded = None
         for_words, questions = list(asked.words), list(asked.meanings)
         parsed, where = read(connection, replace(request, query=[*for_words, *questions][0]))
         intent = intent or asked.intent
     depth = None if request.limit is None else max(DEPTH, request.limit)
-    runs = []
-    words: list[lexical.LexicalHit] = []
     weights = lexical.Weights(connection, parsed)
-    for number, text in enumerate(for_words):
-        question = language.parse(text)
-        known = weights if question == parsed else None
-        found = lexical.search(connection, question, where, depth, known)
-        runs.append(_lexical_run(text, found, "expansion" if number else "original"))
-        words = words if number else found
-    by_meaning: dict[int, semantic.SemanticHit] = {}
-    spec = None
+    words, runs = _by_words(connection, for_words, where, depth, weights)
+    meaning = _Meaning()
     if parsed.text and questions:
         try:
-            semantic.require_index(connection, None)
-            for number, text in enumerate(questions):
-                spec, vector = _embed(text, models)
-                model = semantic.require_index(connection, spec)
-                near = semantic.search(connection, model, vector, where, depth, models.bits)
-                runs.append(_semantic_run(text, near, "expansion" if number else "original"))
-                for hit in near:
-                    by_meaning.setdefault(hit.document, hit)
+            _by_meaning(connection, questions, where, depth, models, meaning)
         except InferenceError as error:
-            degraded = f"Answered from full text alone: {error}"
-    fused = fusion.reciprocal_rank_fusion(runs)
+            took = "Expanded in part" if meaning.near else "Answered from full text alone"
+            problems.append(f"{took}: {error}")
+    fused = fusion.reciprocal_rank_fusion([*runs, *meaning.runs])
+    reranked: dict[int, rerank.Reranked] = {}
+    if models.rerank:
+        best = [entry.document for entry in fused[:candidates]]
+        text = f"{intent}\n{parsed.text}" if intent else parsed.text
+        reranked, problem = _rerank(connection, models, text, best, words, meaning)
+        problems.append(problem)
     by_words = {hit.document: hit for hit in words}
-    reranked: dict[int, float] = {}
-    if models.reranker is not None and fused:
-        asked_for = f"{intent}\n{parsed.text}" if intent else parsed.text
-        reranked, problem = _rerank(connection, models, asked_for, fused[:candidates], by_meaning)
-        degraded = degraded or problem
     hits = []
-    for blended in fusion.blend(fused, reranked):
+    for blended in fusion.blend(fused, {n: entry.score for n, entry in reranked.items()}):
         document = blended.fused.document
-        word, meaning = by_words.get(document), by_meaning.get(document)
+        word, near = by_words.get(document), meaning.best.get(document)
         hits.append(
             Found(
                 document,
                 blended.score,
-                word.match if word else "semantic" if meaning else "relaxed",
-                semantic.score(meaning.cosine, spec) if meaning and spec else 0.0,
-                meaning.chunk if meaning else None,
-                _explain(blended) if request.explain else None,
+                word.match if word else "semantic" if near else "relaxed",
+                semantic.score(near.nearness, meaning.spec) if near and meaning.spec else 0.0,
+                near.chunk if near else None,
+                _explain(blended, reranked.get(document)) if request.explain else None,
             )
         )
-    return replace(reply(connection, request, parsed, hits, weights), degraded=degraded)
+    return replace(
+        reply(connection, request, parsed, hits, weights),
+        degraded=" ".join(problem for problem in problems if problem) or None,
+    )
 
 
-def _expand(models: Models, text: str) -> tuple[Sequence[Expansion], str | None]:
+def _by_words(
+    connection: Connection,
+    texts: Sequence[str],
+    where: Where,
+    depth: int | None,
+    weights: lexical.Weights,
+) -> tuple[list[lexical.LexicalHit], list[fusion.Run]]:
+    """The hits for the first text, and a run for each."""
+    first: list[lexical.LexicalHit] = []
+    runs = []
+    for number, text in enumerate(texts):
+        question = language.parse(text)
+        known = weights if question == weights.query else None
+        found = lexical.search(connection, question, where, depth, known)
+        first = first if number else found
+        scored = [(hit.document, hit.score) for hit in found]
+        runs.append(_run("fts", text, number, scored))
+    return first, runs
+
+
+@dataclass(slots=True)
+class _Meaning:
+    """
+    What the vectors found: a run for each question, each document's best chunk, and for the
+    first question what its reranking needs.
+    """
+
+    runs: list[fusion.Run] = field(default_factory=list)
+    best: dict[int, semantic.SemanticHit] = field(default_factory=dict)
+    spec: ModelSpec | None = None
+    model: vectors.Model | None = None
+    question: semantic.Question | None = None
+    near: list[semantic.SemanticHit] = field(default_factory=list)
+
+
+def _by_meaning(
+    connection: Connection,
+    questions: Sequence[str],
+    where: Where,
+    depth: int | None,
+    models: Models,
+    found: _Meaning,
+) -> None:
+    """
+    Adds to ``found``, so that what was found stays when an expansion cannot be embedded.
+
+    Raises:
+        InferenceError.
+    """
+    semantic.require_index(connection, None)
+    for number, text in enumerate(questions):
+        found.spec, vector = _embed(text, models)
+        model = semantic.require_index(connection, found.spec)
+        question = semantic.question(connection, model, vector)
+        near = semantic.search(connection, model, question, where, depth, models.bits)
+        scored = [(hit.document, hit.nearness) for hit in near]
+        found.runs.append(_run("vec", text, number, scored))
+        for hit in near:
+            found.best.setdefault(hit.document, hit)
+        if number == 0:
+            found.model, found.question, found.near = model, question, near
+
+
+def _run(source: Source, text: str, number: int, hits: Sequence[tuple[int, float]]) -> fusion.Run:
+    if number == 0:
+        return fusion.Run(source, text, "original", fusion.ORIGINAL_WEIGHT, hits)
+    return fusion.Run(source, text, "expansion", fusion.EXPANSION_WEIGHT, hits)
+
+
+def _rerank(
+    connection: Connection,
+    models: Models,
+    text: str,
+    candidates: Sequence[int],
+    words: Sequence[lexical.LexicalHit],
+    meaning: _Meaning,
+) -> tuple[dict[int, rerank.Reranked], str | None]:
+    """By the model, if there is one; where it fails, as without it."""
+    problem = None
+    if models.reranker is not None and candidates:
+        chunks = {hit.document: hit.chunk for hit in meaning.best.values()}
+        reranked, problem = rerank.by_model(
+            connection, models.reranker, models.timeout_s, text, candidates, chunks
+        )
+        if reranked:
+            return reranked, None
+    if meaning.model is None or meaning.question is None:
+        return {}, problem
+    return rerank.embedded(
+        candidates,
+        {hit.document: hit.bm25 for hit in words},
+        {hit.document: hit.nearness for hit in meaning.near},
+        semantic.whole(connection, meaning.model, meaning.question, candidates),
+    ), problem
+
+
+def _expand(
+    models: Models, text: str, intent: str | None
+) -> tuple[Sequence[Expansion], str | None]:
     """Other ways to ask; an expander that fails takes nothing away but its own part."""
     if models.expander is None or not text:
         return (), None
     try:
-        return models.expander.expand(text, limit=EXPANSIONS, timeout_s=models.timeout_s), None
+        asked = f"{intent}\n{text}" if intent else text
+        return models.expander.expand(asked, limit=EXPANSIONS, timeout_s=models.timeout_s), None
     except InferenceError as error:
         return (), f"Not expanded: {error}"
-
-
-def _lexical_run(
-    text: str, hits: Sequence[lexical.LexicalHit], kind: Literal["original", "expansion"]
-) -> fusion.Run:
-    weight = fusion.ORIGINAL_WEIGHT if kind == "original" else fusion.EXPANSION_WEIGHT
-    return fusion.Run("fts", text, kind, weight, [(hit.document, hit.score) for hit in hits])
-
-
-def _semantic_run(
-    text: str, hits: Sequence[semantic.SemanticHit], kind: Literal["original", "expansion"]
-) -> fusion.Run:
-    weight = fusion.ORIGINAL_WEIGHT if kind == "original" else fusion.EXPANSION_WEIGHT
-    return fusion.Run("vec", text, kind, weight, [(hit.document, hit.cosine) for hit in hits])
 
 
 def _embed(text: str, models: Models) -> tuple[Any, NDArray[np.float32]]:
@@ -168,42 +298,14 @@ def _embed(text: str, models: Models) -> tuple[Any, NDArray[np.float32]]:
     return embedder.spec, embedder.embed_query(text)
 
 
-def _rerank(
-    connection: Connection,
-    models: Models,
-    text: str,
-    candidates: Sequence[fusion.Fused],
-    by_meaning: Mapping[int, semantic.SemanticHit],
-) -> tuple[dict[int, float], str | None]:
-    """Scores 0..1 by document; a reranker that fails takes nothing away but its own part."""
-    assert models.reranker is not None
-    passages = []
-    for entry in candidates:
-        page = documents.page(connection, entry.document)
-        meaning = by_meaning.get(entry.document)
-        spans = vectors.spans(connection, [meaning.chunk]) if meaning else {}
-        start, end, _ = spans[meaning.chunk] if meaning else (page.body_start, None, 0)
-        passages.append(f"{page.info.title}\n{page.text[start:end]}"[:4000])
-    try:
-        scores = models.reranker.rerank(text, passages, timeout_s=models.timeout_s)
-    except InferenceError as error:
-        return {}, f"Not reranked: {error}"
-    if len(scores) != len(passages):
-        return {}, f"Not reranked: {len(scores)} scores came for {len(passages)} passages."
-    return {
-        entry.document: min(1.0, max(0.0, float(score)))
-        for entry, score in zip(candidates, scores, strict=True)
-    }, None
-
-
-def _explain(blended: fusion.Blended) -> dict[str, Any]:
+def _explain(blended: fusion.Blended, reranked: rerank.Reranked | None) -> dict[str, Any]:
     """
-    The parts of a score: rrf = all contributions + bonus, as shares of the best possible;
-    score = blend.rrf * rrf + blend.rerank * rerank.
+    The parts of a score: rrf = all contributions + bonus, scaled to it;
+    score = blend.rrf * rrf + blend.rerank * (rerank or 0).
     """
     entry = blended.fused
-    share = entry.rrf / (sum(part.contribution for part in entry.lists) + entry.bonus)
-    return {
+    share = blended.rrf / (fsum(part.contribution for part in entry.lists) + entry.bonus)
+    explained: dict[str, Any] = {
         "lists": [
             {
                 "source": part.source,
@@ -217,8 +319,11 @@ def _explain(blended: fusion.Blended) -> dict[str, Any]:
             for part in entry.lists
         ],
         "bonus": entry.bonus * share,
-        "rrf": entry.rrf,
+        "rrf": blended.rrf,
         "rerank": blended.reranked,
         "blend": {"rrf": blended.by_rank, "rerank": blended.by_model},
         "score": blended.score,
     }
+    if reranked is not None and reranked.parts is not None:
+        explained["evidence"] = dict(reranked.parts)
+    return explained

@@ -65,14 +65,14 @@ class Weights:
 
     def __init__(self, connection: Connection, query: ParsedQuery) -> None:
         self._connection = connection
-        self._query = query
+        self.query = query
         self._known: dict[str, bm25.Word] | None = None
         self._total: int | None = None
 
     @property
     def words(self) -> dict[str, bm25.Word]:
         if self._known is None:
-            self._known = informative(self._connection, self._query, self.total)
+            self._known = informative(self._connection, self.query, self.total)
         return self._known
 
     @property
@@ -220,7 +220,13 @@ def _unsure(term: Term) -> bool:
 
 
 def _patterns(literals: Sequence[Term]) -> tuple[tuple[Field | None, raw.Pattern], ...]:
-    return tuple((term.field, raw.pattern(term.text)) for term in literals)
+    found = [(term.field, raw.pattern(term.text)) for term in literals]
+    found += [  # words are looked for in the path as well
+        ("path", raw.pattern(term.text))
+        for term in literals
+        if term.prefix and not (term.field or term.literal or term.chinese)
+    ]
+    return tuple(found)
 
 
 def _passes(connection: Connection, number: int, checks: Sequence[_Check]) -> bool:

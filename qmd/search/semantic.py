@@ -1,8 +1,17 @@
-"""Vector retrieval: nearest chunks, rescored with the exact vectors, best chunk per document."""
+"""
+Vector retrieval: nearest chunks, rescored with the exact vectors, best chunk per document.
+
+Vectors of sentence models lie in a narrow cone: those in its middle are near to any question,
+those at its rim to none. So a part of the direction that all texts share is taken out of the
+question: `nearness` = cosine - what such a text has in common with any. Mean MRR@10 of five sets
+of known-item questions .427 to .487; nDCG@10 of nine collections .663 to .674.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING
 
 from qmd.errors import ModelMismatchError, VectorIndexMissingError
@@ -26,11 +35,52 @@ CODED, CODED_PER_DOCUMENT = 500, 5
 MOST_CODED = 20_000
 
 
+#: So much of the mean vector is taken out of a question. 0.2 to 0.6 are about equally good.
+CENTRED = 0.4
+#: Vectors whose mean stands for all, and the fewest of which a mean says anything.
+SAMPLE, LEAST_SAMPLE = 256, 100
+#: Chunks of a document that count for it as a whole.
+WHOLE = 64
+
+
 @dataclass(frozen=True, slots=True)
 class SemanticHit:
+    """A document's best chunk; ``nearness`` orders, ``cosine`` is that of the bare question."""
+
     document: int
     chunk: int
     cosine: float
+    nearness: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    A question's vector (float32[dimension], unit norm), and the same without a part of what all
+    texts share. nearness = ``centred`` · text + ``offset``.
+    """
+
+    vector: NDArray[np.float32]
+    centred: NDArray[np.float32]
+    offset: float
+
+
+def bare(vector: NDArray[np.float32]) -> Question:
+    """A vector (float32[dimension], unit norm) as it is."""
+    return Question(vector, vector, 0.0)
+
+
+def question(connection: Connection, model: vectors.Model, vector: NDArray[np.float32]) -> Question:
+    """Where there are too few texts to know what all share, it is the vector itself."""
+    import numpy as np
+
+    some = vectors.sample(connection, model, SAMPLE)
+    if len(some) < LEAST_SAMPLE:
+        return bare(vector)
+    mean = _matrix(some).mean(axis=0, dtype=np.float64)
+    shared = (CENTRED * mean).astype(np.float32)
+    # The offset keeps nearness on the scale of cosines: for an average text they are equal.
+    return Question(vector, vector - shared, float(CENTRED * (mean @ mean)))
 
 
 def require_index(connection: Connection, spec: ModelSpec | None) -> vectors.Model:
@@ -57,7 +107,7 @@ def require_index(connection: Connection, spec: ModelSpec | None) -> vectors.Mod
 def search(
     connection: Connection,
     model: vectors.Model,
-    query: NDArray[np.float32],
+    query: Question,
     where: Where,
     limit: int | None,
     bits: BitIndex | None = None,
@@ -66,7 +116,6 @@ def search(
     The ``limit`` nearest documents (None: all), best first, ties by id.
 
     Args:
-        query: float32[dimension], unit norm.
         bits: Codes that are kept between searches of the same database.
     """
     import numpy as np
@@ -74,17 +123,18 @@ def search(
     if limit is None or limit * CHUNKS_PER_DOCUMENT > vectors.MAX_K:
         hits = _score(list(vectors.everything(connection, model, where)), query)
         return hits if limit is None else hits[:limit]
+    direction = query.centred / (np.linalg.norm(query.centred) or np.float32(1))
     if bits is not None:
         candidates = CODED + CODED_PER_DOCUMENT * limit
         while candidates <= MOST_CODED:
-            found = bits.nearest(connection, model, query, candidates, where)
+            found = bits.nearest(connection, model, direction, candidates, where)
             if found is None:
                 break
             hits = _score(found, query)
             if len(hits) >= limit:
                 return hits[:limit]
             candidates *= 4  # long documents took all places
-    coarse = vectors.quantize(vectors.pack(query[np.newaxis, :])[0])
+    coarse = vectors.quantize(vectors.pack(direction[np.newaxis, :])[0])
     k = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
         rows = vectors.nearest(connection, model, coarse, k, where)
@@ -97,21 +147,57 @@ def search(
         k = min(k * 4, vectors.MAX_K)
 
 
-def _score(rows: list[tuple[int, int, bytes]], query: NDArray[np.float32]) -> list[SemanticHit]:
+def of(
+    connection: Connection, model: vectors.Model, query: Question, documents: Sequence[int]
+) -> dict[int, SemanticHit]:
+    """These documents as `search` would find them, of long ones the first `WHOLE` chunks."""
+    rows = vectors.of_documents(connection, model, documents, WHOLE)
+    return {hit.document: hit for hit in _score(rows, query)}
+
+
+def whole(
+    connection: Connection, model: vectors.Model, query: Question, documents: Sequence[int]
+) -> dict[int, float]:
+    """Document → mean nearness of its chunks, of the first `WHOLE` in a long one."""
+    import numpy as np
+
+    rows = vectors.of_documents(connection, model, documents, WHOLE)
+    if not rows:
+        return {}
+    near = _matrix([vector for _, _, vector in rows]) @ query.centred + np.float32(query.offset)
+    of: dict[int, list[float]] = {}
+    for (_, document, _), value in zip(rows, near.tolist(), strict=True):
+        of.setdefault(document, []).append(value)
+    return {document: fsum(values) / len(values) for document, values in of.items()}
+
+
+def _score(rows: list[tuple[int, int, bytes]], query: Question) -> list[SemanticHit]:
     import numpy as np
 
     if not rows:
         return []
-    matrix = np.frombuffer(b"".join(vector for _, _, vector in rows), dtype=np.float16)
-    cosines = matrix.reshape(len(rows), -1).astype(np.float32) @ query
+    matrix = _matrix([vector for _, _, vector in rows])
+    near = (matrix @ query.centred + np.float32(query.offset)).tolist()
+    cosines = (matrix @ query.vector).tolist()
     best: dict[int, SemanticHit] = {}
-    for (chunk, document, _), cosine in zip(rows, cosines.tolist(), strict=True):
+    for (chunk, document, _), cosine, value in zip(rows, cosines, near, strict=True):
         known = best.get(document)
-        if known is None or (cosine, -chunk) > (known.cosine, -known.chunk):
-            best[document] = SemanticHit(document, chunk, cosine)
-    return sorted(best.values(), key=lambda hit: (-hit.cosine, hit.document))
+        if known is None or (value, -chunk) > (known.nearness, -known.chunk):
+            best[document] = SemanticHit(document, chunk, cosine, value)
+    return sorted(best.values(), key=lambda hit: (-hit.nearness, hit.document))
 
 
-def score(cosine: float, spec: ModelSpec) -> float:
-    """A cosine as 0..1: the model's off-topic level is 0, its on-topic level 1."""
-    return min(1.0, max(0.0, (cosine - spec.cosine_low) / (spec.cosine_high - spec.cosine_low)))
+def _matrix(packed: Sequence[bytes]) -> NDArray[np.float32]:
+    """float16[dimension] each → float32[n, dimension]."""
+    import numpy as np
+
+    return (
+        np.frombuffer(b"".join(packed), dtype=np.float16)
+        .reshape(len(packed), -1)
+        .astype(np.float32)
+    )
+
+
+def score(nearness: float, spec: ModelSpec) -> float:
+    """A nearness as 0..1: the model's off-topic level is 0, its on-topic level 1."""
+    return min(1.0, max(0.0, (nearness - spec.cosine_low) / (spec.cosine_high - spec.cosine_low)))

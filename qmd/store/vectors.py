@@ -446,6 +446,39 @@ def exact(
     return [(chunk, document, vector) for chunk, document, vector in rows]
 
 
+def sample(connection: Connection, model: Model, most: int) -> list[bytes]:
+    """Up to ``most`` of the model's vectors (float16[dimension]) from all over the index."""
+    low, high = connection.execute("SELECT min(id), max(id) FROM embeddings").fetchone()
+    if low is None:
+        return []
+    step = max(1, (high - low + 1) / most)
+    ids = sorted({low + int(number * step) for number in range(most)})
+    rows = connection.execute(
+        "SELECT e.vector FROM json_each(?) j CROSS JOIN embeddings e ON e.id = j.value"
+        " WHERE e.model_id = ?",
+        [json.dumps(ids), model.id],
+    ).fetchall()
+    if len(rows) < most // 2:  # another model's are among them, or gaps where many were deleted
+        rows = connection.execute(
+            "SELECT vector FROM embeddings WHERE model_id = ? ORDER BY id LIMIT ?", [model.id, most]
+        ).fetchall()
+    return [vector for (vector,) in rows]
+
+
+def of_documents(
+    connection: Connection, model: Model, documents: Sequence[int], most: int
+) -> list[tuple[int, int, bytes]]:
+    """As `nearest`, for the first ``most`` chunks of these documents, by document and place."""
+    rows = connection.execute(
+        "SELECT k.id, k.document_id, e.vector FROM json_each(?) j"
+        " CROSS JOIN chunks k ON k.document_id = j.value AND k.seq < ?"
+        " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+        " WHERE k.model_id IS NOT NULL ORDER BY k.document_id, k.seq",
+        [json.dumps(list(documents)), most, model.id],
+    )
+    return [(chunk, document, vector) for chunk, document, vector in rows]
+
+
 def spans(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[int, int, int]]:
     """Chunk id → start_char, end_char, start_line."""
     rows = connection.execute(

@@ -96,8 +96,10 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
             cosines = matrix @ query
             for where, name in ((EVERYTHING, EVERYTHING.sql), (one, "a")):
                 assert bits.nearest(connection, model, query, 10, where) is not None
-                hits = semantic.search(connection, model, query, where, 10, bits)
-                assert hits == semantic.search(connection, model, query, where, 10, bits)
+                hits = semantic.search(connection, model, semantic.bare(query), where, 10, bits)
+                assert hits == semantic.search(
+                    connection, model, semantic.bare(query), where, 10, bits
+                )
                 step = 2 if name == "a" else 1
                 mine = np.arange(COUNT)[step - 1 :: step]  # even ids are in collection a
                 best = mine[np.argsort(-cosines[mine])[:10]] + 1
@@ -120,8 +122,8 @@ def exactly(
     bits.nearest(connection, model, query, 1, EVERYTHING)  # the first only asks
     coded = bits.nearest(connection, model, query, 1000, EVERYTHING)
     assert (coded is not None) == (number > 0)
-    mine = semantic.search(connection, model, query, EVERYTHING, 100, bits)
-    true = semantic.search(connection, model, query, EVERYTHING, None)
+    mine = semantic.search(connection, model, semantic.bare(query), EVERYTHING, 100, bits)
+    true = semantic.search(connection, model, semantic.bare(query), EVERYTHING, None)
     assert [hit.document for hit in mine] == [hit.document for hit in true]
     assert [hit.cosine for hit in mine] == pytest.approx([hit.cosine for hit in true], abs=1e-6)
     return mine
@@ -264,8 +266,12 @@ def test_threads_search_while_one_writes_and_all_find_what_is_there(corpus: Corp
                 with corpus.store.reading() as connection:
                     model = vectors.active(connection)
                     assert model is not None
-                    near = semantic.search(connection, model, query, EVERYTHING, 100, bits)
-                    true = semantic.search(connection, model, query, EVERYTHING, None)
+                    near = semantic.search(
+                        connection, model, semantic.bare(query), EVERYTHING, 100, bits
+                    )
+                    true = semantic.search(
+                        connection, model, semantic.bare(query), EVERYTHING, None
+                    )
                     assert {hit.document for hit in near} == {hit.document for hit in true}
         except BaseException as error:  # noqa: BLE001  told to the test below
             errors.append(error)

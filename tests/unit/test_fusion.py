@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.search.fusion import Run, blend, blend_weights, reciprocal_rank_fusion
+from qmd.search.fusion import ROOT, Run, blend, blend_weights, reciprocal_rank_fusion
 
 
 def run(ids: list[int], weight: float = 2.0) -> Run:
@@ -87,13 +87,30 @@ def test_blended_scores_are_sorted_and_0_to_1(runs: list[Run], scores: dict[int,
     assert all(0 <= item.score <= 1 for item in mixed)
     assert {item.fused.document for item in mixed} == {entry.document for entry in fused}
     for item in mixed:
-        parts = item.by_rank * item.fused.rrf + item.by_model * (item.reranked or 0.0)
+        assert item.rrf == pytest.approx(item.fused.rrf ** (1 / ROOT if scores else 1))
+        parts = item.by_rank * item.rrf + item.by_model * (item.reranked or 0.0)
         assert item.score == pytest.approx(parts)
 
 
-def test_a_document_that_was_not_reranked_keeps_its_fused_score() -> None:
+def test_behind_the_candidates_a_document_has_nothing_from_the_reranker() -> None:
     fused = reciprocal_rank_fusion([run([1, 2])])
     mixed = blend(fused, {1: 0.5})
     by_id = {item.fused.document: (item.reranked, item.score) for item in mixed}
-    assert by_id[1] == (0.5, pytest.approx(0.75 * fused[0].rrf + 0.25 * 0.5))
-    assert by_id[2] == (None, fused[1].rrf)
+    rrf = [entry.rrf ** (1 / ROOT) for entry in fused]
+    assert by_id[1] == (0.5, pytest.approx(0.75 * rrf[0] + 0.25 * 0.5))
+    assert by_id[2] == (None, pytest.approx(0.75 * rrf[1]))
+
+
+def test_without_a_reranker_the_fused_scores_stay() -> None:
+    fused = reciprocal_rank_fusion([run([1, 2]), run([2, 3])])
+    assert [(item.fused.document, item.score) for item in blend(fused, {})] == [
+        (entry.document, entry.rrf) for entry in fused
+    ]
+
+
+@given(RUNS)
+def test_no_document_behind_the_candidates_comes_before_one_of_them(runs: list[Run]) -> None:
+    fused = reciprocal_rank_fusion(runs)
+    candidates = {entry.document: 0.0 for entry in fused[:5]}
+    mixed = blend(fused, candidates)
+    assert {item.fused.document for item in mixed[:5]} == set(candidates)

@@ -181,8 +181,8 @@ def test_the_int8_index_with_exact_rescoring_finds_the_true_nearest(
         for _ in range(30):
             query = random.normal(size=384).astype(np.float32)
             query /= np.linalg.norm(query)
-            near = semantic.search(connection, model, query, where, 10)
-            true = semantic.search(connection, model, query, where, None)
+            near = semantic.search(connection, model, semantic.bare(query), where, 10)
+            true = semantic.search(connection, model, semantic.bare(query), where, None)
             assert len(true) == 200 * (len(names) or 3)
             assert [hit.cosine for hit in near] == sorted(
                 (hit.cosine for hit in near), reverse=True
@@ -371,11 +371,33 @@ def test_a_line_for_one_retriever_asks_that_one_alone(
     assert {p["source"] for hit in reply.hits for p in (hit.explain or {})["lists"]} == sources
 
 
-@pytest.mark.parametrize("query", ["intent: boat", "lex:", "boat\nlex: city", "flex: boat"])
+@pytest.mark.parametrize("query", ["lex:", "boat\nlex: city", "flex: boat"])
 def test_what_is_not_written_in_lines_is_an_ordinary_query(corpus: Corpus, query: str) -> None:
     reply = corpus.kb.query(query, explain=True)
     queries = {p["query"] for hit in reply.hits for p in (hit.explain or {})["lists"]}
     assert queries <= {query}
+
+
+def test_an_intent_alone_is_what_is_asked_for(corpus: Corpus) -> None:
+    corpus.kb.embed()
+    reply = corpus.kb.query("intent: boat", explain=True)
+    queries = {p["query"] for hit in reply.hits for p in (hit.explain or {})["lists"]}
+    assert (reply.hits[0].path, queries) == ("boat.md", {"boat"})
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "LEX: ship\r\n\r\nVec: houses\r\n",
+        "\n \n  Lex:ship\nhYDe: houses",
+        "lex：ship\nvec： houses",
+    ],
+)
+def test_lines_are_read_whatever_their_case_ends_and_blanks(corpus: Corpus, query: str) -> None:
+    corpus.kb.embed()
+    reply = corpus.kb.query(query, limit=None, explain=True)
+    lists = [part for hit in reply.hits for part in (hit.explain or {})["lists"]]
+    assert {(p["source"], p["query"]) for p in lists} == {("fts", "ship"), ("vec", "houses")}
 
 
 def test_lines_without_vectors_answer_from_full_text(corpus: Corpus) -> None:
