@@ -34,6 +34,7 @@ _LAZY = {
     "multi-get": "qmd.cli.read:multi_get",
     "multi_get": "qmd.cli.read:multi_get",
     "ls": "qmd.cli.read:ls",
+    "ask": "qmd.cli.ask:ask",
     "posts": "qmd.cli.posts:posts",
     "status": "qmd.cli.upkeep:status",
     "why": "qmd.cli.upkeep:why",
@@ -53,7 +54,7 @@ _LAZY = {
 }
 _SECTIONS = {
     "Start": ("up", "collection", "context", "index", "update", "embed", "watch"),
-    "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls", "posts"),
+    "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls", "posts", "ask"),
     "Look after it": (
         *("status", "why", "cleanup", "doctor", "config"),
         *("backup", "restore-db", "bench"),

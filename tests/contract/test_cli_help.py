@@ -16,7 +16,7 @@ from qmd.cli.command import Command, Group
 from qmd.cli.main import cli
 
 DOCS = Path(__file__).parents[2] / "docs"
-HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils", "rich")
+HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils", "rich", "openai")
 
 # The commands of the contract; one that vanishes breaks someone's script.
 CONTRACT = [
@@ -31,6 +31,7 @@ CONTRACT = [
     "get",
     "multi-get",
     "ls",
+    "ask",
     "posts",
     "posts.authors",
     "posts.list",
@@ -71,6 +72,7 @@ READING = [
     "get",
     "multi-get",
     "ls",
+    "ask",
     "posts.authors",
     "posts.list",
     "posts.read",

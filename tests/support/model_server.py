@@ -221,11 +221,12 @@ class _Server(ThreadingHTTPServer):
         self.script = list(script)
         self.requests: list[Request] = []
         self.closing = threading.Event()
-        self._lock = threading.Lock()
+        self.arrival = threading.Condition()
 
     def next_step(self, request: Request) -> Step:
-        with self._lock:
+        with self.arrival:
             self.requests.append(request)
+            self.arrival.notify_all()
             return self.script[min(len(self.requests), len(self.script)) - 1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -248,6 +249,11 @@ class ModelServer:
     @property
     def requests(self) -> list[Request]:
         return self._server.requests
+
+    def wait_for(self, count: int) -> None:
+        """Until so many requests have come."""
+        with self._server.arrival:
+            assert self._server.arrival.wait_for(lambda: len(self.requests) >= count, WAIT_S)
 
     def __enter__(self) -> ModelServer:
         self._thread.start()

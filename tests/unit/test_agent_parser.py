@@ -155,7 +155,8 @@ def test_what_is_no_block_is_text(text: str) -> None:
     "piece",
     [
         "```json:tool\n", "```json:tool {", '```json:tool\n{"a":"', "````\n", "~~~ x\n", "`",
-        "``` ", f"{BLOCK_A}\n", "\n```", "[", '{"', "````````````````````\n```\n", "> ```json:tool\n",
+        "``` ", f"{BLOCK_A}\n", "\n```", "[", '{"', "````````````````````\n```\n",
+        "> ```json:tool\n",
     ],
 )  # fmt: skip
 def test_a_long_answer_takes_no_quadratic_time(piece: str) -> None:
