@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from qmd.errors import ConfigError, InferenceError, QmdError
 from qmd.store import model_cache
@@ -38,7 +38,8 @@ class BackendSettings:
 
     ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well. ``key``
     reads the key of a server when it is needed (it raises ConfigError): no server is sent the
-    key of another.
+    key of another. ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
+    no query waits for (None: the usual time).
     """
 
     expander: str | None = None
@@ -48,6 +49,7 @@ class BackendSettings:
     rerank_url: str | None = None
     embed_url: str | None = None
     budget_s: float = BUDGET_S
+    timeout_s: float | None = None
     key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
 
     def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
@@ -57,13 +59,19 @@ class BackendSettings:
         Raises:
             ConfigError: The address is none, or the key cannot be read.
         """
-        from qmd.inference.llm import DEFAULT_MODEL, DEFAULT_URL, LlmSettings
+        from qmd.inference.llm import (
+            DEFAULT_MODEL,
+            DEFAULT_TIMEOUT_S,
+            DEFAULT_URL,
+            LlmSettings,
+        )
 
         own = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
         return LlmSettings(
             url=own or self.llm_url or DEFAULT_URL,
             model=model or self.llm_model or DEFAULT_MODEL,
             key=self.key(role if own else "llm"),
+            timeout_s=self.timeout_s or DEFAULT_TIMEOUT_S,
         )
 
 
@@ -90,8 +98,7 @@ class Backends:
         self._given = (expander, reranker)
         self._lock = threading.Lock()
         self._guards: dict[str, Guard] = {}
-        self._expander: Expander | None = None
-        self._reranker: Reranker | None = None
+        self._opened: dict[str, Any] = {}
 
     @property
     def has_expander(self) -> bool:
@@ -111,10 +118,7 @@ class Backends:
         guard, given = self.guard("The expander"), self._given[0]
         if given is not None:
             return CarefulExpander(given, guard, budget, share=share)
-        with self._lock:
-            if self._expander is None:
-                self._expander = _usable(lambda: open_expander(self.settings))
-            inner = self._expander
+        inner = self._made("expander", lambda: open_expander(self.settings))
         model = f"{self._named(self.settings.expander)}|{RECIPE}"
         return CarefulExpander(inner, guard, budget, share=share, memory=(self.memory, model))
 
@@ -128,11 +132,8 @@ class Backends:
         guard, given = self.guard("The reranker"), self._given[1]
         if given is not None:
             return CarefulReranker(given, guard, budget)
-        with self._lock:
-            if self._reranker is None:
-                self._reranker = _usable(lambda: open_reranker(self.settings, self._cache_dir()))
-            inner = self._reranker
-        model = f"{self._named(self.settings.reranker)}|{RECIPE}"
+        inner = self._made("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
+        model = f"{self._named(self.settings.reranker)}|{inner.name}|{RECIPE}"
         return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
 
     def guard(self, name: str) -> Guard:
@@ -143,6 +144,17 @@ class Backends:
             if name not in self._guards:
                 self._guards[name] = Guard(name)
             return self._guards[name]
+
+    def _made(self, role: str, make: Callable[[], T]) -> T | Unusable:
+        """A wrong setting takes away what it is about, fails no query, and may be mended."""
+        with self._lock:
+            if role not in self._opened:
+                try:
+                    self._opened[role] = make()
+                except QmdError as error:
+                    return Unusable(error)
+            made: T = self._opened[role]
+            return made
 
     def _named(self, setting: str | None) -> str:
         return f"llm:{self.settings.llm_model}" if setting == "llm" else setting or ""
@@ -184,19 +196,9 @@ def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
             server.model,
             otherwise=marks if kind == "llm" else None,
         )
-    raise ConfigError(
-        f"Not a reranker: {settings.reranker}",
-        hint="reranker (QMD_RERANKER) is none, llm, llm:MODEL, rerank:MODEL, chat:MODEL, the"
-        " name of a cross-encoder, or its folder.",
-    )
+    from qmd.inference.crossencoder import open_cross_encoder
 
-
-def _usable(make: Callable[[], T]) -> T | Unusable:
-    """A wrong setting takes away what it is about, and fails no query."""
-    try:
-        return make()
-    except QmdError as error:
-        return Unusable(error)
+    return open_cross_encoder(setting, cache_dir)
 
 
 class Unusable:

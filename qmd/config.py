@@ -15,6 +15,11 @@ the user's config directory (``~/.config/qmd/config.toml`` on Linux), and the va
     llm_model = "qwen3:8b"           # QMD_LLM_MODEL
     llm_key_file = "~/.secrets/llm"  # QMD_LLM_KEY_FILE; the key itself is never a setting
     llm_timeout = 120                # QMD_LLM_TIMEOUT, in seconds
+    expander = "llm"                 # QMD_EXPANDER
+    reranker = "rerank:bge-reranker-v2-m3"  # QMD_RERANKER
+    rerank_url = "http://localhost:8012/v1"  # QMD_RERANK_URL
+    embed_url = "http://localhost:8080/v1"   # QMD_EMBED_URL
+    model_budget = 3                 # QMD_MODEL_BUDGET, in seconds
 
 A relative path in the file is relative to the file's directory, elsewhere to the working
 directory.
@@ -43,11 +48,16 @@ SETTINGS: dict[str, tuple[str, bool]] = {
     "llm_model": ("the language model; unset means deepseek-chat", False),
     "llm_key_file": ("a file of mode 600 that holds the server's key", True),
     "llm_timeout": ("seconds to wait for the language model; unset means 120", False),
+    "expander": ("what asks in other words, too: none, llm or llm:MODEL", False),
+    "reranker": ("what reorders the best hits: none, llm, rerank:MODEL, a model or folder", False),
+    "rerank_url": ("the server that reranks; unset means the language model's", False),
+    "embed_url": ("the server of openai:MODEL; unset means the language model's", False),
+    "model_budget": ("seconds a query may wait for models, all together; unset means 3", False),
 }
 #: Settings that are several paths: an array in the file, separated as in PATH elsewhere.
 _LISTS = frozenset({"write_roots"})
 #: Settings that may be written as a number, too.
-_NUMBERS = frozenset({"llm_timeout"})
+_NUMBERS = frozenset({"llm_timeout", "model_budget"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,11 @@ class Settings:
     llm_model: str | None
     llm_key_file: Path | None
     llm_timeout: float | None
+    expander: str | None
+    reranker: str | None
+    rerank_url: str | None
+    embed_url: str | None
+    model_budget: float | None
     config_file: Path
     sources: Mapping[str, str]
 
@@ -133,6 +148,11 @@ def load_settings(
         llm_model=values.get("llm_model"),
         llm_key_file=_path(values.get("llm_key_file")),
         llm_timeout=_seconds(values.get("llm_timeout"), sources["llm_timeout"]),
+        expander=values.get("expander"),
+        reranker=values.get("reranker"),
+        rerank_url=values.get("rerank_url"),
+        embed_url=values.get("embed_url"),
+        model_budget=_seconds(values.get("model_budget"), sources["model_budget"]),
         config_file=config_file,
         sources=sources,
     )

@@ -188,7 +188,8 @@ def _here(
     This process searches. It may ask a running server for the query's vector, since loading
     the model takes longer than all the rest.
     """
-    with session().open(ask_server=options["mode"] == "auto") as kb:
+    asking = session().remembers() and click.get_current_context().info_name != "search"
+    with session().open(write=asking, ask_server=options["mode"] == "auto") as kb:
         reply = ask(
             kb,
             text,

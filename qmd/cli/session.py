@@ -15,6 +15,7 @@ from qmd.config import Settings, load_settings
 from qmd.errors import DatabaseMissingError
 
 if TYPE_CHECKING:
+    from qmd.backends import BackendSettings, Role
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
 
@@ -75,6 +76,39 @@ class Session:
             write_roots=settings.write_roots,
             read_only_files=read_only_files,
             exiftool=settings.exiftool,
+            backends=self._backends(),
+        )
+
+    def remembers(self) -> bool:
+        """Whether queries ask models whose answers the database is to keep."""
+        asked = (self.settings.expander, self.settings.reranker)
+        return any(each not in {None, "none"} for each in asked) and os.access(
+            self.settings.db, os.W_OK
+        )
+
+    def _backends(self) -> BackendSettings:
+        from qmd.backends import BUDGET_S, BackendSettings
+
+        found = self.settings
+
+        def key(role: Role) -> str | None:
+            from qmd.inference.llm import read_key
+
+            if role == "llm":
+                return read_key(os.environ, found.llm_key_file)
+            # The language model's key is no business of another server.
+            return read_key(os.environ, variables=[f"QMD_{role.upper()}_API_KEY"])
+
+        return BackendSettings(
+            expander=found.expander,
+            reranker=found.reranker,
+            llm_url=found.llm_url,
+            llm_model=found.llm_model,
+            rerank_url=found.rerank_url,
+            embed_url=found.embed_url,
+            budget_s=found.model_budget or BUDGET_S,
+            timeout_s=found.llm_timeout,
+            key=key,
         )
 
     def llm(self) -> LlmSettings:

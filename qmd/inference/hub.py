@@ -10,21 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError, ModelMissingError
-from qmd.inference.fastembedder import text_embedding
+from qmd.inference.families import family
+from qmd.inference.fastembedder import quiet_libraries, text_embedding
 from qmd.model import ModelSpec, Progress
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-# What a family was trained to see in front of (query, passage).
-_PREFIXES = (
-    (r"(^|[-/])e5-", "query: ", "passage: "),
-    (r"bge-.*-en", "Represent this sentence for searching relevant passages: ", ""),
-    (r"bge-.*-zh", "为这个句子生成表示以用于检索相关文章：", ""),
-    (r"mxbai-embed", "Represent this sentence for searching relevant passages: ", ""),
-    (r"snowflake-arctic-embed", "Represent this sentence for searching relevant passages: ", ""),
-    (r"nomic-embed", "search_query: ", "search_document: "),
-)
+_UNSUITED = re.compile(r"text&image|siglip|side (only|lookup)|Query-side|Document side")
 _UNKNOWN_MAX_TOKENS = 512
 
 
@@ -36,7 +30,8 @@ def spec_of(name: str) -> ModelSpec:
         ModelMissingError: fastembed knows no model of this name.
     """
     description = _description(name)
-    query, passage = prefixes(name)
+    known = family(name)
+    query, passage = known.query_prefix, known.passage_prefix
     tokens = re.search(r"(\d+) input tokens", description["description"])
     return ModelSpec(
         name=description["model"],
@@ -46,14 +41,6 @@ def spec_of(name: str) -> ModelSpec:
         query_prefix=query,
         passage_prefix=passage,
     )
-
-
-def prefixes(name: str) -> tuple[str, str]:
-    """What goes in front of a query and of a passage, empty for an unknown family."""
-    for pattern, query, passage in _PREFIXES:
-        if re.search(pattern, name.lower()):
-            return query, passage
-    return "", ""
 
 
 def is_ready(name: str, cache_dir: Path) -> bool:
@@ -83,14 +70,7 @@ def loader(
                 local_files_only=local_files_only,
             )
         except InferenceError as error:
-            raise ModelMissingError(
-                f"The embedding model {name} is not on this machine."
-                if local_files_only
-                else f"Cannot get the embedding model {name}: {error.__cause__ or error}",
-                hint=f"Run 'qmd models pull {name}'."
-                if local_files_only
-                else "Check the network; HF_ENDPOINT names a mirror of the hub.",
-            ) from error
+            raise _missing("embedding model", name, local_files_only, error) from error
 
     if download:
         if progress is not None:
@@ -101,6 +81,93 @@ def loader(
         load()  # raises unless somebody put it there
         _marker(name, cache_dir).touch()
     return load
+
+
+def cross_encoder_description(name: str) -> dict[str, Any]:
+    """
+    What fastembed says of a cross-encoder.
+
+    Raises:
+        ModelMissingError: It knows none of this name.
+    """
+    for description in cross_encoders():
+        if description["model"].lower() == name.lower():
+            return description
+    raise ModelMissingError(
+        f"There is no cross-encoder named {name!r}.",
+        hint="Run 'qmd models list' to see the models, or give a folder that holds one.",
+    )
+
+
+def load_cross_encoder(name: str, cache_dir: Path) -> HubPairs:
+    """One that was fetched. Raises ModelMissingError."""
+    return _cross_encoder(name, cache_dir, local_files_only=True)
+
+
+def fetch_cross_encoder(
+    name: str, cache_dir: Path, progress: Callable[[Progress], None] | None
+) -> None:
+    """Raises ModelMissingError: The hub does not give it."""
+    name = cross_encoder_description(name)["model"]
+    if progress is not None:
+        progress(Progress("model", 0, None, f"downloading {name}"))
+    _cross_encoder(name, cache_dir, local_files_only=False)
+    _marker(name, cache_dir).touch()
+
+
+def _cross_encoder(name: str, cache_dir: Path, *, local_files_only: bool) -> HubPairs:
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    quiet_libraries()
+    try:
+        model = TextCrossEncoder(
+            name,
+            cache_dir=str(_directory(cache_dir)),
+            cuda=False,
+            local_files_only=local_files_only,
+        )
+    except Exception as error:  # fastembed's, onnxruntime's and the hub's share no other base
+        raise _missing("cross-encoder", name, local_files_only, error) from error
+    return HubPairs(model)
+
+
+class HubPairs:
+    """A cross-encoder of fastembed, a pair at a time."""
+
+    def __init__(self, model: TextCrossEncoder) -> None:
+        self._model = model
+
+    def logit(self, query: str, passage: str) -> float:
+        (score,) = self._model.rerank(query, [passage], batch_size=1)
+        return float(score)
+
+
+def embedding_models() -> list[dict[str, Any]]:
+    """What fastembed lists, without the models that embed pictures, or one side only."""
+    from fastembed import TextEmbedding
+
+    return [
+        each
+        for each in TextEmbedding.list_supported_models()
+        if not _UNSUITED.search(f"{each['model']} {each['description']}")
+    ]
+
+
+def cross_encoders() -> list[dict[str, Any]]:
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    return TextCrossEncoder.list_supported_models()
+
+
+def _missing(kind: str, name: str, local_files_only: bool, error: Exception) -> ModelMissingError:
+    if local_files_only:
+        return ModelMissingError(
+            f"The {kind} {name} is not on this machine.", hint=f"Run 'qmd models pull {name}'."
+        )
+    return ModelMissingError(
+        f"Cannot get the {kind} {name}: {error.__cause__ or error}",
+        hint="Check the network; HF_ENDPOINT names a mirror of the hub.",
+    )
 
 
 def _description(name: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from qmd.errors import ConfigError
@@ -13,7 +13,12 @@ VARIABLES = ("QMD_LLM_API_KEY", "DEEPSEEK_API_KEY")
 _MAX_BYTES = 4096
 
 
-def read_key(environ: Mapping[str, str], key_file: Path | None = None) -> str | None:
+def read_key(
+    environ: Mapping[str, str],
+    key_file: Path | None = None,
+    *,
+    variables: Sequence[str] = VARIABLES,
+) -> str | None:
     """
     The key, or None if there is none: a server of one's own needs none.
 
@@ -23,7 +28,7 @@ def read_key(environ: Mapping[str, str], key_file: Path | None = None) -> str | 
         ConfigError: The file is not there, not readable, open to others, or holds no key; or
             what stands there cannot be a key.
     """
-    for name in VARIABLES:
+    for name in variables:
         if environ.get(name, "").strip():
             return _checked(environ[name], name)
     if key_file is None:

@@ -1,0 +1,125 @@
+"""
+Cross-encoders on this machine: a model that reads question and passage together.
+
+They are fastembed's, by the hub's name, or any folder with an ONNX file and a tokenizer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+
+from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
+from qmd.inference import hub, onnx_folder
+from qmd.inference.fastembedder import clean
+from qmd.inference.replies import sigmoid
+
+
+class PairModel(Protocol):
+    def logit(self, query: str, passage: str) -> float:
+        """How well the passage answers; higher is better, without bounds."""
+        ...
+
+
+class CrossEncoder:
+    """
+    A `Reranker` on this machine; ``load`` reads the weights, on a thread of its own.
+
+    A pair at a time: int8 activations are scaled per batch, so in a batch a score would depend
+    on its neighbours; and the time can be kept to.
+    """
+
+    def __init__(self, name: str, load: Callable[[], PairModel]) -> None:
+        self.name = name
+        self._load = load
+        self._lock = threading.Lock()
+        self._loading: threading.Thread | None = None
+        self._model: PairModel | None = None
+        self._problem: InferenceError | None = None
+
+    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+        end = monotonic() + timeout_s
+        model = self._loaded(timeout_s)
+        question = clean(query)
+        scores: list[float] = []
+        for passage in passages:
+            if monotonic() >= end:
+                raise TransientInferenceError(
+                    f"{self.name} has read {len(scores)} of {len(passages)} passages in"
+                    f" {timeout_s:.1f} s.",
+                    hint="Fewer candidates, a smaller model, or a larger model_budget.",
+                )
+            try:
+                logit = model.logit(question, clean(passage))
+            except Exception as error:  # onnxruntime's and tokenizers' share no other base
+                raise InferenceError(f"{self.name} failed: {error}") from error
+            if not isfinite(logit):
+                raise InferenceError(f"{self.name} gave {logit} for a score.")
+            scores.append(sigmoid(logit))
+        return scores
+
+    def _loaded(self, timeout_s: float) -> PairModel:
+        with self._lock:
+            if self._model is None and self._loading is None:
+                self._problem = None
+                self._loading = threading.Thread(
+                    target=self._run_load, name="qmd-model-loader", daemon=True
+                )
+                self._loading.start()
+            loading = self._loading
+        if loading is not None:
+            loading.join(timeout_s)
+        with self._lock:
+            if self._model is not None:
+                return self._model
+            if self._problem is not None:
+                raise self._problem
+        raise TransientInferenceError(f"{self.name} is still being loaded.")
+
+    def _run_load(self) -> None:
+        problem: InferenceError | None = None
+        model = None
+        try:
+            model = self._load()
+        except InferenceError as error:
+            problem = error
+        except Exception as error:  # noqa: BLE001 - raised at whoever asks
+            problem = InferenceError(f"Cannot load {self.name}: {error}")
+        with self._lock:
+            self._model, self._problem, self._loading = model, problem, None
+
+
+def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
+    """
+    Raises:
+        ModelMissingError: Nobody knows it, or it is not on this machine; the hint says more.
+    """
+    if onnx_folder.is_folder(name):
+        folder = onnx_folder.read(name)
+        # By its content: other files in a folder are another model.
+        known = f"{folder.path.name} ({folder.fingerprint.partition('|')[0]})"
+        return CrossEncoder(known, lambda: FolderPairs(folder))
+    if not hub.is_ready(name, cache_dir):
+        hub.cross_encoder_description(name)
+        raise ModelMissingError(
+            f"The cross-encoder {name} is not on this machine.",
+            hint=f"Run 'qmd models pull {name}'.",
+        )
+    return CrossEncoder(name, lambda: hub.load_cross_encoder(name, cache_dir))
+
+
+class FolderPairs(onnx_folder.OnnxRun):
+    """A `PairModel` from a folder."""
+
+    def __init__(self, folder: onnx_folder.OnnxFolder) -> None:
+        super().__init__(folder, threads=None)
+
+    def logit(self, query: str, passage: str) -> float:
+        output = next(iter(self.run(query, passage).values()))
+        if output.ndim > 1 or not output.size:
+            raise InferenceError("Its output is no score: it may be an embedding model.")
+        return float(output.reshape(-1)[0])
