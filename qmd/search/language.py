@@ -90,7 +90,8 @@ class ParsedQuery:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        return tuple(term for group in self.groups for term in group)
+        """Each once."""
+        return tuple(dict.fromkeys(term for group in self.groups for term in group))
 
 
 def parse(query: str) -> ParsedQuery:
@@ -107,7 +108,6 @@ def _parse(query: str) -> ParsedQuery:
     items = list(_ITEM.finditer(query))
     for position, item in enumerate(items):
         word, field = item["word"], item["field"]
-        column: Field | None = "title" if field == "title" else "path" if field == "path" else None
         phrase = next((p for p in item.group("phrase", "curly", "corner") if p is not None), None)
         negated = bool(item["not"])
         between = 0 < position < len(items) - 1 and reader.has_begun
@@ -115,13 +115,14 @@ def _parse(query: str) -> ParsedQuery:
             reader.join = reader.join or word == "OR"
             continue
         if word is not None and negated and (word.startswith("-") or not has_token(word)):
-            word, negated = item[0], False  # "--force", "-" and "->" are text
+            word, field, negated = item[0], None, False  # "--force", "-" and "->" are text
         if field == "tag":
             name = (phrase if phrase is not None else word).lstrip("#").strip()
             if name:
                 reader.add_tag(name, negated)
                 continue
             word, phrase, negated = item[0], None, False
+        column: Field | None = "title" if field == "title" else "path" if field == "path" else None
         reader.add_text(word, phrase, column, negated)
     return reader.result()
 
@@ -133,7 +134,9 @@ class _Reader:
         self.join = False  # an OR waits for its right side
         self._behind_tag = False
         self._groups: list[dict[Term, None]] = []
-        self._known: set[Term] = set()
+        self._alone: set[Term] = set()  # each a group of its own
+        self._open: dict[Term, None] = {}  # what an OR adds to
+        self._size = 0
         self._excluded: dict[Term, None] = {}
         self._tags: list[dict[str, None]] = []
         self._no_tags: dict[str, None] = {}
@@ -142,8 +145,8 @@ class _Reader:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is something that an OR may join to."""
-        return bool(self._groups or self._tags)
+        """Whether there is something for an AND or OR to stand behind."""
+        return bool(self._groups or self._excluded or self._tags or self._no_tags)
 
     def add_tag(self, name: str, negated: bool) -> None:
         """Tags narrow a query: they are alternatives to each other, never to words."""
@@ -174,13 +177,26 @@ class _Reader:
         if terms or phrase is None:
             self._plain.append(phrase if phrase is not None else word or "")
         for number, term in enumerate(terms):
-            if term not in self._known and len(self._known) < MAX_TERMS:
-                self._known.add(term)
-                if join and self._groups and number == 0:
-                    self._groups[-1][term] = None
-                else:
-                    self._groups.append({term: None})
+            if join and self._open and number == 0:
+                self._add_alternative(term)
+            else:
+                self._open = {term: None}
+                if term not in self._alone and self._size < MAX_TERMS:
+                    self._alone.add(term)
+                    self._groups.append(self._open)
+                    self._size += 1
             self.join = False
+
+    def _add_alternative(self, term: Term) -> None:
+        if self._size >= MAX_TERMS or term in self._open:
+            return
+        if not self._groups or self._groups[-1] is not self._open:
+            self._groups.append(self._open)  # it was asked for alone before: "a a OR b"
+            self._size += 1
+        elif len(self._open) == 1:
+            self._alone.difference_update(self._open)
+        self._open[term] = None
+        self._size += 1
 
     def result(self) -> ParsedQuery:
         groups = [tuple(group) for group in self._groups]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qmd.search.language import MAX_TERMS, Term, parse, parts
+from qmd.search.language import LEAD, MAX_TERMS, Term, parse, parts
 
 
 def groups(query: str) -> list[list[str]]:
@@ -21,6 +21,13 @@ def groups(query: str) -> list[list[str]]:
         ('"red boat" OR ship', [["red boat", "ship"]]),
         ("red AND boat", [["red"], ["boat"]]),
         ("red or boat", [["red"], ["or"], ["boat"]]),
+        ("red OR OR boat", [["red", "boat"]]),
+        ("red red OR boat", [["red"], ["red", "boat"]]),
+        ("red sea OR red", [["red"], ["sea", "red"]]),
+        ("red OR sea red", [["red", "sea"], ["red"]]),
+        ("red OR red", [["red"]]),
+        ("red OR -sea boat", [["red"], ["boat"]]),
+        ("title:red OR boat", [["red", "boat"]]),
         ("red red", [["red"]]),
         ("what's new?", [["what's"], ["new"]]),
         ("foo_bar v1.2.3", [["foo_bar"], ["v1.2.3"]]),
@@ -82,6 +89,58 @@ def test_tags_are_a_filter_with_or_without_the_sign() -> None:
     assert [term.text for term in parsed.terms] == ["boat"]
 
 
+def test_tags_are_alternatives_to_each_other_and_never_to_words() -> None:
+    parsed = parse("tag:a OR tag:b OR tag:c tag:d OR boat OR tag:e")
+    assert parsed.either_tags == (("a", "b", "c"),)
+    assert parsed.tags == ("d", "e")
+    assert groups("tag:a OR tag:b OR tag:c tag:d OR boat OR tag:e") == [["boat"]]
+
+
+def test_a_minus_leaves_out_a_tag() -> None:
+    parsed = parse('boat -tag:draft -tag:"two words" -tag:#甲')
+    assert parsed.no_tags == ("draft", "two words", "甲")
+    assert parsed.excluded == ()
+    assert (parse("-tag:draft").no_tags, parse("-tag:draft").groups) == (("draft",), ())
+
+
+@pytest.mark.parametrize("query", ["tag:", "-tag:", "-tag:#", 'tag:""'])
+def test_a_tag_without_a_name_is_text(query: str) -> None:
+    parsed = parse(query)
+    assert not parsed.tagged
+    assert not parsed.excluded
+    assert [term.text for term in parsed.terms] == ["tag"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "plain"),
+    [
+        ("“red boat” 备份", '"red boat" 备份'),
+        ("boat -“red sea”", 'boat -"red sea"'),
+        ("「数据库 备份」", '"数据库 备份"'),
+        ("＂red boat＂", '"red boat"'),
+        ("„red boat“", '"red boat"'),
+        ("标题 －草稿", "标题 -草稿"),
+        ("title：计划 －tag：草稿", "title:计划 -tag:草稿"),
+        ("title：“年度 计划”", 'title:"年度 计划"'),
+        ("数据＊", "数据*"),
+        ("red\u3000boat", "red boat"),
+    ],
+)
+def test_the_signs_of_other_keyboards_mean_the_same(typed: str, plain: str) -> None:
+    one, two = parse(typed), parse(plain)
+    assert (one.groups, one.excluded, one.tags, one.no_tags) == (
+        two.groups,
+        two.excluded,
+        two.tags,
+        two.no_tags,
+    )
+
+
+@pytest.mark.parametrize("query", ["说“数据库”很慢", "“boat", "boat”", "「库", "a“b”c", "“a”b”"])
+def test_quotation_marks_inside_a_text_are_no_phrase(query: str) -> None:
+    assert not any(term.quoted for term in parse(query).terms)
+
+
 @pytest.mark.parametrize("query", ["url:x", "note: x", "http://a.b/c", "title:", "12:30"])
 def test_other_colons_are_text(query: str) -> None:
     parsed = parse(query)
@@ -103,6 +162,26 @@ def test_an_unclosed_quote_is_text(query: str) -> None:
 def test_signs_alone_are_looked_for_as_typed(query: str) -> None:
     assert [term.text for term in parse(query).terms] == query.split()
     assert all(term.quoted for term in parse(query).terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "lead"),
+    [
+        ("x" * LEAD, "x" * LEAD),
+        ("word " * 100, "word " * 12 + "word"),
+        ("a." * 100, "a." * (LEAD // 2)),
+        ("库" * 1000, "库" * LEAD),
+        ("x" * 1000, "x" * 1000),
+        ("库" + "x" * 1000, "库"),
+        ("word " + "x" * 1000, "word "),
+    ],
+)
+def test_a_long_literal_is_looked_for_by_its_beginning_which_cuts_no_word(
+    text: str, lead: str
+) -> None:
+    assert Term(text).lead == lead
+    assert Term(text, quoted=True).lead == lead
+    assert Term(text).literal == (len(text) > LEAD)
 
 
 def test_signs_beside_words_are_left_out() -> None:
