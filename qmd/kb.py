@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from qmd.backends import Backends, BackendSettings
 from qmd.embedders import EmbedderChoice
+from qmd.filetools import FileTools, Places, clear_away
 from qmd.model import Filters
 from qmd.search import pipeline
 from qmd.store.store import Store
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from qmd.search.bits import BitIndex
     from qmd.search.hybrid import Models
     from qmd.sqlite import Connection
-    from qmd.writing.exiftool import ExifTool
     from qmd.writing.files import FileWriter
     from qmd.writing.images import Images
     from qmd.writing.notes import Notes
@@ -56,20 +55,6 @@ if TYPE_CHECKING:
     from qmd.writing.summary import Summary
 
     ProgressCallback = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """
-    Where the tools that work on files do so.
-
-    ``vault`` None is one made of the collections; no ``write_roots`` are the usual ones.
-    """
-
-    vault: Path | None = None
-    posts_dir: Path = Path("data")
-    write_roots: tuple[Path, ...] = ()
-    read_only_files: bool = False
 
 
 class KnowledgeBase:
@@ -94,7 +79,6 @@ class KnowledgeBase:
         ask_server: bool = False,
         places: Places = Places(),
         backends: BackendSettings = BackendSettings(),
-        exiftool: str | Path | None = None,
     ) -> None:
         """Use `open`."""
         self._store = store
@@ -108,9 +92,7 @@ class KnowledgeBase:
             expander=expander,
             reranker=reranker,
         )
-        self._places = places
-        self._exiftool_command = exiftool
-        self._exiftool: ExifTool | None = None
+        self._file_tools = FileTools(store, places, self.collections, lambda: self._events)
         self._lock = threading.Lock()
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
@@ -164,7 +146,11 @@ class KnowledgeBase:
         """
         store = Store(Path(path).expanduser(), create=create, read_only=read_only)
         if not read_only:
-            _clear_away(store)
+            try:
+                clear_away(store)
+            except BaseException:
+                store.close()
+                raise
         return cls(
             store,
             model=model,
@@ -178,9 +164,9 @@ class KnowledgeBase:
                 Path(posts_dir),
                 tuple(Path(each) for each in write_roots),
                 read_only_files,
+                exiftool,
             ),
             backends=backends,
-            exiftool=exiftool,
         )
 
     @property
@@ -194,50 +180,27 @@ class KnowledgeBase:
         Where tools may change files: below the write roots given, else below the collections,
         the vault, the working directory, and what is not hidden in home and temporary directory.
         """
-        from qmd.writing.policy import WritePolicy
-
-        places = self._places
-        if places.read_only_files:
-            return WritePolicy.read_only()
-        if places.write_roots:
-            return WritePolicy.explicit(places.write_roots)
-        directories: list[str | Path] = [each.path for each in self.collections()]
-        return WritePolicy.default([*directories, *([places.vault] if places.vault else [])])
+        return self._file_tools.policy()
 
     @property
     def files(self) -> FileWriter:
         """Changes files on the disk, where `policy` allows it."""
-        from qmd.writing.files import FileWriter
-
-        return FileWriter(self._store, self.policy, self._index_file)
+        return self._file_tools.files()
 
     @property
     def revisions(self) -> Revisions:
         """What files held before tools changed them."""
-        from qmd.ingest import places
-        from qmd.writing.revisions import Revisions
-
-        return Revisions(
-            self._store, self.files, lambda path: places.files_meant(path, self.collections())
-        )
+        return self._file_tools.revisions()
 
     @property
     def summary(self) -> Summary:
         """Writes what AI clients want kept, as the toolset ``summary`` has it."""
-        from qmd.writing.summary import Summary
-
-        return Summary(self.files)
+        return self._file_tools.summary()
 
     @property
     def images(self) -> Images:
         """What photos say about themselves, and writing it."""
-        from qmd.writing.exiftool import ExifTool
-        from qmd.writing.images import Images
-
-        with self._lock:
-            if self._exiftool is None:
-                self._exiftool = ExifTool(self._exiftool_command)
-        return Images(lambda: self.files, self._exiftool)
+        return self._file_tools.images()
 
     @staticmethod
     def photo_metadata(path: str | Path) -> PhotoMetadata:
@@ -246,28 +209,15 @@ class KnowledgeBase:
 
         return Images.show(path)
 
-    def _index_file(self, file: Path) -> None:
-        from qmd.ingest import runs
-
-        runs.index_file(self._store, file, self.collections(), self._events)
-
     @property
     def notes(self) -> Notes:
         """Read, create and list notes, in the vault or across the collections."""
-        from qmd.writing.notes import Notes
-        from qmd.writing.vault import Vault
-
-        vault = self._places.vault
-        if vault is not None:
-            return Notes(lambda: Vault.of_directory(vault), lambda: self.files)
-        return Notes(lambda: Vault.of_collections(self.collections()), lambda: self.files)
+        return self._file_tools.notes()
 
     @property
     def posts(self) -> Posts:
         """The archive of posts: its authors, their posts, and literals in them."""
-        from qmd.posts.archive import Posts
-
-        return Posts(self._store, self._places.posts_dir)
+        return self._file_tools.posts()
 
     def close(self) -> None:
         """Wait for what is being written, then close the file. May be called twice."""
@@ -275,8 +225,7 @@ class KnowledgeBase:
             self._keeper.stop()
         if self._bits is not None:
             self._bits.close()
-        if self._exiftool is not None:
-            self._exiftool.close()
+        self._file_tools.close()
         self._store.close()
 
     def __enter__(self) -> KnowledgeBase:
@@ -808,19 +757,3 @@ class KnowledgeBase:
             self._embedders.given,
             home or Path.home(),
         )
-
-
-def _clear_away(store: Store) -> None:
-    """The temporary files of processes that died while they wrote; mostly there are none."""
-    from qmd.store import revisions
-
-    try:
-        with store.reading() as connection:
-            if not revisions.pending(connection):
-                return
-        from qmd.writing.files import clean_up
-
-        clean_up(store)
-    except BaseException:
-        store.close()
-        raise
