@@ -1,0 +1,138 @@
+"""
+What of a knowledge base works on files: notes, summaries, photos, posts, and their history.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.store.store import Store
+
+# What only some need is imported by them: `qmd search` is to be quick to start.
+if TYPE_CHECKING:
+    from qmd.ingest.events import EventBus
+    from qmd.model import Collection
+    from qmd.posts.archive import Posts
+    from qmd.writing.exiftool import ExifTool
+    from qmd.writing.files import FileWriter
+    from qmd.writing.images import Images
+    from qmd.writing.notes import Notes
+    from qmd.writing.policy import WritePolicy
+    from qmd.writing.revisions import Revisions
+    from qmd.writing.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """
+    Where the tools that work on files do so.
+
+    ``vault`` None is one made of the collections; no ``write_roots`` are the usual ones;
+    ``exiftool`` None is the one on PATH.
+    """
+
+    vault: Path | None = None
+    posts_dir: Path = Path("data")
+    write_roots: tuple[Path, ...] = ()
+    read_only_files: bool = False
+    exiftool: str | Path | None = None
+
+
+class FileTools:
+    """
+    Makes the objects behind `KnowledgeBase.notes` and its siblings.
+
+    ``collections`` and ``events`` are asked anew each time, for they come and go.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        places: Places,
+        collections: Callable[[], list[Collection]],
+        events: Callable[[], EventBus | None],
+    ) -> None:
+        self._store = store
+        self._places = places
+        self._collections = collections
+        self._events = events
+        self._exiftool: ExifTool | None = None
+        self._lock = threading.Lock()
+
+    def policy(self) -> WritePolicy:
+        from qmd.writing.policy import WritePolicy
+
+        places = self._places
+        if places.read_only_files:
+            return WritePolicy.read_only()
+        if places.write_roots:
+            return WritePolicy.explicit(places.write_roots)
+        directories: list[str | Path] = [each.path for each in self._collections()]
+        return WritePolicy.default([*directories, *([places.vault] if places.vault else [])])
+
+    def files(self) -> FileWriter:
+        from qmd.writing.files import FileWriter
+
+        return FileWriter(self._store, self.policy(), self._index)
+
+    def revisions(self) -> Revisions:
+        from qmd.ingest import places
+        from qmd.writing.revisions import Revisions
+
+        return Revisions(
+            self._store, self.files(), lambda path: places.files_meant(path, self._collections())
+        )
+
+    def summary(self) -> Summary:
+        from qmd.writing.summary import Summary
+
+        return Summary(self.files())
+
+    def images(self) -> Images:
+        from qmd.writing.exiftool import ExifTool
+        from qmd.writing.images import Images
+
+        with self._lock:
+            if self._exiftool is None:
+                self._exiftool = ExifTool(self._places.exiftool)
+        return Images(self.files, self._exiftool)
+
+    def notes(self) -> Notes:
+        from qmd.writing.notes import Notes
+        from qmd.writing.vault import Vault
+
+        vault = self._places.vault
+        if vault is not None:
+            return Notes(lambda: Vault.of_directory(vault), self.files)
+        return Notes(lambda: Vault.of_collections(self._collections()), self.files)
+
+    def posts(self) -> Posts:
+        from qmd.posts.archive import Posts
+
+        return Posts(self._store, self._places.posts_dir)
+
+    def close(self) -> None:
+        """End the program that writes into photos, if it runs."""
+        if self._exiftool is not None:
+            self._exiftool.close()
+
+    def _index(self, file: Path) -> None:
+        from qmd.ingest import runs
+
+        runs.index_file(self._store, file, self._collections(), self._events())
+
+
+def clear_away(store: Store) -> None:
+    """Remove the temporary files of processes that died while they wrote; mostly there are none."""
+    from qmd.store import revisions
+
+    with store.reading() as connection:
+        if not revisions.pending(connection):
+            return
+    from qmd.writing.files import clean_up
+
+    clean_up(store)
