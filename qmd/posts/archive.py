@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from qmd.errors import DecodeError, FileVanishedError, IngestError, InputError, NotFoundError
 from qmd.ingest.explain import explain
-from qmd.ingest.indexer import file_state
 from qmd.ingest.places import new_collection
 from qmd.ingest.read import read_file
 from qmd.ingest.rules import Rules
@@ -137,21 +137,33 @@ class Posts:
         if not query.strip():
             raise InputError("请提供搜索关键词")
         root = folder.require(self._directory)
-        authors = self._authors(root) if author is None else [self._author(root, author)]
+        if author is None:
+            authors = self._authors(root)
+        else:
+            author = self._author(root, author)
+            authors = [author]
         literal = Literal(query)
-        hits: list[PostHit] = []
-        total = 0
+        unread: list[str] = []
+        files = folder.states(root, authors, unread)
+        matches: list[_Match] = []
         with self._store.reading() as connection:
-            known = self._stored(connection, root)
-            tree = folder.tree(root, authors)
-            unread = list(tree.unread)
-            for file in tree.files:
-                text = _current(connection, root, file, known, unread.append)
+            for post in self._stored(connection, root, author):
+                if files.get(post.path) == post.state:
+                    del files[post.path]
+                    lines = literal.lines(post.text)
+                    if lines:
+                        matches.append(_Match(post.path, lines, id=post.id))
+            kept = 0
+            for path in sorted(files, key=_order):
+                text = _on_disk(root, FoundFile(path, *files[path]), unread)
                 lines = literal.lines(text)
-                total += len(lines)
-                if limit is not None:
-                    lines = lines[: limit - len(hits)]
-                hits += [_hit(literal, file.path, text, line) for line in lines]
+                if lines:
+                    # Later ones are not among the first of all, so nobody asks for their text.
+                    wanted = limit is None or kept < limit
+                    kept += len(lines)
+                    matches.append(_Match(path, lines, text=text if wanted else b""))
+            hits = _first(connection, literal, sorted(matches, key=_match_order), limit)
+        total = sum(len(match.lines) for match in matches)
         return PostHits(query, tuple(hits), total, tuple(unread))
 
     def adopt(self) -> Collection | None:
@@ -212,36 +224,62 @@ class Posts:
         raise NotFoundError(f"作者不存在：{name}", hint="qmd posts authors 会列出所有作者。")
 
     @staticmethod
-    def _stored(connection: Connection, root: Path) -> dict[str, StoredPost]:
-        """The documents of all collections that the archive lies in, by path in the archive."""
-        found: dict[str, StoredPost] = {}
+    def _stored(connection: Connection, root: Path, author: str | None) -> Iterator[StoredPost]:
+        """
+        The documents of all collections that the archive lies in, by path in the archive.
+
+        A path may come twice, from collections inside each other.
+        """
         real = Path(os.path.realpath(root))
         for collection in collections.everything(connection):
-            if real.is_relative_to(collection.path):
-                prefix = real.relative_to(collection.path).as_posix()
-                prefix = "" if prefix == "." else prefix
-                if is_utf8(prefix):
-                    found |= stored_posts.below(connection, collection.id, prefix)
-        return found
+            if not real.is_relative_to(collection.path):
+                continue
+            above = real.relative_to(collection.path).as_posix()
+            above = "" if above == "." else f"{above}/"
+            if is_utf8(above):
+                below = f"{above}{author or ''}".removesuffix("/")
+                for post in stored_posts.below(connection, collection.id, below):
+                    yield post._replace(path=post.path[len(above) :]) if above else post
 
 
-def _current(
-    connection: Connection,
-    root: Path,
-    file: FoundFile,
-    known: Mapping[str, StoredPost],
-    unread: Callable[[str], None],
-) -> bytes:
+class _Match(NamedTuple):
+    """A post with hits; its text is that of a document, or ``text``."""
+
+    path: str
+    lines: list[int]
+    id: int | None = None
+    text: bytes = b""
+
+
+def _order(path: str) -> tuple[bytes, bytes]:
+    return os.fsencode(path.partition("/")[0]), os.fsencode(path)
+
+
+def _match_order(match: _Match) -> tuple[bytes, bytes]:
+    return _order(match.path)
+
+
+def _first(
+    connection: Connection, literal: Literal, matches: Sequence[_Match], limit: int | None
+) -> list[PostHit]:
+    hits: list[PostHit] = []
+    for match in matches:
+        lines = match.lines if limit is None else match.lines[: limit - len(hits)]
+        if not lines:
+            break
+        text = match.text if match.id is None else stored_posts.text(connection, match.id)
+        hits += [_hit(literal, match.path, text, line) for line in lines]
+    return hits
+
+
+def _on_disk(root: Path, file: FoundFile, unread: list[str]) -> bytes:
     """A file's text as UTF-8, empty if it is gone or cannot be read."""
-    stored = known.get(file.path)
-    if stored is not None and stored.state == file_state(file):
-        return stored_posts.text(connection, stored.id)
     try:
         return _text(read_file(root, file.path, file, MAX_BYTES).data).encode()
     except FileVanishedError:
         pass
     except IngestError:
-        unread(printable(file.path))
+        unread.append(printable(file.path))
     return b""
 
 

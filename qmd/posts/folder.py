@@ -12,22 +12,17 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError, QmdError
-from qmd.ingest.scan import FoundFile, is_vanished, printable
+from qmd.ingest.scan import is_vanished, printable
 from qmd.posts.names import SUFFIX
 
 MOTIONS = "motions"
+#: As the index keeps them: size in bytes, time of change in nanoseconds, inode, device.
+FileState = tuple[int, int, int, int]
 
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """All posts of some authors in order, and what could not be looked at."""
-
-    files: tuple[FoundFile, ...]
-    unread: tuple[str, ...]
+_MOST = (1 << 63) - 1  # of the 64 bits of an inode SQLite keeps 63
 
 
 def require(directory: Path) -> Path:
@@ -79,41 +74,33 @@ def files(directory: Path) -> list[str]:
         )
 
 
-def tree(root: Path, authors: Iterable[str]) -> Tree:
-    """The posts of these authors at any depth: authors as given, then paths by their bytes."""
-    found: list[FoundFile] = []
-    unread: list[str] = []
-    for author in authors:
-        below = _below(root, author, unread)
-        found += sorted(below, key=lambda file: os.fsencode(file.path))
-    return Tree(tuple(found), tuple(unread))
+def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, FileState]:
+    """
+    Path → state of the posts of these authors at any depth, in no order.
 
-
-def _below(root: Path, folder: str, unread: list[str]) -> list[FoundFile]:
-    found: list[FoundFile] = []
-    waiting = [folder]
+    What cannot be looked at is added to ``unread``.
+    """
+    found: dict[str, FileState] = {}
+    waiting = list(authors)
     while waiting:
         folder = waiting.pop()
         try:
             with os.scandir(os.path.join(root, folder)) as entries:
                 for entry in entries:
-                    path = f"{folder}/{entry.name}"
-                    if not _counts(entry):
+                    name = entry.name
+                    if name[0] == ".":
                         continue
-                    if entry.name.endswith(SUFFIX) and not entry.is_dir(follow_symlinks=False):
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(f"{folder}/{name}")
+                    elif name.endswith(SUFFIX):
                         status = entry.stat(follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
-                            found.append(
-                                FoundFile(
-                                    path,
-                                    status.st_size,
-                                    status.st_mtime_ns,
-                                    status.st_ino,
-                                    status.st_dev,
-                                )
+                            found[f"{folder}/{name}"] = (
+                                status.st_size,
+                                status.st_mtime_ns,
+                                status.st_ino & _MOST,
+                                status.st_dev & _MOST,
                             )
-                    elif _is_folder(entry):
-                        waiting.append(path)
         except OSError as error:
             if not is_vanished(error):
                 unread.append(printable(folder))

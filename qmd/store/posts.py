@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from qmd.sqlite import Connection
 from qmd.store.documents import path_below
-from qmd.store.files import FileState
 
 
 class StoredPost(NamedTuple):
-    """A document, and the state of the file that its text is of."""
+    """
+    A document: ``text`` is UTF-8, for decoding what holds no hit would double a search's time.
+
+    ``state`` is that of the file when it was indexed: bytes, time (ns), inode, device.
+    """
 
     id: int
-    state: FileState
+    path: str
+    state: tuple[int, int, int, int]
+    text: bytes
 
 
-def below(connection: Connection, collection_id: int, prefix: str) -> dict[str, StoredPost]:
-    """The documents below a folder ("": all), by their paths from there."""
+def below(connection: Connection, collection_id: int, folder: str) -> Iterator[StoredPost]:
+    """The documents below a folder ("": all)."""
     condition, values = "1", list[object]()
-    if prefix:
-        condition, values = path_below("path"), [prefix, f"{prefix}/", f"{prefix}0"]
+    if folder:
+        condition, values = path_below("path"), [folder, f"{folder}/", f"{folder}0"]
     rows = connection.execute(
-        "SELECT path, id, bytes, mtime_ns, inode, device FROM documents"
+        "SELECT id, path, bytes, mtime_ns, inode, device, CAST(text AS BLOB) FROM documents"
         f" WHERE collection_id = ? AND {condition}",
         [collection_id, *values],
     )
-    skip = len(prefix) + 1 if prefix else 0
-    return {path[skip:]: StoredPost(number, FileState(*state)) for path, number, *state in rows}
+    for number, path, size, mtime_ns, inode, device, text in rows:
+        yield StoredPost(number, path, (size, mtime_ns, inode, device), text)
 
 
 def text(connection: Connection, number: int) -> bytes:
-    """A document's text as UTF-8: decoding what holds no hit would double a search's time."""
+    """A document's text as UTF-8."""
     row = connection.execute(
         "SELECT CAST(text AS BLOB) FROM documents WHERE id = ?", [number]
     ).fetchone()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
 from qmd.posts.archive import Posts
-from qmd.posts.literal import Literal, caseless
+from qmd.posts.literal import FOLDED_TO_ASCII, Literal, caseless
 from qmd.posts.names import post_at
 from qmd.tools import posts_texts
 
@@ -163,8 +163,11 @@ def test_no_sign_that_another_text_folds_to_counts_as_caseless() -> None:
     }
     assert wrong == {}
     assert all(map(caseless, "数据库 ，。+*.100%()[]仮名カナ한국"))
-    # What makes the way through bytes right: ASCII folds to its lower case.
+    # What makes the way through bytes right: ASCII folds to its lower case, and what else
+    # folds to ASCII is known.
     assert all(chr(code).casefold() == chr(code).lower() for code in range(128))
+    others = [sign for sign in signs[128:] if any(part.isascii() for part in sign.casefold())]
+    assert sorted(FOLDED_TO_ASCII) == others
 
 
 titles = st.text(
