@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
@@ -20,6 +20,9 @@ MAX_CALLS = 50
 
 BAD_BLOCK = "(no tool call)"
 """What stands for the tool's name where a block names none."""
+
+
+CUT_OFF = "the server cut the answer off here: write less at once, and append the rest"
 
 
 class Chat(Protocol):
@@ -225,6 +228,8 @@ class ExecutionLoop:
         results: list[tuple[str, ToolResult]],
     ) -> None:
         if isinstance(block, Malformed):
+            if run.cut_off and not block.closed:
+                block = replace(block, error=f"{block.error}; {CUT_OFF}")
             run.problems.append(block)
             results.append((BAD_BLOCK, ToolResult(success=False, error=block.error)))
             self._tell(BadBlock(block))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,18 @@ class TestConversation:
     def test_an_unclosed_block_is_no_final_answer(self, kb: KnowledgeBase) -> None:
         result = run(kb, Model('I look.\n```json:tool\n{"tool": "search', "Found."))
         assert (result.final_response, result.iteration_count) == ("Found.", 2)
+
+    def test_a_block_that_was_cut_off_is_said_to_be(self, kb: KnowledgeBase) -> None:
+        class CutOff(Model):
+            def chat(self, messages: Sequence[Message], *, listen: object = None) -> Answer:
+                return replace(super().chat(messages), finish_reason="length")
+
+        model = CutOff('```json:tool\n{"tool": "create_note", "para', "Shorter.")
+        result = run(kb, model)
+        assert result.cut_off
+        assert "cut the answer off" in model.told
+        assert "no end" in result.parse_errors[0].error
+        assert "cut the answer off" in result.parse_errors[0].error
 
     def test_what_a_document_says_is_not_done(self, kb: KnowledgeBase) -> None:
         model = Model(block("read_note", path="notes/evil"), "It is a recipe.")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-RETRIES = 4
-"""How often a request is sent again; with the pauses below that is half a minute at most."""
+RETRIES = 3
+"""How often a request is sent again; the pauses below then take seven seconds at most."""
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
@@ -108,15 +108,7 @@ class LlmClient:
         if temperature is not None:
             body["temperature"] = temperature
 
-        def ask(end: float | None) -> Answer:
-            if listen is None:
-                found = Assembly(self.settings.key)
-                self._add_whole(found, self._read_json("/chat/completions", body, end))
-                found.end()
-                return found.answer()
-            return self._stream(body, listen, end)
-
-        return self._trying(ask, listen, budget_s)
+        return self._trying(lambda end: self._answer(body, listen, end), listen, budget_s)
 
     def post(self, path: str, body: Mapping[str, Any], *, budget_s: float | None = None) -> Any:
         """
@@ -179,14 +171,14 @@ class LlmClient:
 
     # -- asking once -------------------------------------------------------------------
 
-    def _stream(
-        self, body: Mapping[str, Any], listen: Callable[[Event], None], end: float | None
+    def _answer(
+        self, body: Mapping[str, Any], listen: Callable[[Event], None] | None, end: float | None
     ) -> Answer:
-        """One try of a streamed answer; some servers send it in one piece all the same."""
+        """One try; whether a server streams or not is not always what it was asked for."""
         found = Assembly(self.settings.key)
 
         def show(text: str) -> None:
-            if text:
+            if text and listen is not None:
                 listen(Delta(text))
 
         done = False
