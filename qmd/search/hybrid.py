@@ -295,7 +295,7 @@ def _embed(text: str, models: Models) -> tuple[Any, NDArray[np.float32]]:
     if models.embedder is None:
         raise InferenceError("No embedding model is set up.", hint="qmd doctor")
     embedder = models.embedder()
-    return embedder.spec, embedder.embed_query(text)
+    return embedder.spec, embedder.embed_query(text[: language.MAX_QUESTION])
 
 
 def _explain(blended: fusion.Blended, reranked: rerank.Reranked | None) -> dict[str, Any]:

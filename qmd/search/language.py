@@ -17,9 +17,13 @@ from qmd.parse.segment import CJK_RUN, clean, has_token, normalize
 
 Field = Literal["title", "path"]
 
-#: More terms than this are a pasted text: full text leaves the rest out (vectors do not), and
-#: of more negations and tags the rest.
+#: More terms than this are a pasted text: full text leaves the rest out, and of more negations
+#: and tags the rest.
 MAX_TERMS = 64
+
+#: So many characters of a question go to an embedding model: more than 512 tokens, which is
+#: where most models cut, and where all of a pasted page would take half a minute.
+MAX_QUESTION = 2000
 
 #: Full text is asked for as many characters of a literal; the texts it finds are then read.
 #: A phrase of 50,000 words takes FTS5 a minute.
