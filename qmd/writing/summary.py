@@ -11,12 +11,14 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import (
     ConflictError,
     DatabaseBusyError,
+    DecodeError,
     DiskFullError,
     OutsideRootsError,
     QmdError,
@@ -79,23 +81,34 @@ class Summary:
         data = _encoded(text)
         try:
             if chosen == "append":
-                written = self._files.append(
-                    path, lambda old: data if old is None else self._separator() + data, tool=TOOL
-                )
+                written = self._files.append(path, lambda old: self._behind(old, text), tool=TOOL)
             else:
                 written = self._files.write(path, data, tool=TOOL)
         except OSError as error:
             raise SummaryError(_FAILED + _system_problem(error, path)) from error
         except OutsideRootsError as error:
             raise SummaryError(_FAILED + self._refusal(path)) from error
+        except SummaryError:
+            raise
         except QmdError as error:
             raise SummaryError(_FAILED + _own_problem(error)) from error
         done = "追加至" if chosen == "append" else "写入"
         return Summarized(written.path, f"总结已成功{done}文件：{written.path}", written.problem)
 
-    def _separator(self) -> bytes:
+    def _behind(self, old: bytes | None, text: str) -> bytes:
+        if old is None:
+            return text.encode()
         moment = time.strftime("%Y-%m-%d %H:%M:%S", self._now())
-        return f"\n\n---\n\n## 总结更新 [{moment}]\n\n".encode()
+        added = f"\n\n---\n\n## 总结更新 [{moment}]\n\n{text}"
+        encoding = _encoding(old)
+        try:
+            return added.encode(encoding)
+        except UnicodeEncodeError as error:
+            lacking = added[error.start]
+            raise SummaryError(
+                f"{_FAILED}文件的编码是 {encoding}，无法表示字符“{lacking}”。"
+                "请先将文件转换为 UTF-8，或改用 overwrite 模式。"
+            ) from error
 
     def _refusal(self, path: str) -> str:
         policy = self._files.policy
@@ -146,6 +159,19 @@ def checked(content: object, file_path: object, mode: object) -> tuple[str, str,
     if any(name.strip() == ".." for name in re.split(r"[/\\]", file_path)):
         raise SummaryError("Invalid file_path: must not contain '..' (path traversal)")
     return content, file_path, mode
+
+
+def _encoding(present: bytes) -> str:
+    """That of a file, which what is appended must share; UTF-8 where it cannot be told."""
+    from qmd.parse.decode import decode
+
+    try:
+        present.decode()
+        return "utf-8"
+    except UnicodeDecodeError:
+        with suppress(DecodeError):
+            return decode(present).encoding
+    return "utf-8"
 
 
 def _encoded(text: str) -> bytes:

@@ -62,6 +62,21 @@ def test_an_appended_summary_stands_under_a_heading_with_the_time(
     assert Path("week.md").read_bytes() == (before + SEPARATOR + "second").encode()
 
 
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
+def test_an_appended_summary_has_the_encoding_of_its_file(summary: Summary, encoding: str) -> None:
+    before = "这是一个用旧编码保存的文件，里面有很多中文内容，我们要在后面追加一段总结。\n"
+    Path("week.md").write_bytes(before.encode(encoding))
+    summary.update("第二段", "week.md")
+    assert Path("week.md").read_bytes().decode(encoding) == before + SEPARATOR + "第二段"
+
+
+def test_what_the_encoding_of_the_file_lacks_is_told(summary: Summary) -> None:
+    before = "Les élèves mangent à l'école; où est la forêt, près du château?\n".encode("latin-1")
+    Path("week.md").write_bytes(before)
+    assert "请先将文件转换为 UTF-8" in refused(summary, "第二段", "week.md")
+    assert Path("week.md").read_bytes() == before
+
+
 def test_overwriting_leaves_the_content_alone(summary: Summary) -> None:
     path = Path.cwd() / "week.MARKDOWN"
     path.write_bytes(b"first")
