@@ -409,3 +409,75 @@ def test_directories_above_need_no_right_to_read(tmp_path: Path, database: Path)
     assert child.unprivileged(WRITE, database, above / "mine/x.md") == "written"
     above.chmod(0o755)
     assert (above / "mine/x.md").exists()
+
+
+# --- other systems -----------------------------------------------------------------------
+
+#: As on a network disk that knows no locks on directories.
+NO_DIRECTORY_LOCKS = """
+import errno, fcntl, os, stat
+flock = fcntl.flock
+def on_files_alone(descriptor, operation):
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        raise OSError(errno.ENOLCK, "No locks available")
+    return flock(descriptor, operation)
+fcntl.flock = on_files_alone
+"""
+
+#: As on Windows, where nothing can be named relative to an open directory.
+NO_RELATIVE_NAMES = """
+import os
+os.supports_dir_fd = set()
+"""
+
+
+@pytest.mark.parametrize("system", [NO_DIRECTORY_LOCKS, NO_RELATIVE_NAMES])
+def test_appends_survive_where_directories_cannot_be_locked(
+    tmp_path: Path, notes: Path, database: Path, monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temp"))
+    path = notes / "folder/log.md"
+    at_once(*(child.start(system + APPEND, database, path, name, 15) for name in "abc"))
+    lines = path.read_text().splitlines()
+    assert sorted(lines) == sorted(line for name in "abc" for line in lines_of(name, 15))
+    assert os.listdir(path.parent) == ["log.md"]
+    (locks,) = (tmp_path / "temp").glob("qmd-locks*")
+    assert locks.stat().st_mode & 0o777 == 0o700
+
+
+def test_without_relative_names_a_write_does_the_same(notes: Path, database: Path) -> None:
+    code = (
+        NO_RELATIVE_NAMES
+        + """
+import sys
+from pathlib import Path
+from qmd import KnowledgeBase
+folder = Path(sys.argv[2])
+def number_of(write):
+    try:
+        write()
+    except OSError as error:
+        return error.errno
+with KnowledgeBase.open(sys.argv[1]) as kb:
+    files = kb.files
+    path = folder / "a/b/x.md"
+    files.write(path, b"one", tool="test")
+    path.chmod(0o640)
+    files.append(path, lambda old: b" two", tool="test")
+    assert path.read_bytes() == b"one two"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert kb.get("notes/a/b/x.md").text == "one two"
+    with files.draft(path, tool="test") as draft:
+        draft.temporary.write_bytes(b"three")
+        draft.commit(kept=None)
+    assert path.read_bytes() == b"three"
+    path.chmod(0o444)
+    assert number_of(lambda: files.write(path, b"x", tool="test")) == 13
+    assert number_of(lambda: files.write(path.parent, b"x", tool="test")) == 21
+    assert number_of(lambda: files.write(path / "y.md", b"x", tool="test")) in (17, 20)
+    assert number_of(lambda: files.write(folder / ("n" * 300), b"x", tool="test")) == 36
+    assert sorted(each.name for each in folder.rglob("*")) == ["a", "b", "x.md"]
+"""
+    )
+    child.run(code, database, notes)
