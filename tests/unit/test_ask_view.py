@@ -1,0 +1,106 @@
+"""What `qmd ask` shows: the text of an answer while it comes, cards, and when Ctrl-C counts."""
+
+from __future__ import annotations
+
+import io
+import signal
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from qmd.agent.executor import ToolResult
+from qmd.agent.loop import ToolExecution, ToolStarted
+from qmd.agent.parser import ToolCall, parse
+from qmd.cli.ask import _Interrupts
+from qmd.cli.ask_view import AnswerText, card
+
+BLOCK = '```json:tool\n{"tool": "a", "params": {"b": "```"}}\n```'
+
+fragments = st.sampled_from(
+    [
+        *(BLOCK, f"\n{BLOCK}\n", "```json:tool", "```json", "```", "````", "`", "json:tool", "\n"),
+        *("\r\n", " ", "text", "你好", "> ", '{"tool": "a"', "```json:tools ", "`````json:tool\n{"),
+    ]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(parts=st.lists(fragments, max_size=12), size=st.integers(1, 9))
+def test_what_is_shown_piece_by_piece_is_the_text_of_the_answer(
+    parts: list[str], size: int
+) -> None:
+    answer = "".join(parts)
+    shown = AnswerText()
+    early = "".join(shown.feed(answer[n : n + size]) for n in range(0, len(answer), size))
+    parsed = parse(answer)
+    assert (early + shown.rest(parsed)).rstrip() == parsed.untrimmed.rstrip()
+    # What was shown early never has to be taken back.
+    assert parsed.untrimmed.startswith(early)
+
+
+def test_text_does_not_wait_for_the_end() -> None:
+    shown = AnswerText()
+    assert shown.feed("Hello, ") == "Hello, "
+    assert shown.feed("world``") == "world"
+    assert shown.feed("`py") == "```py"
+    assert shown.feed(f"\n{BLOCK}") == "\n"
+    assert shown.feed("\nand more") == ""
+    assert shown.rest(parse(f"Hello, world```py\n{BLOCK}\nand more")) == "and more"
+
+
+def shown_card(call: ToolCall, result: ToolResult, width: int = 60) -> str:
+    moment = datetime(2026, 11, 22, tzinfo=timezone.utc)
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(card(ToolExecution(call, result, moment, 1.234)))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(text, str)
+    return text
+
+
+def test_a_card_holds_name_parameters_result_and_time() -> None:
+    text = shown_card(
+        ToolCall("search", {"query": "数据库", "limit": 3, "tags": ["a"]}),
+        ToolResult(success=True, data="Found [b]1[/b] result"),
+    )
+    lines = text.splitlines()
+    assert lines[0].startswith("╭─ ✅ search ─")
+    assert [line.strip("│ ") for line in lines[1:4]] == ["query 数据库", "limit 3", 'tags  ["a"]']
+    assert "Found [b]1[/b] result" in text
+    assert lines[-1].endswith(" 1.23 s ─╯")
+
+
+def test_a_card_is_short_however_long_the_result() -> None:
+    text = shown_card(
+        ToolCall("get", {"file": "x" * 5000}), ToolResult(success=True, data="line\n" * 10_000)
+    )
+    assert len(text.splitlines()) < 30
+    assert "… 4,400 more characters" in text
+    assert "… 49,960 more characters" in text
+
+
+@pytest.mark.parametrize("width", [8, 20, 500])
+def test_a_card_fits_terminals_of_any_width(width: int) -> None:
+    text = shown_card(ToolCall("a", {"b": "c"}), ToolResult(success=False, error="no"), width)
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_ctrl_c_waits_for_a_tool_once() -> None:
+    interrupts = _Interrupts()
+    call = ToolCall("create_note", {})
+    interrupts.heed(ToolStarted(call))
+    interrupts.handle(signal.SIGINT, None)
+    assert interrupts.asked
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.handle(signal.SIGINT, None)
+
+
+def test_ctrl_c_does_not_wait_for_the_model() -> None:
+    interrupts = _Interrupts()
+    call, moment = ToolCall("a", {}), datetime(2026, 11, 22, tzinfo=timezone.utc)
+    interrupts.heed(ToolStarted(call))
+    interrupts.heed(ToolExecution(call, ToolResult(success=True, data=""), moment, 0.0))
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.handle(signal.SIGINT, None)
