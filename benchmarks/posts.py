@@ -48,10 +48,12 @@ def main() -> None:
             with KnowledgeBase.open(database, create=True, posts_dir=archive) as kb:
                 what = f"{language}, {size / 1e6:.0f} MB"
                 literals = queries(archive, language)
-                unindexed = compare(kb, archive, f"{what}, not indexed", literals[:1], arguments.rounds, raw)
+                rounds = arguments.rounds
+                unread = f"{what}, not indexed"
+                unindexed = compare(kb, archive, unread, literals[:1], rounds, raw)
                 kb.posts.adopt()
                 kb.index()
-                rows += compare(kb, archive, what, literals, arguments.rounds, raw)
+                rows += compare(kb, archive, what, literals, rounds, raw)
                 rows += unindexed
     slowest = max(row.ours for row in rows) / 1000
     report("posts", rows, raw, [f"target: ≤ {TARGET_S:g} s; the slowest {slowest:.2f} s"])

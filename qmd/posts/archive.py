@@ -56,7 +56,7 @@ class Posts:
 
     def authors(self) -> list[str]:
         """The folders of the archive, by name; one without posts, too."""
-        return self._authors(folder.require(self._directory))
+        return [printable(name) for name in self._authors(folder.require(self._directory))]
 
     def posts(self, author: str) -> AuthorPosts:
         """
@@ -77,7 +77,7 @@ class Posts:
                     groups.append(PostGroup(printable(name), posts))
         except OSError as error:
             raise InputError(f"无法读取作者目录：{author}（{error.strerror}）") from error
-        return AuthorPosts(author, tuple(groups))
+        return AuthorPosts(printable(author), tuple(groups))
 
     def matching(self, author: str, title: str) -> tuple[Post, ...]:
         """
@@ -203,7 +203,7 @@ class Posts:
 
     def _authors(self, root: Path) -> list[str]:
         try:
-            return [name for name in folder.folders(root) if is_utf8(name)]
+            return folder.folders(root)
         except OSError as error:
             raise folder.unusable(self._directory, error) from error
 
@@ -215,10 +215,10 @@ class Posts:
             NotFoundError.
         """
         authors = self._authors(root)
-        if name in authors:
-            return name
         # An archive from macOS may have decomposed names; nobody types those.
-        same = [each for each in authors if _composed(each) == _composed(name)]
+        same = [each for each in authors if printable(each) == name] or [
+            each for each in authors if _composed(each) == _composed(name)
+        ]
         if len(same) == 1:
             return same[0]
         raise NotFoundError(f"作者不存在：{name}", hint="qmd posts authors 会列出所有作者。")
@@ -236,8 +236,8 @@ class Posts:
                 continue
             above = real.relative_to(collection.path).as_posix()
             above = "" if above == "." else f"{above}/"
-            if is_utf8(above):
-                below = f"{above}{author or ''}".removesuffix("/")
+            below = f"{above}{author or ''}".removesuffix("/")
+            if is_utf8(below):
                 for post in stored_posts.below(connection, collection.id, below):
                     yield post._replace(path=post.path[len(above) :]) if above else post
 

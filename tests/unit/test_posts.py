@@ -336,4 +336,11 @@ def test_names_that_are_no_utf8_are_listed_and_searched(kb: KnowledgeBase, root:
     except OSError:
         pytest.skip("this file system takes UTF-8 names only")
     assert [post.title for post in kb.posts.posts("a").groups[0].posts] == ["x", "\\xff"]
-    assert found(kb, "needle") == [("a/m/\\xff.md", 1)]
+    author = Path(os.fsdecode(os.fsencode(root) + b"/\xfe"))
+    write(author, "m/x.md", "needle")
+    assert kb.posts.authors() == ["a", "\\xfe"]
+    assert kb.posts.posts("\\xfe").groups[0].posts[0].path == "\\xfe/m/x.md"
+    kb.posts.adopt()
+    kb.index()
+    assert found(kb, "needle") == [("a/m/\\xff.md", 1), ("\\xfe/m/x.md", 1)]
+    assert found(kb, "needle", "\\xfe") == [("\\xfe/m/x.md", 1)]
