@@ -120,7 +120,10 @@ class Summary:
             path.encode()
         except UnicodeEncodeError:
             return "路径无法编码为 UTF-8。请改用有效的文件名后重试。"
-        as_named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+        try:
+            as_named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+        except FileNotFoundError:
+            return "当前工作目录已不存在。请使用绝对路径。"
         target = Path(os.path.realpath(as_named))
         advice = f"请改用允许的目录，或在启动服务器时加上 --write-root {target.parent} 。"
         if target != as_named and any(lies_below(as_named, root) for root in policy.roots):

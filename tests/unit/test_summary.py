@@ -186,6 +186,14 @@ def test_every_trouble_with_the_path_has_its_own_sentence_with_advice(
     assert not elsewhere.exists()
 
 
+@posix
+def test_a_working_directory_that_is_gone_is_told(summary: Summary) -> None:
+    Path("gone").mkdir()
+    os.chdir("gone")
+    Path("../gone").rmdir()
+    assert "请使用绝对路径" in refused(summary, "text", "x.md")
+
+
 def test_the_sentence_for_a_missing_permission_is_that_of_the_source(summary: Summary) -> None:
     Path("x.md").write_text("old")
     Path("x.md").chmod(0o444)
