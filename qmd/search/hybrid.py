@@ -154,6 +154,8 @@ def query(
         except InferenceError as error:
             took = "Expanded in part" if meaning.near else "Answered from full text alone"
             problems.append(f"{took}: {error}")
+            if not (for_words or meaning.near):  # only the vectors were asked
+                words, runs = _by_words(connection, questions, where, depth, weights)
     fused = fusion.reciprocal_rank_fusion([*runs, *meaning.runs])
     reranked: dict[int, rerank.Reranked] = {}
     if models.rerank:

@@ -400,6 +400,15 @@ def test_lines_are_read_whatever_their_case_ends_and_blanks(corpus: Corpus, quer
     assert {(p["source"], p["query"]) for p in lists} == {("fts", "ship"), ("vec", "houses")}
 
 
+@pytest.mark.parametrize("query", ["vec: red boat", "hyde: red boat", "intent: red boat"])
+def test_what_only_vectors_were_asked_is_asked_of_full_text_without_them(
+    corpus: Corpus, query: str
+) -> None:
+    reply = corpus.kb.query(query)
+    assert reply.hits[0].path == "boat.md"
+    assert reply.degraded
+
+
 def test_lines_without_vectors_answer_from_full_text(corpus: Corpus) -> None:
     reply = corpus.kb.query("lex: boat\nvec: houses")
     assert [hit.path for hit in reply.hits] == ["boat.md"]
