@@ -63,6 +63,11 @@ class FileTools:
         self._exiftool: ExifTool | None = None
         self._lock = threading.Lock()
 
+    @property
+    def exiftool_command(self) -> str | Path | None:
+        """The one that the settings name."""
+        return self._places.exiftool
+
     def policy(self) -> WritePolicy:
         from qmd.writing.policy import WritePolicy
 

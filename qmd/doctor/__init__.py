@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qmd import sqlite
-from qmd.doctor import clients, keeping
+from qmd.doctor import clients, keeping, photos
 from qmd.errors import QmdError, StoreError
 from qmd.inference import embedders
 from qmd.inference.protocols import Embedder
@@ -17,7 +17,12 @@ from qmd.store.store import Store
 
 
 def examine(
-    store: Store, model: str | None, cache_dir: Path, embedder: Embedder | None, home: Path
+    store: Store,
+    model: str | None,
+    cache_dir: Path,
+    embedder: Embedder | None,
+    home: Path,
+    exiftool: str | Path | None = None,
 ) -> list[Check]:
     """All findings, good ones too."""
     name = embedder.spec.name if embedder else model or embedders.DEFAULT_MODEL
@@ -28,6 +33,7 @@ def examine(
         _collections(store),
         _model(store, name, cache_dir, given=embedder is not None),
         keeping.examine(store),
+        photos.examine(store, exiftool),
         clients.examine(store.path, home),
     ):
         try:

@@ -83,6 +83,11 @@ class ExifTool:
                     self._stop()
                 raise
 
+    def version(self) -> str:
+        """Of the program. Raises ExifToolError: It cannot be had, or does not answer."""
+        with self.turn() as turn:
+            return turn.version()
+
     def close(self) -> None:
         """End the process. May be called twice; the next request starts another."""
         with self._lock:
@@ -116,6 +121,10 @@ class Turn:
     def __init__(self, process: _Process, deadline: float) -> None:
         self._process = process
         self._deadline = deadline
+
+    def version(self) -> str:
+        out, _ = self._process.ask(["-ver"], self._deadline)
+        return out.decode("ascii", "replace").strip()
 
     def read(self, photo: Path, kind: Kind, tags: Sequence[str]) -> bytes:
         """

@@ -16,6 +16,8 @@ from pillow_heif import from_pillow, register_heif_opener
 register_heif_opener()
 
 SUFFIXES = ("jpg", "png", "heic")
+#: A collection that holds photos beside its notes.
+MASK = "**/*.{md,jpg,jpeg,png,heic}"
 
 #: Fields that a write may change, or that say when and where the file lies.
 OURS = (

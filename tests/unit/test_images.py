@@ -20,6 +20,7 @@ from qmd.model import PhotoChange
 from qmd.writing.exiftool import ExifTool
 from tests.support import child
 from tests.support.photos import (
+    MASK,
     SUFFIXES,
     exiftool,
     listed,
@@ -31,7 +32,6 @@ from tests.support.photos import (
 )
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and permissions of POSIX")
-MASK = "**/*.{md,jpg,jpeg,png,heic}"
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def tool() -> Iterator[ExifTool]:
 @pytest.fixture
 def kb(tmp_path: Path, album: Path, tool: ExifTool) -> Iterator[KnowledgeBase]:
     with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, write_roots=[tmp_path]) as opened:
-        opened._exiftool = tool
+        opened._file_tools._exiftool = tool
         opened.add_collection(album, mask=MASK)
         yield opened
 

@@ -31,7 +31,7 @@ def parse_photo(path: str, source: Source) -> ParsedDocument:
     """
     photo = read_metadata(source, path)
     name = path.rpartition("/")[2]
-    title = _one_line(photo.title or "") or name.rpartition(".")[0] or name
+    title = _one_line(photo.title or "") or _one_line(name.rpartition(".")[0]) or name
     tags = _distinct(photo.tags)
     people = _distinct(photo.people)
     text = _text(title, photo, tags, people)
