@@ -93,7 +93,10 @@ def _serve(
     from qmd.server.process import ServerOptions, serve
 
     session().interrupted = "What was indexed stays: the next 'qmd up' goes on."
-    options = ServerOptions("http", kb.path, host, port, token, allowed_hosts)
+    adopt_posts = session().settings.sources["posts_dir"] != "default"
+    options = ServerOptions(
+        "http", kb.path, host, port, token, allowed_hosts, adopt_posts=adopt_posts
+    )
 
     def beside(kb: KnowledgeBase, url: str, stop: threading.Event) -> None:
         _follow(kb, names, url, stop)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -123,7 +124,8 @@ class Posts:
         except IngestError as error:
             raise InputError(f"无法读取文件：{path}（{error}）", hint=error.hint) from error
         clean = "/".join(part for part in parts if part not in ("", "."))
-        return PostText(post_at(clean), _text(data))
+        mark = "\ufeff" if data.startswith(BOM_UTF8) else ""  # part of what is in the file
+        return PostText(post_at(clean), mark + _text(data))
 
     def search(self, query: str, *, author: str | None = None, limit: int | None = 20) -> PostHits:
         """

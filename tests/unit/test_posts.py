@@ -233,6 +233,7 @@ def test_posts_in_other_encodings_are_searched_as_the_index_reads_them(
     expected = [(f"a/m/{name}.md", 2) for name in ("bom", "broken", "gbk", "utf16", "zero")]
     assert found(kb, "数据库") == expected
     assert kb.posts.read("a/m/gbk.md").text == text
+    assert kb.posts.read("a/m/bom.md").text == "\ufeff" + text
     kb.posts.adopt()
     kb.index()
     assert kb.count_documents() == 4  # what is no text is none
