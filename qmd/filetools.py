@@ -133,10 +133,10 @@ class FileTools:
 
 def clear_away(store: Store) -> None:
     """Remove the temporary files of processes that died while they wrote; mostly there are none."""
-    from qmd.store import revisions
+    from qmd.store import pending
 
     with store.reading() as connection:
-        if not revisions.pending(connection):
+        if not pending.everywhere(connection):
             return
     from qmd.writing.files import clean_up
 

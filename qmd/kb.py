@@ -145,12 +145,11 @@ class KnowledgeBase:
             MigrationRequiredError: As their names say; the file is left as it was.
         """
         store = Store(Path(path).expanduser(), create=create, read_only=read_only)
-        if not read_only:
-            try:
-                clear_away(store)
-            except BaseException:
-                store.close()
-                raise
+        try:
+            clear_away(store)
+        except BaseException:
+            store.close()
+            raise
         return cls(
             store,
             model=model,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from qmd.model import Revision
@@ -69,24 +68,3 @@ def content(connection: Connection, number: int) -> bytes | None:
     """What a revision holds; None if it is not kept any more."""
     row = connection.execute("SELECT content FROM revisions WHERE id = ?", [number]).fetchone()
     return None if row is None else bytes(row[0])
-
-
-# --- temporary files -----------------------------------------------------------------
-
-
-def begin(connection: Connection, temporary: str) -> None:
-    """A temporary file is about to be made there (an absolute path)."""
-    connection.execute("INSERT INTO pending_writes VALUES (?, ?)", [temporary, clock.now()])
-
-
-def end(connection: Connection, temporaries: Iterable[str]) -> None:
-    """They are gone, or in their place."""
-    connection.executemany(
-        "DELETE FROM pending_writes WHERE temporary = ?", [(path,) for path in temporaries]
-    )
-
-
-def pending(connection: Connection, directory: str | None = None) -> list[str]:
-    """Those that were begun and not ended, everywhere or directly in a directory."""
-    rows = connection.execute("SELECT temporary FROM pending_writes ORDER BY created_at")
-    return [path for (path,) in rows if directory in (None, str(Path(path).parent))]

@@ -15,7 +15,7 @@ from typing import Literal
 
 from qmd.errors import ConflictError, QmdError
 from qmd.sqlite import Connection
-from qmd.store import revisions
+from qmd.store import pending, revisions
 from qmd.store.store import Store
 from qmd.writing.atomic import Folder, Present, locked, temporary_name
 from qmd.writing.policy import WritePolicy
@@ -256,8 +256,8 @@ class FileWriter:
         temporary = str(folder.path / name)
 
         def begin(connection: Connection) -> list[str]:
-            abandoned = revisions.pending(connection, str(folder.path))
-            revisions.begin(connection, temporary)
+            abandoned = pending.inside(connection, str(folder.path))
+            pending.begin(connection, temporary)
             if kept is not None:
                 revisions.keep(connection, str(target), kept, tool=tool)
             return abandoned
@@ -269,7 +269,7 @@ class FileWriter:
 
     def _end(self, temporaries: list[str]) -> None:
         try:
-            self._store.write(lambda c: revisions.end(c, temporaries))
+            self._store.write(lambda c: pending.end(c, temporaries))
         except QmdError as error:  # the note is taken off when the database is opened next
             _log.warning("a finished write stays noted: %s", error)
 
@@ -289,21 +289,23 @@ def clean_up(store: Store) -> None:
     one to try may.
     """
     with store.reading() as connection:
-        found = {Path(temporary).parent for temporary in revisions.pending(connection)}
+        found = {Path(temporary).parent for temporary in pending.everywhere(connection)}
     for directory in found:
         try:
             with locked(directory, wait_s=0) as folder:
                 with store.reading() as connection:
-                    abandoned = revisions.pending(connection, str(directory))
+                    abandoned = pending.inside(connection, str(directory))
                 discard(folder, abandoned)
         except (FileNotFoundError, NotADirectoryError):
             with store.reading() as connection:
-                abandoned = revisions.pending(connection, str(directory))
+                abandoned = pending.inside(connection, str(directory))
         except OSError as error:
             _log.info("temporary files stay for now: %s", error)
             continue
+        if store.read_only:
+            continue  # who opens it for writing takes the note off
         try:
-            store.write(lambda c, gone=abandoned: revisions.end(c, gone))  # type: ignore[misc]
+            store.write(lambda c, gone=abandoned: pending.end(c, gone))  # type: ignore[misc]
         except QmdError as error:
             _log.warning("%s", error)
 
