@@ -382,6 +382,34 @@ class TestTerminal:
             assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", without_rich)
             assert "Done\\x1b[2J\\x1b]0;owned\\x07\\u202e\\x9b31m" in shown
 
+    @pytest.mark.parametrize(("typed", "code"), [(b"\n", 0), (b"n\n", 1)])
+    def test_somebody_who_sits_there_may_try_again(
+        self, scratch: Scratch, typed: bytes, code: int
+    ) -> None:
+        import pty
+
+        ours, theirs = pty.openpty()
+        with ModelServer(
+            says(block("read_note", path="notes/plan")),
+            fails(429, "come back later", Retry_After="3600"),
+            says("In March."),
+        ) as server:
+            chosen = scratch.with_env(QMD_LLM_URL=server.url, TERM="dumb")
+            os.write(ours, typed)
+            process = chosen.start(
+                "ask", "when?", stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
+            )
+            os.close(theirs)
+            out, _ = process.communicate(timeout=TIMEOUT_S)
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+        assert "come back later" in shown
+        assert "Try again? [Y/n]" in shown
+        assert process.returncode == code
+        assert out == (b"In March.\n" if code == 0 else b"")
+        # What was done by then is not done again.
+        assert len(server.requests) == (3 if code == 0 else 2)
+
     def test_a_dumb_terminal_gets_no_moving_parts(self, scratch: Scratch) -> None:
         with ModelServer(says(block("status")), says("Yes.")) as server:
             chosen = scratch.with_env(QMD_LLM_URL=server.url, TERM="dumb")
