@@ -524,6 +524,7 @@ class KnowledgeBase:
         min_score: float = 0.0,
         filters: Filters = Filters(),
         explain: bool = False,
+        min_relevance: float = 0.0,
     ) -> SearchReply:
         """
         Full text (BM25). ``limit`` None means all.
@@ -531,7 +532,7 @@ class KnowledgeBase:
         Raises:
             InputError, CollectionNotFoundError.
         """
-        request = pipeline.Request(query, limit, min_score, filters, explain)
+        request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
         with self._store.reading() as connection:
             return pipeline.search(connection, request)
 
@@ -543,6 +544,7 @@ class KnowledgeBase:
         min_score: float = 0.3,
         filters: Filters = Filters(),
         explain: bool = False,
+        min_relevance: float = 0.0,
     ) -> SearchReply:
         """
         Vectors.
@@ -553,7 +555,7 @@ class KnowledgeBase:
         """
         from qmd.search import hybrid
 
-        request = pipeline.Request(query, limit, min_score, filters, explain)
+        request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
         models = self._models(expand=True, rerank=False)
         with self._store.reading() as connection:
             return hybrid.vsearch(connection, request, models)
@@ -570,6 +572,7 @@ class KnowledgeBase:
         expand: bool = True,
         candidates: int = 30,
         intent: str | None = None,
+        min_relevance: float = 0.0,
     ) -> SearchReply:
         """
         Both, fused; full text alone where vectors are missing (``reply.degraded`` says why).
@@ -585,7 +588,7 @@ class KnowledgeBase:
         """
         from qmd.search import hybrid
 
-        request = pipeline.Request(query, limit, min_score, filters, explain)
+        request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
         models = self._models(expand=expand, rerank=rerank)
         with self._store.reading() as connection:
             return hybrid.query(connection, request, models, candidates=candidates, intent=intent)

@@ -99,7 +99,16 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
             "A server searches one collection or all.", hint="Give -c once, or --mode local."
         )
     arguments: dict[str, Any] = {
-        name: options[name] for name in ("limit", "min_score", "explain", "path", "after", "before")
+        name: options[name]
+        for name in (
+            "limit",
+            "min_score",
+            "min_relevance",
+            "explain",
+            "path",
+            "after",
+            "before",
+        )
     }
     arguments["collection"] = next(iter(options["collections"]), None)
     arguments["tags"] = list(options["tags"])

@@ -57,6 +57,9 @@ def search_options(*, min_score: float, hybrid: bool) -> Callable[[F], F]:
         click.option("--all", "everything", is_flag=True, help="All hits, without a limit."),
         click.option("--min-score", type=float, default=min_score, show_default=True,
                      callback=_share, metavar="S", help="Only hits that score S or more."),
+        click.option("--min-relevance", type=float, default=0.0, show_default=True,
+                     callback=_share, metavar="S",
+                     help="Only hits whose estimated chance to answer is S or more."),
         click.option("-c", "--collection", "collections", multiple=True, metavar="NAME",
                      help="Only this collection; repeat for several."),
         click.option("--path", metavar="PREFIX", help="Only below this path."),
@@ -196,6 +199,7 @@ def _here(
             {
                 "limit": None if options["everything"] else options["limit"],
                 "min_score": options["min_score"],
+                "min_relevance": options["min_relevance"],
                 "filters": _filters(options),
                 "explain": options["explain"],
             },

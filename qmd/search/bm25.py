@@ -61,7 +61,7 @@ def rank(
     pool = [number for number, _ in rows[:POOL]]
     parts: dict[int, dict[str, float]] = {number: {} for number in pool}
     for word, (held, weight) in words.items():
-        phrase = segment.phrase(word)
+        phrase = segment.phrase(word) if held else None
         if phrase is None:
             continue
         found = fulltext.frequencies(connection, phrase, pool, held, total)

@@ -63,7 +63,8 @@ def vsearch(
     spec, vector = _embed(query.text, models)
     model = semantic.require_index(connection, spec)
     question = semantic.question(connection, model, vector)
-    hits = semantic.search(connection, model, question, where, request.limit, models.bits)
+    depth = request.depth
+    hits = semantic.search(connection, model, question, where, depth, models.bits)
     expansions, degraded = _expand(models, query.text, intent)
     found = {}
     for hit in hits:
@@ -76,7 +77,7 @@ def vsearch(
                 continue
             _, vector = _embed(expansion.text, models)
             other = semantic.question(connection, model, vector)
-            near = semantic.search(connection, model, other, where, request.limit, models.bits)
+            near = semantic.search(connection, model, other, where, depth, models.bits)
             plain = semantic.of(connection, model, question, [hit.document for hit in near])
             for hit in near:
                 first = plain.get(hit.document, hit)
@@ -93,7 +94,15 @@ def vsearch(
         degraded = f"Expanded in part: {error}"
     best = sorted(found.values(), key=lambda it: (-it[0], -it[1].nearness, it[1].document))
     made = [
-        Found(hit.document, score, "semantic", score, hit.chunk, explain)
+        Found(
+            hit.document,
+            score,
+            "semantic",
+            (),
+            semantic.level(hit.nearness, spec),
+            hit.chunk,
+            explain,
+        )
         for score, hit, explain in best
     ]
     return replace(reply(connection, request, query, made), degraded=degraded)
@@ -168,12 +177,14 @@ def query(
     for blended in fusion.blend(fused, {n: entry.score for n, entry in reranked.items()}):
         document = blended.fused.document
         word, near = by_words.get(document), meaning.best.get(document)
+        level = meaning.least if near is None else near.nearness
         hits.append(
             Found(
                 document,
                 blended.score,
                 word.match if word else "semantic" if near else "relaxed",
-                semantic.score(near.nearness, meaning.spec) if near and meaning.spec else 0.0,
+                word.words if word else (),
+                semantic.level(level, meaning.spec) if level is not None and meaning.spec else None,
                 near.chunk if near else None,
                 _explain(blended, reranked.get(document)) if request.explain else None,
             )
@@ -217,6 +228,11 @@ class _Meaning:
     model: vectors.Model | None = None
     question: semantic.Question | None = None
     near: list[semantic.SemanticHit] = field(default_factory=list)
+
+    @property
+    def least(self) -> float | None:
+        """As near at most is what a full list does not hold."""
+        return self.near[-1].nearness if len(self.near) >= DEPTH else None
 
 
 def _by_meaning(

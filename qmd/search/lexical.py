@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from qmd.model import Match
 from qmd.parse import segment
@@ -23,7 +24,9 @@ from qmd.sqlite import Connection
 from qmd.store import fulltext, texts
 from qmd.store.filters import EVERYTHING, Where
 
-#: bm25 at which the squeezed score reaches one half.
+#: Where the scores of each kind of match begin; what bm25 adds stays below 0.5.
+BASE: dict[Match, float] = {"exact": 0.5, "relaxed": 0.0}
+#: bm25 that makes half of what it can add.
 HALF = 10.0
 #: In a collection of more documents than this, a word in more than this share of them is left
 #: out of loose matching if rarer ones stay: it costs most of the time. In small ones it is kept,
@@ -270,7 +273,7 @@ def _relaxed(
             expressions = [e for e in map(expression, group) if e is not None]
             if len(expressions) == len(group):
                 required.append(_any(expressions))  # else a check looks for it
-    words = list(weights.words)
+    words = [word for word, weighed in weights.words.items() if weighed.documents]
     phrases = [phrase for phrase in map(segment.phrase, words) if phrase is not None]
     if not loose or not (phrases or required):
         return []
@@ -306,7 +309,8 @@ def _only_quoted(query: ParsedQuery) -> ParsedQuery:
 
 def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[str, bm25.Word]:
     """
-    The words of a query that loose matching looks for, with what they weigh.
+    The words of a query that loose matching looks for, and those that no document holds, with
+    what they weigh.
 
     Stop words are left out, and in a large collection words that too many documents hold,
     as long as any other word is found.
@@ -319,28 +323,28 @@ def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[
     most = int(total * COMMON) + 1 if total > LARGE else total
     telling: dict[str, bm25.Word] = {}
     common: dict[str, bm25.Word] = {}
+    absent: dict[str, bm25.Word] = {}
     for word in list(words)[:MAX_PARTS]:
         phrase = segment.phrase(word)
         if phrase is None:
             continue
         number = fulltext.count(connection, phrase, most)
-        if number == 0:
-            continue
         weighed = bm25.Word(number, bm25.idf(number, total))
-        if word.casefold() in STOP_WORDS or (total > LARGE and number >= most):
+        stop = word.casefold() in STOP_WORDS
+        if number == 0:
+            if not stop:
+                absent[word] = weighed
+        elif stop or (total > LARGE and number >= most):
             common[word] = weighed
         else:
             telling[word] = weighed
-    return telling or common
+    return (telling or common) | absent
 
 
-def coverage(words: Mapping[str, bm25.Word], text: str) -> float:
-    """How much of the query's words a text holds, 0..1, rare ones counting more."""
-    if not words:
-        return 0.0
-    folded = segment.fold(text)
-    held = sum(weighed.idf for word, weighed in words.items() if stem(word) in folded)
-    return held / sum(weighed.idf for weighed in words.values())
+def coverage(words: Mapping[str, bm25.Word], held: Iterable[str]) -> float:
+    """How much of the words are held, 0..1, rare ones counting more."""
+    total = fsum(weighed.idf for weighed in words.values())
+    return fsum(words[word].idf for word in held if word in words) / total if total else 0.0
 
 
 def stem(word: str) -> str:
@@ -376,5 +380,4 @@ def _phrases(excluded: Sequence[Term]) -> Iterator[str]:
 
 
 def _score(bm25: float, match: Match) -> float:
-    half = 0.5 * bm25 / (bm25 + HALF) if bm25 > 0 else 0.0
-    return 0.5 + half if match == "exact" else min(half, 0.4999)
+    return BASE[match] + (0.5 * bm25 / (bm25 + HALF) if bm25 > 0 else 0.0)

@@ -7,19 +7,23 @@ apart because `qmd search` must not load what only vectors need.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from qmd.errors import InputError
 from qmd.model import Filters, Hit, Match, SearchReply
-from qmd.search import bm25, contexts, language, lexical, snippet
+from qmd.parse import segment
+from qmd.search import bm25, contexts, language, lexical, relevance, snippet
 from qmd.sqlite import Connection
 from qmd.store import contexts as stored_contexts
 from qmd.store import documents, upkeep, vectors
 from qmd.store import filters as store_filters
 
 MAX_LIMIT = 1000
+#: With a minimum relevance, so many of the best are looked at (or the limit, if that is more).
+DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,14 @@ class Request:
     min_score: float = 0.0
     filters: Filters = field(default_factory=Filters)
     explain: bool = False
+    min_relevance: float = 0.0
+
+    @property
+    def depth(self) -> int | None:
+        """How many hits to look for: more than the limit, where some of them may be refused."""
+        if self.limit is None or not self.min_relevance:
+            return self.limit
+        return max(self.limit, DEPTH)
 
     def check(self) -> None:
         """Raises InputError."""
@@ -44,16 +56,27 @@ class Request:
                 f"The minimum score must be between 0 and 1, not {self.min_score}.",
                 hint="Scores are 0 to 1, 1 best.",
             )
+        if not 0 <= self.min_relevance <= 1:
+            raise InputError(
+                f"The minimum relevance must be between 0 and 1, not {self.min_relevance}.",
+                hint="Relevance is 0 to 1: the estimated chance that a hit answers the question.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hit before its document is read; ``cosine`` already mapped to 0..1."""
+    """
+    A hit before its document is read.
+
+    ``words`` of the query that it is known to hold, if full text has found it by them;
+    ``near``: see `semantic.level`.
+    """
 
     document: int
     score: float
     match: Match
-    cosine: float = 0.0
+    words: Collection[str] = ()
+    near: float | None = None
     chunk: int | None = None
     explain: Mapping[str, Any] | None = None
 
@@ -68,11 +91,39 @@ def search(connection: Connection, request: Request) -> SearchReply:
             hit.document,
             hit.score,
             hit.match,
-            explain={"terms": [term.text for term in query.terms], "bm25": round(hit.bm25, 6)},
+            hit.words,
+            explain=_explain(hit, query, weights) if request.explain else None,
         )
-        for hit in lexical.search(connection, query, where, request.limit, weights)
+        for hit in lexical.search(connection, query, where, request.depth, weights)
     ]
     return reply(connection, request, query, found, weights)
+
+
+def _explain(
+    hit: lexical.LexicalHit, query: language.ParsedQuery, weights: lexical.Weights
+) -> dict[str, Any]:
+    """
+    The parts of a score: bm25 = the sum of the words' scores (FTS5's own, where phrases, fields
+    or signs were asked for); score = base + 0.5 * bm25 / (bm25 + half).
+    """
+    return {
+        "terms": [term.text for term in query.terms],
+        "words": [
+            {
+                "word": word,
+                "documents": weighed.documents,
+                "idf": weighed.idf,
+                "score": hit.words[word],
+            }
+            for word, weighed in weights.words.items()
+            if word in hit.words
+        ],
+        "bm25": hit.bm25,
+        "match": hit.match,
+        "base": lexical.BASE[hit.match],
+        "half": lexical.HALF,
+        "score": hit.score,
+    }
 
 
 def read(
@@ -105,18 +156,15 @@ def reply(
     weights: lexical.Weights | None = None,
 ) -> SearchReply:
     """``weights``: those of the query's words, where they were needed before."""
-    chosen = [hit for hit in found if hit.score >= request.min_score]
-    if request.limit is not None:
-        chosen = chosen[: request.limit]
+    good = [hit for hit in found if hit.score >= request.min_score]
+    words = (weights or lexical.Weights(connection, query)).words if good else {}
+    chosen = list(islice(_relevant(connection, request, good, words), request.limit))
     wanted = snippet.needles(query)
     known = stored_contexts.everything(connection)
-    chunks = [hit.chunk for hit in chosen if hit.chunk is not None]
+    chunks = [hit.chunk for hit, _, _ in chosen if hit.chunk is not None]
     spans = vectors.spans(connection, chunks) if chunks else {}
-    loose = any(hit.match == "relaxed" for hit in chosen)
-    held = (weights or lexical.Weights(connection, query)).words if loose else {}
     hits = []
-    for hit in chosen:
-        page = documents.page(connection, hit.document)
+    for hit, page, evidence in chosen:
         span = spans.get(hit.chunk) if hit.chunk is not None else None
         shown = snippet.make(page.text, page.body_start, wanted, span[:2] if span else None)
         hits.append(
@@ -129,9 +177,9 @@ def reply(
                 context=contexts.of(known, page.info.collection, page.info.path),
                 snippet=shown.text,
                 line=shown.line,
-                relevance=round(_relevance(hit, held, page), 4),
+                relevance=round(relevance.estimate(evidence), 4),
                 match=hit.match,
-                explain=hit.explain if request.explain else None,
+                explain=_with(hit.explain, evidence) if request.explain else None,
             )
         )
     return SearchReply(
@@ -139,14 +187,33 @@ def reply(
     )
 
 
-def _relevance(hit: Found, weights: Mapping[str, bm25.Word], page: documents.Page) -> float:
-    """
-    How much of the question the document answers, whatever its rank: all its words, the
-    share of them that it holds, or its nearness in meaning.
-    """
+def _relevant(
+    connection: Connection,
+    request: Request,
+    found: Sequence[Found],
+    words: Mapping[str, bm25.Word],
+) -> Iterator[tuple[Found, documents.Page, relevance.Evidence]]:
+    for hit in found[: request.depth]:
+        page = documents.page(connection, hit.document)
+        evidence = relevance.Evidence(_coverage(hit, words, page), hit.near)
+        if relevance.estimate(evidence) >= request.min_relevance:
+            yield hit, page, evidence
+
+
+def _coverage(hit: Found, words: Mapping[str, bm25.Word], page: documents.Page) -> float | None:
+    """How much of the query's words the document holds; None where only signs are asked for."""
     if hit.match == "exact":
         return 1.0
-    if hit.match == "relaxed":
-        text = f"{page.info.path}\n{page.info.title}\n{page.text}"
-        return max(hit.cosine, 0.9 * lexical.coverage(weights, text))
-    return hit.cosine
+    if hit.words:
+        return lexical.coverage(words, hit.words)
+    if not words:
+        return None
+    folded = segment.fold(f"{page.info.path}\n{page.info.title}\n{page.text}")
+    return lexical.coverage(words, [word for word in words if lexical.stem(word) in folded])
+
+
+def _with(explain: Mapping[str, Any] | None, evidence: relevance.Evidence) -> dict[str, Any]:
+    return {
+        **(explain or {}),
+        "relevance": {"coverage": evidence.coverage, "nearness": evidence.near},
+    }

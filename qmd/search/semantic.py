@@ -198,6 +198,11 @@ def _matrix(packed: Sequence[bytes]) -> NDArray[np.float32]:
     )
 
 
+def level(nearness: float, spec: ModelSpec) -> float:
+    """A nearness on the model's scale: its off-topic level is 0, its on-topic level 1."""
+    return (nearness - spec.cosine_low) / (spec.cosine_high - spec.cosine_low)
+
+
 def score(nearness: float, spec: ModelSpec) -> float:
-    """A nearness as 0..1: the model's off-topic level is 0, its on-topic level 1."""
-    return min(1.0, max(0.0, (nearness - spec.cosine_low) / (spec.cosine_high - spec.cosine_low)))
+    """`level`, within 0 and 1."""
+    return min(1.0, max(0.0, level(nearness, spec)))

@@ -111,7 +111,7 @@ class Hit(Reply):
     context: str | None = Field(description="What people said about the place it lies in")
     snippet: str = Field(description="Lines 'N: text' with their numbers in the document")
     line: int = Field(ge=1, description="The best line of the snippet")
-    relevance: Score = Field(description="How much of the query it answers, whatever its rank")
+    relevance: Score = Field(description="The estimated chance that it answers the query")
     match: Literal["exact", "relaxed", "semantic"]
     explain: dict[str, Any] = Field({}, description="With explain: how the score came about")
 

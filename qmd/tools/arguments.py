@@ -62,6 +62,7 @@ class SearchOptions(TypedDict):
 
     limit: int
     min_score: float
+    min_relevance: float
     filters: Filters
     explain: bool
 
@@ -78,11 +79,13 @@ class SearchArguments(Arguments):
     after: OptionalDate = Field(None, description="ISO date, inclusive")
     before: OptionalDate = Field(None, description="ISO date, exclusive")
     explain: bool = Field(False, description="Say how each score came about")
+    min_relevance: float = Field(0, ge=0, le=1, description="Drop hits less likely to answer")
 
     def options(self) -> SearchOptions:
         return {
             "limit": self.limit,
             "min_score": self.min_score,
+            "min_relevance": self.min_relevance,
             "filters": self.filters(),
             "explain": self.explain,
         }
