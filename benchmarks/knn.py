@@ -139,7 +139,7 @@ def fill(connection, vectors):  # type: ignore[no-untyped-def]
     from qmd.model import ModelSpec
     from qmd.store import vectors as store_vectors
 
-    model = store_vectors.activate(connection, ModelSpec("synthetic", "synthetic", DIMENSION, 512))
+    model = store_vectors.begin(connection, ModelSpec("synthetic", "synthetic", DIMENSION, 512))
     connection.execute(
         "INSERT INTO collections (id, name, path, created_at) VALUES (1, 't', '/t', '')"
     )

@@ -61,7 +61,7 @@ def document() -> str:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "index.sqlite"
         store = Store(path, create=True)
-        store.write(lambda connection: vectors.activate(connection, _ANY_MODEL))
+        store.write(lambda connection: vectors.begin(connection, _ANY_MODEL))
         store.close()
         # The standard library, to prove that it can.
         connection = sqlite3.connect(path)

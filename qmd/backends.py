@@ -19,9 +19,10 @@ from qmd.store import model_cache
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
+    from qmd.inference.endpoint import Endpoint
     from qmd.inference.guard import Budget, Guard
     from qmd.inference.llm import LlmSettings
-    from qmd.inference.protocols import Expander, Expansion, Reranker
+    from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
     from qmd.inference.remembered import Kind
 
 T = TypeVar("T")
@@ -51,6 +52,12 @@ class BackendSettings:
     budget_s: float = BUDGET_S
     timeout_s: float | None = None
     key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
+
+    def embedding_server(self) -> Endpoint:
+        """What models named ``openai:MODEL`` ask. Raises ConfigError."""
+        from qmd.inference.endpoint import Endpoint
+
+        return Endpoint(self.server("embed"))
 
     def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
         """
@@ -135,6 +142,15 @@ class Backends:
         inner = self._made("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
         model = f"{self._named(self.settings.reranker)}|{inner.name}|{RECIPE}"
         return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
+
+    def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
+        """An embedder that asks a server, within the budget; one of this machine as it is."""
+        if not getattr(embedder, "asks_server", False):
+            return embedder
+        from qmd.inference.remembered import CarefulEmbedder
+
+        guard = self.guard("The embedding server")
+        return CarefulEmbedder(embedder, guard, budget, self.memory, share=share)
 
     def guard(self, name: str) -> Guard:
         """The one of this name."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from qmd.catalogue import Catalogue
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.ingest.events import EventBus
     from qmd.ingest.keeper import Keeper
@@ -83,7 +84,12 @@ class KnowledgeBase:
         """Use `open`."""
         self._store = store
         self._embedders = EmbedderChoice(
-            store.path, model=model, cache_dir=cache_dir, given=embedder, ask_server=ask_server
+            store,
+            model=model,
+            cache_dir=cache_dir,
+            given=embedder,
+            ask_server=ask_server,
+            server=backends.embedding_server,
         )
         self._backends = Backends(
             store,
@@ -390,7 +396,7 @@ class KnowledgeBase:
         from qmd.ingest.embedding import embed
 
         ids = [collection.id for collection in self._chosen(collections)] if collections else []
-        embedder = self._embedders.local(download=True, progress=progress)
+        embedder = self._embedders.open(download=True, progress=progress)
         return embed(self._store, embedder, collection_ids=ids, force=force, progress=progress)
 
     def embed_texts(
@@ -411,7 +417,7 @@ class KnowledgeBase:
         """
         import numpy as np
 
-        embedder = self._embedders.local()
+        embedder = self._embedders.answerer()
         if kind == "passage":
             return embedder.embed_passages(texts)
         vectors = [embedder.embed_query(text) for text in texts]
@@ -428,6 +434,19 @@ class KnowledgeBase:
     def can_embed(self) -> bool:
         """Whether `embed` can run without downloading anything."""
         return self._embedders.is_available()
+
+    @property
+    def models(self) -> Catalogue:
+        """Which models there are, which is in use; how to get and how to change one."""
+        from qmd.catalogue import Catalogue
+        from qmd.ingest.leader import is_led
+
+        return Catalogue(
+            self._store,
+            self._embedders,
+            is_kept=lambda: is_led(self._store.path),
+            wake=lambda: self._keeper.embed_soon() if self._keeper is not None else None,
+        )
 
     def why(self, path: str | Path) -> Explanation:
         """
@@ -493,7 +512,7 @@ class KnowledgeBase:
         self._store.require_writable()
         events = self.events
         options = KeepOptions(watch, embed, polling, poll_s, reconcile_s)
-        models = Models(self._embedders.is_available, self._embedders.local)
+        models = Models(self._embedders.wanted, self._embedders.available, self._embedders.open)
         with self._lock:
             if self._keeper is None:
                 self._keeper = Keeper(self._store, events, models, options)
@@ -556,8 +575,8 @@ class KnowledgeBase:
         from qmd.search import hybrid
 
         request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
-        models = self._models(expand=True, rerank=False)
         with self._store.reading() as connection:
+            models = self._models(connection, expand=True, rerank=False)
             return hybrid.vsearch(connection, request, models)
 
     def query(
@@ -589,23 +608,23 @@ class KnowledgeBase:
         from qmd.search import hybrid
 
         request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
-        models = self._models(expand=expand, rerank=rerank)
         with self._store.reading() as connection:
+            models = self._models(connection, expand=expand, rerank=rerank)
             return hybrid.query(connection, request, models, candidates=candidates, intent=intent)
 
-    def _models(self, *, expand: bool, rerank: bool) -> Models:
+    def _models(self, connection: Connection, *, expand: bool, rerank: bool) -> Models:
         """For one query; together they take no more time than it may cost."""
         from qmd.inference.guard import Budget
         from qmd.search.hybrid import Models
 
         backends = self._backends
         budget = Budget(backends.settings.budget_s)
+        # Whoever is slow must leave time to those that come after.
         reranker = backends.reranker(budget) if rerank else None
-        # A slow expander must leave time to those that come after it.
-        expander = backends.expander(budget, share=1.0 if reranker is None else 0.5)
+        share = 1.0 if reranker is None else 0.5
         return Models(
-            self._embedders.for_questions,
-            expander if expand else None,
+            lambda: backends.careful(self._embedders.for_questions(connection), budget, share),
+            backends.expander(budget, share=0.5 * share) if expand else None,
             reranker,
             timeout_s=budget.seconds,
             bits=self._bit_index(),
@@ -758,4 +777,5 @@ class KnowledgeBase:
             self._embedders.cache_dir,
             self._embedders.given,
             home or Path.home(),
+            self._file_tools.exiftool_command,
         )

@@ -68,7 +68,7 @@ class EndpointEmbedder:
         self._dimension = dimension
         self._wait = wait
 
-    batch = BATCH
+    asks_server = True
 
     @property
     def spec(self) -> ModelSpec:

@@ -159,6 +159,11 @@ def cross_encoders() -> list[dict[str, Any]]:
     return TextCrossEncoder.list_supported_models()
 
 
+def not_here(name: str) -> ModelMissingError:
+    """What to say of an embedding model that was not fetched."""
+    return _missing("embedding model", name, True, ModelMissingError(""))
+
+
 def _missing(kind: str, name: str, local_files_only: bool, error: Exception) -> ModelMissingError:
     if local_files_only:
         return ModelMissingError(

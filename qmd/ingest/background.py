@@ -15,6 +15,7 @@ from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.freshness import KeeperState
 from qmd.model import ModelSpec, Progress
+from qmd.sqlite import Connection
 from qmd.store import clock, vectors
 from qmd.store.store import Store
 
@@ -27,18 +28,26 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LINUX: bool = sys.platform == "linux"
-#: Without a wake-up: another process may have fetched a model, or stored a document.
-LOOK_S = 30.0
+#: Without a wake-up: another process may have chosen or fetched a model, or stored a document.
+LOOK_S = 5.0
 LONGEST_RETRY_S = 300.0
 TICK_S = 0.25
+#: For the end of what is being embedded; a text takes a tenth of a second here.
+PATIENCE_S = 5.0
 NICE = 10
 
 
 class Models(NamedTuple):
-    """How the keeper comes by an embedder; ``open`` never downloads."""
+    """
+    How the keeper comes by embedders.
 
-    available: Callable[[], bool]
-    open: Callable[[], Embedder]
+    ``wanted`` names the model that the index is to have; ``available`` says whether `open` can
+    do without a download, which it never makes.
+    """
+
+    wanted: Callable[[Connection], str]
+    available: Callable[[str], bool]
+    open: Callable[[str], Embedder]
 
 
 class Stopped(BaseException):
@@ -68,11 +77,14 @@ class Background:
         self._wanted.set()
 
     def stop(self) -> None:
-        """Returns when the text that is being embedded is done."""
+        """
+        Returns when the text that is being embedded is done; a server that is slow to answer is
+        not waited for, and what it answers is lost.
+        """
         self._stop.set()
         self._wanted.set()
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         _lower_priority()
@@ -104,21 +116,46 @@ class Background:
                 self._events.publish(Event("problem", clock.now(), message=problem))
 
     def _embed_waiting(self) -> str | None:
-        """Embed all that waits; why not, in a sentence, where a person must decide."""
+        """
+        Embed all that waits; why not, in a sentence, where a person must decide.
+
+        First for the model that answers, then for the one that is to take its place.
+        """
         with self._store.reading() as connection:
-            waiting = vectors.count_waiting(connection)
             active = vectors.active(connection)
-        if not waiting:
-            return None
-        if not self._models.available():
-            return "No embedding model is on this machine: 'qmd embed' gets it and makes vectors."
-        embedder = self._models.open()
-        if active is not None and active.fingerprint != embedder.spec.fingerprint:
+            waiting = vectors.count_waiting(connection, None)
+            coming = vectors.coming(connection)
+            chosen = vectors.chosen(connection)
+            wanted = self._models.wanted(connection)
+        problem = None
+        if waiting:
+            problem = self._embed_for(active, active.name if active else wanted)
+        if active is None or wanted == active.name:
+            return problem
+        if coming is None and chosen is None:
+            # A setting is this process's own; others may have another.
+            return problem or (
+                f"The vectors are those of {active.name}, and this process has {wanted}:"
+                f" 'qmd models use {wanted}' changes to it."
+            )
+        return self._embed_for(None, wanted)
+
+    def _embed_for(self, model: vectors.Model | None, name: str) -> str | None:
+        """``model``: whose vectors they must be; None for any of this name."""
+        if not self._models.available(name):
+            if model is None:
+                return (
+                    f"The embedding model {name} is not on this machine: 'qmd embed' gets it and"
+                    " makes vectors."
+                )
+            return f"New text gets no vectors: the embedding model {name} is not on this machine."
+        embedder = self._models.open(name)
+        if model is not None and model.fingerprint != embedder.spec.fingerprint:
             return (
-                f"The vectors are those of {active.name}, and this process has"
+                f"The vectors are those of {model.name} as it was, and this process has another"
                 f" {embedder.spec.name}: 'qmd embed' makes all anew."
             )
-        gentle = _OneByOne(embedder, self._stop)
+        gentle = _Gentle(embedder, self._stop)
         report = embed(self._store, gentle, tidy=not self._tidied, progress=self._progress)
         self._tidied = True
         if report.remaining:
@@ -134,12 +171,17 @@ class Background:
             self._events.publish(Event("embedding", clock.now(), done=tick.done, total=tick.total))
 
 
-class _OneByOne:
-    """An embedder on the calling thread alone, that can be stopped between two texts."""
+class _Gentle:
+    """
+    An embedder on the calling thread alone, that can be stopped between two texts.
+
+    A server is asked for many at once: there each question has its price.
+    """
 
     def __init__(self, embedder: Embedder, stop: threading.Event) -> None:
         self._embedder = embedder
         self._stop = stop
+        self._together = 32 if getattr(embedder, "asks_server", False) else 1
 
     @property
     def spec(self) -> ModelSpec:
@@ -149,10 +191,10 @@ class _OneByOne:
         import numpy as np
 
         rows = [np.empty((0, self.spec.dimension), np.float32)]
-        for text in texts:
+        for start in range(0, len(texts), self._together):
             if self._stop.is_set():
                 raise Stopped
-            rows.append(self._embedder.embed_passages([text]))
+            rows.append(self._embedder.embed_passages(texts[start : start + self._together]))
         return np.concatenate(rows)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:

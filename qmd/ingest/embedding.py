@@ -37,16 +37,20 @@ def embed(
     """
     Make the missing vectors (``force``: all), a batch a transaction, until none is missing.
 
+    Where the index holds another model's vectors, those go on answering, until this one has
+    all of its own and takes over; an interruption loses at most a batch.
+
     ``tidy`` looks for index rows without a chunk, too, which reads the whole index.
 
     Raises:
         VectorsUnavailableError: sqlite-vec cannot be loaded here.
+        ModelMismatchError: Another process has chosen a third model meanwhile.
         InferenceError: The model failed; what was embedded before is kept.
     """
     tick = progress or (lambda _: None)
 
     def prepare(connection: Connection) -> vectors.Model:
-        model = vectors.activate(connection, embedder.spec)
+        model = vectors.begin(connection, embedder.spec)
         if tidy:
             vectors.purge(connection, model)
         if force:
@@ -55,12 +59,12 @@ def embed(
 
     model = store.write(prepare)
     with store.reading() as connection:
-        total = vectors.count_waiting(connection, collection_ids)
+        total = vectors.count_waiting(connection, model, collection_ids)
     embedded = reused = done = last = 0
     while True:
         tick(Progress("embed", done, total))
         with store.reading() as connection:
-            waiting = vectors.waiting(connection, BATCH, collection_ids, after=last)
+            waiting = vectors.waiting(connection, model, BATCH, collection_ids, after=last)
             known = vectors.cached(connection, model, (chunk.hash for chunk in waiting))
         if not waiting:
             break
@@ -78,7 +82,14 @@ def embed(
         done += len(waiting)
         total = max(total, done)
     with store.reading() as connection:
-        remaining = vectors.count_waiting(connection, collection_ids)
+        remaining = vectors.count_waiting(connection, model, collection_ids)
+        coming = vectors.coming(connection) == model
+    if coming and not remaining:
+        done_with = store.write(lambda connection: vectors.take_over(connection, model))
+        if not done_with and not collection_ids:  # a document came just now
+            rest = embed(store, embedder, tidy=False, progress=progress)
+            embedded, reused = embedded + rest.embedded, reused + rest.reused
+            remaining = rest.remaining
     return EmbedReport(embedded, reused, remaining, embedder.spec.name)
 
 

@@ -47,6 +47,7 @@ class Keeper:
         self._changes = Changes()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._background: Background | None = None
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -97,6 +98,12 @@ class Keeper:
         """How many directories the kernel watches for this keeper, where it watches each."""
         return self.state.directories_watched
 
+    def embed_soon(self) -> None:
+        """There are vectors to be made, if it is this process that makes them."""
+        background = self._background
+        if background is not None:
+            background.wake()
+
     def _run(self) -> None:
         leadership = Leadership(self._store.path)
         follower = Follower(self._store, self._events)
@@ -137,6 +144,7 @@ class Keeper:
         if self._options.embed:
             background = Background(self._store, self._events, state, self._models)
             background.start()
+            self._background = background
         lead = Lead(
             self._store,
             self._events,
@@ -149,6 +157,7 @@ class Keeper:
         try:
             lead.run()
         finally:
+            self._background = None
             if background is not None:
                 background.stop()
             state.watch = "off"

@@ -99,3 +99,39 @@ class Check:
     status: Literal["ok", "warning", "error"]
     message: str
     remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """
+    A row of `qmd models list`.
+
+    ``state``: whether its vectors answer ("active") or are to take their place ("coming").
+    ``ready``: it can be used without a download.
+    """
+
+    name: str
+    kind: Literal["embedding", "reranker"]
+    dimension: int | None
+    source: str  # "embedded", "hub", "folder", "server" or "unknown"
+    size_bytes: int | None = None
+    languages: str | None = None
+    license: str | None = None
+    ready: bool = False
+    state: Literal["active", "coming"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChange:
+    """
+    What `models.use` has begun.
+
+    ``before`` answers until the ``waiting`` chunks have vectors; None where there were none.
+    ``kept``: some process makes them in the background.
+    """
+
+    model: str
+    dimension: int
+    before: str | None
+    waiting: int
+    kept: bool

@@ -71,11 +71,12 @@ _LEFTOVERS = (
         "hash NOT IN (SELECT hash FROM chunks)",
     ),
     (
-        "models without vectors",
-        "models",
-        "NOT active AND id NOT IN"
-        " (SELECT model_id FROM embeddings WHERE hash IN (SELECT hash FROM chunks))",
+        "vectors of models that are not in use",
+        "embeddings",
+        "model_id NOT IN (SELECT id FROM models WHERE active OR next)"
+        " AND hash IN (SELECT hash FROM chunks)",
     ),
+    ("models that are not in use", "models", "NOT active AND NOT next"),
 )
 _ORPHANS = "vectors without a chunk"
 _UNMATCHED = "full-text rows out of step with their documents"

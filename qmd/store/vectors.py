@@ -6,6 +6,9 @@ hash of the embedded text; it is an ordinary table, and a cache that outlives th
 ``vectors_<model>`` is a vec0 table of int8 copies for the nearest-neighbour scan, one row a
 chunk; its hits are rescored with the exact vectors. ``chunks.model_id`` tells whose vector
 a chunk has in the index, NULL while it waits for one.
+
+While the model is being changed there are two such tables: that of the active model answers,
+that of the coming one is filled, as ``chunks.next_model_id`` tells, and takes over at once.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ SCALE, CLIP = 256, 63
 MAX_K = 4096
 #: In ``meta``: how often vectors were made anew, and how often the index was changed since.
 STATE = "vectors"
+#: In ``meta``: the name of the model that was chosen for this database.
+CHOICE = "model"
 
 
 class Model(NamedTuple):
@@ -138,31 +143,108 @@ def active(connection: Connection) -> Model | None:
     return None if row is None else Model(*row)
 
 
-def activate(connection: Connection, spec: ModelSpec) -> Model:
-    """Make ``spec`` the index's model; another model's index goes, its cached vectors stay."""
+def coming(connection: Connection) -> Model | None:
+    """The model whose vectors are being made while those of the active one answer."""
+    row = connection.execute(
+        "SELECT id, name, fingerprint, dimension FROM models WHERE next"
+    ).fetchone()
+    return None if row is None else Model(*row)
+
+
+def begin(connection: Connection, spec: ModelSpec) -> Model:
+    """
+    The model of ``spec``, ready to be filled: the index's own, or one beside it.
+
+    Where the index has no vectors, the model becomes the index's at once. Where it has another
+    model's, they go on answering, until `take_over` finds that none is missing; what was made
+    for a third model stays in the cache.
+    """
     load(connection)
-    current = active(connection)
-    if current is None or current.fingerprint != spec.fingerprint:
-        if current is not None:
+    current, other = active(connection), coming(connection)
+    known = next(
+        (each for each in (current, other) if each and each.fingerprint == spec.fingerprint), None
+    )
+    if known is not None and known.name != spec.name:  # a folder was moved
+        connection.execute("UPDATE models SET name = ? WHERE id = ?", [spec.name, known.id])
+        known = known._replace(name=spec.name)
+    if known is None:
+        if other is not None:
+            cancel(connection)
+        beside = current is not None and has_vectors(connection)
+        if current is not None and not beside:
             connection.execute(f'DROP TABLE IF EXISTS "{current.table}"')
-        connection.execute("UPDATE models SET active = 0 WHERE active")
-        connection.execute("UPDATE chunks SET model_id = NULL WHERE model_id IS NOT NULL")
+            connection.execute("UPDATE models SET active = 0 WHERE active")
+        mark = "next" if beside else "active"
         connection.execute(
-            "INSERT INTO models (name, fingerprint, dimension, active, created_at)"
-            " VALUES (?, ?, ?, 1, ?) ON CONFLICT (fingerprint) DO UPDATE SET active = 1",
-            [spec.name, spec.fingerprint, spec.dimension, clock.now()],
+            "INSERT INTO models"
+            f" (name, fingerprint, dimension, query_prefix, passage_prefix, created_at, {mark})"
+            " VALUES (?, ?, ?, ?, ?, ?, 1)"
+            f" ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, {mark} = 1",
+            [
+                spec.name,
+                spec.fingerprint,
+                spec.dimension,
+                spec.query_prefix,
+                spec.passage_prefix,
+                clock.now(),
+            ],
         )
-        current = active(connection)
-        assert current is not None  # just made
-        _changed(connection, remade=True)
+        known = coming(connection) if beside else active(connection)
+        assert known is not None  # just made
+        _changed(connection, remade=not beside)
     # A partition is a collection: filtering by it reads only its rows. Small vec0 chunks,
     # because each partition owns at least one.
     connection.execute(
-        f'CREATE VIRTUAL TABLE IF NOT EXISTS "{current.table}" USING vec0('
+        f'CREATE VIRTUAL TABLE IF NOT EXISTS "{known.table}" USING vec0('
         "chunk_id INTEGER PRIMARY KEY, collection_id INTEGER PARTITION KEY,"
-        f" embedding int8[{current.dimension}] distance_metric=L1, chunk_size=256)"
+        f" embedding int8[{known.dimension}] distance_metric=L1, chunk_size=256)"
     )
-    return current
+    return known
+
+
+def cancel(connection: Connection) -> None:
+    """Stay with the active model. What was made for the coming one stays in the cache."""
+    model = coming(connection)
+    if model is None:
+        return
+    load(connection)
+    connection.execute(f'DROP TABLE IF EXISTS "{model.table}"')
+    connection.execute("UPDATE models SET next = 0 WHERE next")
+    connection.execute("UPDATE chunks SET next_model_id = NULL WHERE next_model_id IS NOT NULL")
+
+
+def take_over(connection: Connection, model: Model) -> bool:
+    """
+    Let the coming model answer from now on, if every chunk has its vector; whether it does.
+
+    The other one's index goes, its vectors stay in the cache until `cleanup`.
+    """
+    if coming(connection) != model:
+        return False
+    missing = connection.execute(
+        "SELECT 1 FROM chunks WHERE next_model_id IS NULL LIMIT 1"
+    ).fetchone()
+    if missing is not None:
+        return False
+    load(connection)
+    purge(connection, model)
+    before = active(connection)
+    connection.execute("UPDATE chunks SET model_id = next_model_id, next_model_id = NULL")
+    connection.execute("UPDATE models SET active = (id = ?), next = 0", [model.id])
+    if before is not None:
+        connection.execute(f'DROP TABLE IF EXISTS "{before.table}"')
+    _changed(connection, remade=True)
+    return True
+
+
+def chosen(connection: Connection) -> str | None:
+    """The name of the model that this database is to have, if somebody has said so."""
+    return meta.read(connection, CHOICE)
+
+
+def choose(connection: Connection, name: str) -> None:
+    """Say so, for all processes."""
+    meta.put(connection, CHOICE, name)
 
 
 def state(connection: Connection) -> tuple[int, int]:
@@ -187,17 +269,44 @@ def has_vectors(connection: Connection) -> bool:
 # --- filling -------------------------------------------------------------------------
 
 
+def _column(connection: Connection, model: Model) -> str:
+    """
+    Where a chunk says that it has this model's vector.
+
+    Raises:
+        ModelMismatchError: Another process has chosen another model.
+    """
+    if active(connection) == model:
+        return "model_id"
+    if coming(connection) == model:
+        return "next_model_id"
+    raise ModelMismatchError(
+        f"Another process has begun to embed with another model than {model.name}.",
+        hint="Let every program use the same model, then run 'qmd embed' again.",
+    )
+
+
 def waiting(
-    connection: Connection, limit: int, collection_ids: Sequence[int] = (), after: int = 0
+    connection: Connection,
+    model: Model,
+    limit: int,
+    collection_ids: Sequence[int] = (),
+    after: int = 0,
 ) -> list[Waiting]:
-    """Chunks without a vector whose id is above ``after``, by id."""
+    """
+    Chunks without this model's vector whose id is above ``after``, by id.
+
+    Raises:
+        ModelMismatchError: It is neither the active nor the coming model.
+    """
+    column = _column(connection, model)
     condition = ""
     if collection_ids:
         condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
     rows = connection.execute(
         "SELECT k.id, k.hash, d.title, k.heading_path, k.document_id, k.start_char, k.end_char"
         " FROM chunks k JOIN documents d ON d.id = k.document_id"
-        f" WHERE k.model_id IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
+        f" WHERE k.{column} IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
         [after, *collection_ids, limit],
     ).fetchall()
     # Sliced here: SQL's substr() would count through a long text once for each chunk.
@@ -213,13 +322,17 @@ def waiting(
     return found
 
 
-def count_waiting(connection: Connection, collection_ids: Sequence[int] = ()) -> int:
+def count_waiting(
+    connection: Connection, model: Model | None, collection_ids: Sequence[int] = ()
+) -> int:
+    """How many chunks lack a model's vector; None for the active one, or any."""
+    column = "model_id" if model is None else _column(connection, model)
     if not collection_ids:
-        row = connection.execute("SELECT count(*) FROM chunks WHERE model_id IS NULL").fetchone()
+        row = connection.execute(f"SELECT count(*) FROM chunks WHERE {column} IS NULL").fetchone()
     else:
         row = connection.execute(
             "SELECT count(*) FROM chunks k JOIN documents d ON d.id = k.document_id"
-            " WHERE k.model_id IS NULL"
+            f" WHERE k.{column} IS NULL"
             f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})",
             list(collection_ids),
         ).fetchone()
@@ -231,7 +344,11 @@ def forget(connection: Connection, model: Model, collection_ids: Sequence[int] =
     Make all chunks (of the collections) wait again, and drop their cached vectors.
 
     Chunks of other collections with the same text wait too: they share the vector.
+
+    Raises:
+        ModelMismatchError: It is neither the active nor the coming model.
     """
+    column = _column(connection, model)
     condition, values = "1", list[object]()
     if collection_ids:
         marks = ", ".join("?" * len(collection_ids))
@@ -242,7 +359,7 @@ def forget(connection: Connection, model: Model, collection_ids: Sequence[int] =
         f"DELETE FROM embeddings WHERE model_id = ? AND hash IN ({hashes})", [model.id, *values]
     )
     connection.execute(
-        f"UPDATE chunks SET model_id = NULL WHERE model_id IS NOT NULL AND hash IN ({hashes})",
+        f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND hash IN ({hashes})",
         values,
     )
     _changed(connection, remade=True)
@@ -278,13 +395,9 @@ def store(
         How many chunks got their vector.
 
     Raises:
-        ModelMismatchError: Another process has made another model the index's.
+        ModelMismatchError: It is neither the active nor the coming model.
     """
-    if active(connection) != model:
-        raise ModelMismatchError(
-            f"Another process has begun to embed with another model than {model.name}.",
-            hint="Let every program use the same model, then run 'qmd embed' again.",
-        )
+    column = _column(connection, model)
     connection.executemany(
         "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
         [(model.id, digest, vector) for digest, vector in vectors.items()],
@@ -305,9 +418,9 @@ def store(
             " VALUES (?, ?, vec_int8(?))",
             [number, row[0], quantize(vectors[digest])],
         )
-        connection.execute("UPDATE chunks SET model_id = ? WHERE id = ?", [model.id, number])
+        connection.execute(f"UPDATE chunks SET {column} = ? WHERE id = ?", [model.id, number])
         stored += 1
-    if stored:
+    if stored and column == "model_id":
         _changed(connection)
     return stored
 
@@ -331,7 +444,8 @@ def delete_where(connection: Connection, condition: str, values: Sequence[object
     """Take the chunks that satisfy an SQL condition on ``chunks`` out of the index."""
     if _indexes(connection):
         rows = connection.execute(
-            f"SELECT id FROM chunks WHERE model_id IS NOT NULL AND {condition}",
+            "SELECT id FROM chunks"
+            f" WHERE (model_id IS NOT NULL OR next_model_id IS NOT NULL) AND ({condition})",
             values,
         ).fetchall()
         delete(connection, [number for (number,) in rows])

@@ -59,7 +59,7 @@ class Listener:
 @contextmanager
 def keeping(store: Store) -> Iterator[tuple[Keeper, Listener]]:
     listener = Listener()
-    models = Models(lambda: False, HashEmbedder)
+    models = Models(lambda _: "test-hash", lambda _: False, lambda _: HashEmbedder())
     keeper = Keeper(store, listener.events, models, KeepOptions(embed=False))
     try:
         with keeper:

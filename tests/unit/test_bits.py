@@ -48,7 +48,7 @@ def clusters(rng: np.random.Generator, count: int, dimension: int) -> Matrix:
 def fill(connection: Connection, matrix: Matrix) -> vectors.Model:
     """A document and a chunk a vector, with ids from 1, in collections 1 and 2 by turns."""
     dimension = matrix.shape[1]
-    model = vectors.activate(connection, ModelSpec("m", "m", dimension, 512))
+    model = vectors.begin(connection, ModelSpec("m", "m", dimension, 512))
     connection.execute(
         "INSERT INTO collections (id, name, path, created_at)"
         " VALUES (1, 'a', '/a', ''), (2, 'b', '/b', '')"

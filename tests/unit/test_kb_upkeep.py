@@ -130,6 +130,9 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
         "INSERT INTO embeddings (model_id, hash, vector) SELECT id, x'00', x'00'"
         " FROM models WHERE name = 'old'"))  # fmt: skip
     kb._store.write(lambda c: c.execute(
+        "INSERT INTO embeddings (model_id, hash, vector) SELECT m.id, k.hash, x'00'"
+        " FROM models m, chunks k WHERE m.name = 'old' LIMIT 1"))  # fmt: skip
+    kb._store.write(lambda c: c.execute(
         f"INSERT INTO {table} (chunk_id, collection_id, embedding)"
         " VALUES (9999, 1, vec_int8(zeroblob(384)))"))  # fmt: skip
     kb._store.write(

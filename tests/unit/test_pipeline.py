@@ -150,8 +150,8 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     random = np.random.default_rng(7)
 
     def run(connection: vectors.Connection) -> None:
-        model = vectors.activate(connection, made.embedder.spec)
-        waiting = vectors.waiting(connection, 1000)
+        model = vectors.begin(connection, made.embedder.spec)
+        waiting = vectors.waiting(connection, model, 1000)
         matrix = random.normal(size=(len(waiting), 384)).astype(np.float32)
         matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
         packed = vectors.pack(matrix)
