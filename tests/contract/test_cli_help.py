@@ -64,6 +64,9 @@ CONTRACT = [
     "note.read",
     "note.create",
     "note.list",
+    "image",
+    "image.tag",
+    "image.show",
 ]
 READING = [
     "search",
@@ -88,6 +91,7 @@ READING = [
     "context.list",
     "note.read",
     "note.list",
+    "image.show",
 ]
 
 
