@@ -141,14 +141,21 @@ def files_meant(path: str, collections: Sequence[Collection]) -> list[Path]:
 
     Raises:
         CollectionNotFoundError: A ``qmd://`` path names none.
+        InputError: No file can have that name.
     """
     place = find(path, collections)
     if path.startswith("qmd://") and place is None:
         raise CollectionNotFoundError(_decoded(path).partition("/")[0])
-    found = [] if place is None else [Path(place[0].path) / place[1]]
+    found = [] if place is None else [os.path.join(place[0].path, place[1])]
     if not path.startswith("qmd://"):
-        found.append(Path(os.path.expanduser(path)))
-    return list(dict.fromkeys(Path(os.path.realpath(each)) for each in found))
+        found.append(os.path.expanduser(path))
+    try:
+        files = [os.path.realpath(each) for each in found]
+        "".join(files).encode()
+    except (OSError, ValueError) as error:  # NUL; bytes that are no UTF-8
+        shown = path.encode(errors="backslashreplace").decode()
+        raise InputError(f"Not a usable path: {shown}", hint="Check the name.") from error
+    return [Path(each) for each in dict.fromkeys(files)]
 
 
 def _decoded(uri: str) -> str:

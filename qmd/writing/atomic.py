@@ -214,7 +214,11 @@ class Folder:
         if not status.st_mode & 0o222:
             self._fail(errno.EACCES, name)
         # O_RDWR asks for the right to write, and says why not: permission, disk, in use.
-        return self._open(name, os.O_RDWR)
+        descriptor = self._open(name, os.O_RDWR)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # swapped in just now
+            os.close(descriptor)
+            self._fail(errno.EINVAL, name)
+        return descriptor
 
     # -- writing -----------------------------------------------------------------------
 

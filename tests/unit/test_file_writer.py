@@ -14,6 +14,7 @@ from qmd import KnowledgeBase
 from qmd.errors import (
     ConflictError,
     DatabaseBusyError,
+    InputError,
     NotFoundError,
     OutsideRootsError,
     ReadOnlyError,
@@ -439,6 +440,15 @@ def test_without_a_history_there_is_nothing_to_restore(kb: KnowledgeBase, notes:
         assert kb.revisions.history(path) == []
         with pytest.raises(NotFoundError):
             kb.revisions.restore(path)
+
+
+def test_the_history_of_a_name_that_no_file_has(kb: KnowledgeBase) -> None:
+    for path in ("a\0b.md", "a\udcff.md", "\ud800.md", "qmd://notes/a%00b.md"):
+        with pytest.raises(InputError) as caught:
+            kb.revisions.history(path)
+        str(caught.value).encode()
+    with pytest.raises(NotFoundError):
+        kb.revisions.history("qmd://nowhere/x.md")
 
 
 # --- files that other programs write ---------------------------------------------------------
