@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from qmd.parse.segment import CJK_RUN, clean, has_token, normalize
@@ -98,6 +99,7 @@ class ParsedQuery:
         return tuple(dict.fromkeys(term for group in self.groups for term in group))
 
 
+@lru_cache(maxsize=16)  # `query` reads the same one in two places
 def parse(query: str) -> ParsedQuery:
     """Read a query; never fails. A query of nothing but negations is taken as text."""
     query = clean(query)
@@ -220,6 +222,8 @@ class _Reader:
 
 def _words(word: str, field: Field | None) -> list[Term]:
     """The terms in a run of non-blanks: split at signs that are not ASCII, such as ``，``."""
+    if word.isascii() and word.isalnum():
+        return [Term(word, field=field)]
     prefix = word.endswith(("*", "＊")) and has_token(word)
     pieces = "".join(c if c.isascii() or has_token(c) or _combining(c) else " " for c in word)
     found = [_strip(normalize(piece)) for piece in pieces.split()]
