@@ -36,7 +36,7 @@ def summary(
     An appended text stands under a heading with the time. Folders are made as needed; what
     --overwrite replaces can be had back with 'qmd restore'. Searches find the text at once.
     """
-    from qmd.tools.summary import failure, success
+    from qmd.writing.summary import failure
 
     text = _content(source, content)
     try:
@@ -47,7 +47,7 @@ def summary(
             write_json(failure(error))
         raise
     if as_json:
-        write_json(success(done))
+        write_json(done.as_dict())
         return
     write(one_line(done.message) + "\n")
     if done.problem is not None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from qmd.errors import QmdError, SummaryError
+from qmd.errors import SummaryError
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
@@ -65,18 +65,7 @@ def _check(raw: Mapping[str, Any]) -> UpdateSummaryArguments:
 
 def _run(kb: KnowledgeBase, arguments: UpdateSummaryArguments, dialect: Dialect) -> Reply:
     done = kb.summary.update(arguments.content, arguments.file_path, arguments.mode)
-    return _reply(success(done))
-
-
-def success(done: summary.Summarized) -> dict[str, str]:
-    """The JSON of the specification."""
-    result = {"status": "success", "message": done.message, "file_path": str(done.file)}
-    return result if done.problem is None else {**result, "warning": done.problem}
-
-
-def failure(error: QmdError) -> dict[str, str]:
-    """The JSON of the specification."""
-    return {"status": "error", "message": f"{error}" + (f" {error.hint}" if error.hint else "")}
+    return _reply(done.as_dict())
 
 
 def _reply(result: Mapping[str, str], *, is_error: bool = False) -> Reply:
@@ -112,6 +101,6 @@ TOOLS: tuple[Tool[Any], ...] = (
         idempotent=False,
         schema=SCHEMA,
         check=_check,
-        failed=lambda error: _reply(failure(error), is_error=True),
+        failed=lambda error: _reply(summary.failure(error), is_error=True),
     ),
 )

@@ -53,6 +53,16 @@ class Summarized:
     message: str
     problem: str | None = None
 
+    def as_dict(self) -> dict[str, str]:
+        """The JSON of the specification; ``problem`` is a ``warning`` beside it."""
+        result = {"status": "success", "message": self.message, "file_path": str(self.file)}
+        return result if self.problem is None else {**result, "warning": self.problem}
+
+
+def failure(error: QmdError) -> dict[str, str]:
+    """The JSON of the specification for what `Summary.update` raises, and whatever else."""
+    return {"status": "error", "message": f"{error}" + (f" {error.hint}" if error.hint else "")}
+
 
 class Summary:
     """Writes summaries through the one `FileWriter`."""
