@@ -1,10 +1,10 @@
-"""Earlier contents of files, and the temporary files of writes that are under way."""
+"""Earlier contents of files that a tool replaced."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, Literal
+import zlib
+from typing import Literal, NamedTuple
 
 from qmd.model import Revision
 from qmd.sqlite import Connection
@@ -17,39 +17,55 @@ MAX_BYTES = 10 * 1024 * 1024
 _COLUMNS = "SELECT id, path, created_at, tool, kind, bytes, hash FROM revisions "
 
 
-def _revision(row: Sequence[Any]) -> Revision:
-    return Revision(*row)
+#: What `Revision.kind` is "content" of may be compressed, to fit.
+_COMPRESSED = "content, zlib"
+_MAX_COMPRESSED_FROM = 8 * MAX_BYTES
 
 
-def keep(
-    connection: Connection,
-    path: str,
-    content: bytes,
-    *,
-    tool: str,
-    kind: Literal["content", "metadata"] = "content",
-) -> None:
+class Kept(NamedTuple):
+    """What goes into a revision: the hash and size of a content, and its ``stored`` form."""
+
+    hash: str
+    size: int
+    stored: bytes
+    kind: str
+
+
+def kept(content: bytes, kind: Literal["content", "metadata"] = "content") -> Kept | None:
+    """
+    A content as it can be kept; None for one that is too long, also when compressed.
+
+    Only what is longer than `MAX_BYTES` is compressed: a person looks at the rest with SQL.
+    """
+    stored, stored_kind = content, str(kind)
+    if len(content) > MAX_BYTES:
+        if kind != "content" or len(content) > _MAX_COMPRESSED_FROM:
+            return None
+        stored, stored_kind = zlib.compress(content), _COMPRESSED
+        if len(stored) > MAX_BYTES:
+            return None
+    return Kept(hashlib.sha256(content).hexdigest(), len(content), stored, stored_kind)
+
+
+def keep(connection: Connection, path: str, now: Kept, *, tool: str) -> None:
     """
     Keep what a file holds now, and drop what is more than the limits allow.
 
-    Nothing is added where the last revision holds the same. ``content`` must not be longer
-    than `MAX_BYTES`.
+    Nothing is added where the last revision holds the same.
     """
-    assert len(content) <= MAX_BYTES
-    digest = hashlib.sha256(content).hexdigest()
     last = connection.execute(
         "SELECT hash, kind FROM revisions WHERE path = ? ORDER BY id DESC LIMIT 1", [path]
     ).fetchone()
-    if last is not None and tuple(last) == (digest, kind):
+    if last is not None and tuple(last) == (now.hash, now.kind):
         return
     connection.execute(
         "INSERT INTO revisions (path, hash, bytes, content, tool, created_at, kind)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [path, digest, len(content), content, tool, clock.now(), kind],
+        [path, now.hash, now.size, now.stored, tool, clock.now(), now.kind],
     )
     total = 0
     rows = connection.execute(
-        "SELECT id, bytes FROM revisions WHERE path = ? ORDER BY id DESC", [path]
+        "SELECT id, length(content) FROM revisions WHERE path = ? ORDER BY id DESC", [path]
     ).fetchall()
     for position, (number, size) in enumerate(rows):
         total += size
@@ -61,10 +77,17 @@ def keep(
 def history(connection: Connection, path: str) -> list[Revision]:
     """What is kept of a file, the newest first."""
     rows = connection.execute(_COLUMNS + "WHERE path = ? ORDER BY id DESC", [path])
-    return [_revision(row) for row in rows]
+    return [
+        Revision(number, path, created, tool, kind.partition(",")[0], size, digest)
+        for number, path, created, tool, kind, size, digest in rows
+    ]
 
 
 def content(connection: Connection, number: int) -> bytes | None:
     """What a revision holds; None if it is not kept any more."""
-    row = connection.execute("SELECT content FROM revisions WHERE id = ?", [number]).fetchone()
-    return None if row is None else bytes(row[0])
+    row = connection.execute(
+        "SELECT content, kind FROM revisions WHERE id = ?", [number]
+    ).fetchone()
+    if row is None:
+        return None
+    return zlib.decompress(row[0]) if row[1] == _COMPRESSED else bytes(row[0])

@@ -197,11 +197,11 @@ class FileWriter:
         appending: bool,
     ) -> bool:
         """False if another program has changed the file since it was read."""
-        kept = None if old is None or old.data == data else old.data
-        if kept is not None and len(kept) > revisions.MAX_BYTES:
-            if not appending:  # which loses nothing
-                raise _too_long_to_keep(target)
-            kept = None
+        kept = None
+        # Of a content that is too long, an append takes nothing away.
+        is_long = old is not None and len(old.data) > revisions.MAX_BYTES
+        if old is not None and old.data != data and not (appending and is_long):
+            kept = _kept(target, old.data)
         name = temporary_name()
         self._begin(folder, name, target, kept, tool)
         try:
@@ -220,7 +220,8 @@ class FileWriter:
         folder.require_replaceable(target.name)
         folder.finish(name, like=target.name)
         if kept is not None:
-            self._keep(target, kept, tool, "metadata")
+            metadata = _kept(target, kept, "metadata")
+            self._store.write(lambda c: revisions.keep(c, str(target), metadata, tool=tool))
         size = folder.size(name)
         folder.replace(name, target.name)
         return Written(target, True, size)
@@ -246,7 +247,7 @@ class FileWriter:
         folder: Folder,
         name: str,
         target: Path | None = None,
-        kept: bytes | None = None,
+        kept: revisions.Kept | None = None,
         tool: str = "",
     ) -> None:
         """
@@ -272,13 +273,6 @@ class FileWriter:
             self._store.write(lambda c: pending.end(c, temporaries))
         except QmdError as error:  # the note is taken off when the database is opened next
             _log.warning("a finished write stays noted: %s", error)
-
-    def _keep(
-        self, target: Path, kept: bytes, tool: str, kind: Literal["content", "metadata"]
-    ) -> None:
-        if len(kept) > revisions.MAX_BYTES:
-            raise _too_long_to_keep(target)
-        self._store.write(lambda c: revisions.keep(c, str(target), kept, tool=tool, kind=kind))
 
 
 def clean_up(store: Store) -> None:
@@ -316,9 +310,13 @@ def discard(folder: Folder, temporaries: list[str]) -> None:
         folder.discard_all(Path(temporary).name)
 
 
-def _too_long_to_keep(path: Path) -> ConflictError:
-    limit = revisions.MAX_BYTES >> 20
-    return ConflictError(
-        f"{path} has more than {limit} MiB, which is more than the history of a file keeps.",
-        hint="Rename the file first if its content may be replaced, or append to it.",
-    )
+def _kept(
+    path: Path, content: bytes, kind: Literal["content", "metadata"] = "content"
+) -> revisions.Kept:
+    kept = revisions.kept(content, kind)
+    if kept is None:
+        raise ConflictError(
+            f"{path} holds {len(content):,} bytes, more than the history of a file can keep.",
+            hint="Rename the file first if its content may be replaced, or append to it.",
+        )
+    return kept

@@ -252,7 +252,7 @@ def _own_problem(error: QmdError) -> str:
         return "数据库不可写，无法保存文件的旧内容，文件未改动。请检查数据库文件的权限。"
     if isinstance(error, ConflictError):
         return (
-            "现有内容超过 10 MiB，无法保存为历史版本，文件未改动。"
+            "现有内容过长，无法保存为历史版本，文件未改动。"
             "请先将该文件改名，或改用 append 模式。"
         )
     return f"{error}" + (f" {error.hint}" if error.hint else "")

@@ -340,18 +340,30 @@ def test_at_most_ten_mebibytes_of_a_file_are_kept(
     assert kept(kb, path) == [b"b" * 40, b"c" * 40]
 
 
-def test_a_content_too_long_to_be_kept_is_not_replaced(
+def test_a_long_content_is_kept_compressed(
     kb: KnowledgeBase, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revisions, "MAX_BYTES", 100)
     path = notes / "x.md"
-    write(kb, path, "x" * 101)
+    write(kb, path, "a" * 40)
+    write(kb, path, "x" * 500)
+    write(kb, path, "new")
+    assert kept(kb, path) == [b"a" * 40, b"x" * 500]
+    assert [revision.bytes for revision in kb.revisions.history(path)] == [500, 40]
+    kb.revisions.restore(path)
+    assert path.read_text() == "x" * 500
+
+
+def test_a_content_too_long_to_be_kept_is_not_replaced(kb: KnowledgeBase, notes: Path) -> None:
+    path = notes / "x.md"
+    content = os.urandom(revisions.MAX_BYTES + 1)
+    path.write_bytes(content)
     with pytest.raises(ConflictError) as caught:
         write(kb, path, "new")
     assert caught.value.hint
-    assert path.read_text() == "x" * 101
+    assert path.read_bytes() == content
     kb.files.append(path, lambda old: b"more", tool="test")  # takes nothing away
-    assert path.read_text() == "x" * 101 + "more"
+    assert path.read_bytes() == content + b"more"
     assert kept(kb, path) == []
 
 
