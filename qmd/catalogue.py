@@ -204,7 +204,7 @@ def _source(name: str) -> str:
     return "folder" if onnx_folder.is_folder(name) else "unknown"
 
 
-def _languages(description: str) -> str:
+def _languages(description: str) -> str | None:
     named = [each for each in _LANGUAGES if re.search(rf"\b{each}\b", description)]
     many = re.search(r"multi-?\s?lingual", description, re.IGNORECASE)
     if many and not named:
@@ -212,4 +212,6 @@ def _languages(description: str) -> str:
         return f"multilingual (about {count[1]})" if count else "multilingual"
     if "programming" in description:
         named.append("code")
-    return ", ".join(named) or "English"
+    if re.search(r"-en\b|ms-marco", description):
+        named.append("English")
+    return ", ".join(dict.fromkeys(named)) or None

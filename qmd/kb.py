@@ -773,9 +773,8 @@ class KnowledgeBase:
 
         return doctor.examine(
             self._store,
-            self._embedders.model,
-            self._embedders.cache_dir,
-            self._embedders.given,
+            self._embedders,
+            self._backends,
             home or Path.home(),
             self._file_tools.exiftool_command,
         )

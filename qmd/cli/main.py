@@ -43,6 +43,7 @@ _LAZY = {
     "config": "qmd.cli.settings:config",
     "backup": "qmd.cli.copies:backup",
     "restore-db": "qmd.cli.copies:restore_db",
+    "models": "qmd.cli.models:models",
     "bench": "qmd.cli.bench:bench",
     "summary": "qmd.cli.summary:summary",
     "history": "qmd.cli.history:history",
@@ -56,7 +57,7 @@ _SECTIONS = {
     "Start": ("up", "collection", "context", "index", "update", "embed", "watch"),
     "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls", "posts", "ask"),
     "Look after it": (
-        *("status", "why", "cleanup", "doctor", "config"),
+        *("status", "why", "cleanup", "doctor", "config", "models"),
         *("backup", "restore-db", "bench"),
     ),
     "Write": ("note", "summary", "image", "history", "restore"),

@@ -119,6 +119,8 @@ def status_object(status: Status) -> dict[str, Any]:
         "chunks_embedded": status.chunks_embedded,
         "has_vector_index": status.has_vector_index,
         "model": status.model,
+        "next_model": status.next_model,
+        "next_embedded": status.next_embedded,
         "last_indexed": status.last_indexed,
         "collections": [collection_object(collection) for collection in status.collections],
         "skipped": [
@@ -161,6 +163,8 @@ def _vectors(status: Status) -> str:
         text += f", {status.model}"
     if status.needs_embedding:
         text += f"; {count(status.needs_embedding, 'document')} to do: qmd embed"
+    if status.next_model:
+        text += f"; {status.next_model} is to follow, with {status.next_embedded:,} so far"
     return text
 
 

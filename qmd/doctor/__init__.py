@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qmd import sqlite
-from qmd.doctor import clients, keeping, photos
+from qmd.backends import Backends
+from qmd.doctor import clients, keeping, models, photos
+from qmd.embedders import EmbedderChoice
 from qmd.errors import QmdError, StoreError
-from qmd.inference import embedders
-from qmd.inference.protocols import Embedder
 from qmd.model import Check
 from qmd.store import collections, files, migrate, upkeep, vectors
 from qmd.store.store import Store
@@ -18,20 +18,18 @@ from qmd.store.store import Store
 
 def examine(
     store: Store,
-    model: str | None,
-    cache_dir: Path,
-    embedder: Embedder | None,
+    choice: EmbedderChoice,
+    backends: Backends,
     home: Path,
     exiftool: str | Path | None = None,
 ) -> list[Check]:
-    """All findings, good ones too."""
-    name = embedder.spec.name if embedder else model or embedders.DEFAULT_MODEL
+    """All findings, good ones too. Models at servers are asked something small."""
     found = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
     for findings in (
         _sqlite(store),
         _database(store),
         _collections(store),
-        _model(store, name, cache_dir, given=embedder is not None),
+        models.examine(store, choice, backends),
         keeping.examine(store),
         photos.examine(store, exiftool),
         clients.examine(store.path, home),
@@ -107,29 +105,3 @@ def _collections(store: Store) -> Iterator[Check]:
             f"{len(skipped)} files could not be read as documents.",
             "qmd status lists them; qmd why FILE explains one.",
         )
-
-
-def _model(store: Store, name: str, cache_dir: Path, *, given: bool) -> Iterator[Check]:
-    with store.reading() as connection:
-        active = vectors.active(connection)
-        waiting = upkeep.needs_embedding(connection)
-    try:
-        ready = given or embedders.is_available(name, cache_dir)
-        spec = None if given else embedders.spec_of(name)
-    except QmdError as error:
-        yield Check("model", "error", str(error), error.hint)
-        return
-    if ready:
-        yield Check("model", "ok", f"{name} is on this machine")
-    else:
-        yield Check("model", "warning", f"{name} is not on this machine yet.", "qmd embed")
-    if active is not None and spec is not None and active.fingerprint != spec.fingerprint:
-        yield Check(
-            "vectors", "warning", f"The vectors are those of the model {active.name}.", "qmd embed"
-        )
-    elif waiting:
-        yield Check("vectors", "warning", f"{waiting} documents wait for vectors.", "qmd embed")
-    elif active is None:
-        yield Check("vectors", "warning", "Nothing has been embedded yet.", "qmd embed")
-    else:
-        yield Check("vectors", "ok", "Every document has its vectors")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from qmd.inference.endpoint import Endpoint
 
 DEFAULT_MODEL = build.NAME
+_ALIASES = {"default", "multilingual-e5-small", "intfloat/multilingual-e5-small"}
 #: What begins the name of a model behind an OpenAI-compatible server.
 ENDPOINT = "openai:"
 
@@ -54,6 +55,8 @@ def is_endpoint(name: str) -> bool:
 
 def normal(name: str) -> str:
     """The name under which a model is recorded: of a folder its whole path."""
+    if name.lower() in _ALIASES:
+        return DEFAULT_MODEL
     return str(onnx_folder.absolute(name)) if onnx_folder.is_folder(name) else name
 
 

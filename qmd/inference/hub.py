@@ -181,9 +181,16 @@ def _description(name: str) -> dict[str, Any]:
     for description in TextEmbedding.list_supported_models():
         if description["model"].lower() == name.lower():
             return description
+    import difflib
+
+    names = {each["model"].lower(): each["model"] for each in embedding_models()}
+    short = {full.rpartition("/")[2]: original for full, original in names.items()}
+    near = difflib.get_close_matches(name.lower(), [*names, *short], n=2, cutoff=0.6)
+    guesses = dict.fromkeys((names | short)[each] for each in near)
     raise ModelMissingError(
         f"There is no embedding model named {name!r}.",
-        hint="Run 'qmd models list' to see the models.",
+        hint=(f"Did you mean {' or '.join(guesses)}? " if guesses else "")
+        + "Run 'qmd models list' to see the models.",
     )
 
 

@@ -79,6 +79,8 @@ class Status:
     skipped: tuple[SkippedFile, ...]
     excluded: Mapping[str, int]
     last_indexed: str | None
+    next_model: str | None = None  # its vectors are being made, while those of ``model`` answer
+    next_embedded: int = 0  # chunks
 
 
 @dataclass(frozen=True, slots=True)

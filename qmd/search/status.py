@@ -12,6 +12,8 @@ from qmd.store import collections, files, upkeep, vectors
 def read(connection: Connection, path: Path) -> Status:
     counts = upkeep.counts(connection)
     model = vectors.active(connection)
+    coming = vectors.coming(connection)
+    missing = counts.chunks if coming is None else vectors.count_waiting(connection, coming)
     known = collections.everything(connection)
     return Status(
         database=str(path),
@@ -25,5 +27,7 @@ def read(connection: Connection, path: Path) -> Status:
         collections=tuple(known),
         skipped=tuple(files.skipped(connection)),
         excluded=collections.excluded(connection),
+        next_model=coming.name if coming else None,
+        next_embedded=counts.chunks - missing,
         last_indexed=max((c.last_indexed for c in known if c.last_indexed), default=None),
     )

@@ -1,0 +1,183 @@
+"""``qmd models``: which embedding models and rerankers there are, and which is in use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qmd.cli.command import Command, Group, command, json_option
+from qmd.cli.progress import progress_bar
+from qmd.cli.session import Session, session
+from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+
+if TYPE_CHECKING:
+    from qmd.model import ModelChange, ModelInfo
+
+
+@click.group(
+    "models",
+    cls=Group,
+    examples=("qmd models list", "qmd models use intfloat/multilingual-e5-large"),
+)
+def models() -> None:
+    """List, fetch and choose models for search by meaning."""
+
+
+@command("list", examples=("qmd models list", "qmd models list --json"))
+@click.option("--ready", is_flag=True, help="Only those that need no download.")
+@json_option
+def list_(ready: bool, as_json: bool) -> None:
+    """
+    List the models: embedding models first, then rerankers.
+
+    A star marks the one whose vectors answer, an arrow one that is to take its place, a plus
+    those that need no download. Beside these, any folder that holds an ONNX model and
+    tokenizer.json can be named by its path, and openai:MODEL is one of an OpenAI-compatible
+    server.
+    """
+    found = _list(session())
+    if ready:
+        found = [each for each in found if each.ready or each.state]
+    if as_json:
+        write_json([_object(each) for each in found])
+    else:
+        _render(found)
+
+
+@command(
+    "pull",
+    examples=("qmd models pull", "qmd models pull BAAI/bge-small-zh-v1.5"),
+)
+@click.argument("name", required=False)
+@json_option
+def pull(name: str | None, as_json: bool) -> None:
+    """
+    Fetch a model: an embedding model or a reranker.
+
+    Without NAME the one that this database is to have, or the default. Models other than the
+    default come from the Hugging Face hub; HF_ENDPOINT names a mirror.
+    """
+    session().interrupted = "What was fetched stays: run the command again to go on."
+    with progress_bar() as progress:
+        if session().settings.db.exists():
+            with session().open() as kb:
+                got = kb.models.pull(name, progress)
+        else:
+            from qmd import catalogue
+            from qmd.inference.embedders import DEFAULT_MODEL
+
+            settings = session().settings
+            wanted = name or settings.model or DEFAULT_MODEL
+            got = catalogue.pull(wanted, settings.cache_dir, progress)
+    if as_json:
+        write_json(_object(got))
+        return
+    write(f"{one_line(got.name)} is on this machine.\n")
+    if got.kind == "reranker":
+        write(f"To use it: reranker = {got.name!r} in the settings file, or QMD_RERANKER.\n")
+    elif got.state != "active":
+        write(f"To use it: qmd models use {one_line(got.name)}\n")
+
+
+@command(
+    "use",
+    examples=(
+        "qmd models use BAAI/bge-small-zh-v1.5",
+        "qmd models use ~/models/my-model",
+        "qmd models use openai:nomic-embed-text",
+    ),
+)
+@click.argument("name")
+@json_option
+def use(name: str, as_json: bool) -> None:
+    """
+    Choose the embedding model of this database, for all programs.
+
+    All documents get new vectors: in the background, if a server or 'qmd watch' runs, else by
+    'qmd embed'. Until the last is made the old ones go on answering; then the new ones do, at
+    once. The old ones stay, should you want to go back, until 'qmd cleanup'.
+    """
+    with session().open(write=True) as kb:
+        change = kb.models.use(name)
+    if as_json:
+        write_json(
+            {
+                "model": change.model,
+                "dimension": change.dimension,
+                "before": change.before,
+                "waiting": change.waiting,
+                "in_background": change.kept,
+            }
+        )
+    else:
+        _render_change(change)
+    settings = session().settings
+    if settings.model not in {None, change.model, name}:
+        note(
+            f"{settings.sources['model']} names {one_line(str(settings.model))}: what was chosen"
+            " for the database counts."
+        )
+
+
+def _render_change(change: ModelChange) -> None:
+    from qmd.cli.render_reports import count
+
+    name = one_line(change.model)
+    if not change.waiting:
+        write(f"{name} is the model of this database; every document has its vectors.\n")
+        return
+    write(f"{name} ({change.dimension} dimensions) is to be the model of this database.\n")
+    how = "in the background" if change.kept else "with: qmd embed"
+    write(f"{count(change.waiting, 'chunk')} get vectors {how}\n")
+    if change.before and change.before != change.model:
+        write(f"Until all have them, those of {one_line(change.before)} answer.\n")
+
+
+def _list(of: Session) -> list[ModelInfo]:
+    if of.settings.db.exists():
+        with of.open() as kb:
+            return kb.models.list()
+    from qmd import catalogue
+
+    return catalogue.known_models(of.settings.cache_dir, wanted=of.settings.model)
+
+
+def _object(model: ModelInfo) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "kind": model.kind,
+        "dimension": model.dimension,
+        "source": model.source,
+        "size_bytes": model.size_bytes,
+        "languages": model.languages,
+        "license": model.license,
+        "ready": model.ready,
+        "state": model.state,
+    }
+
+
+def _render(found: Sequence[ModelInfo]) -> None:
+    from qmd.cli.render_documents import readable_size
+
+    color = use_color(sys.stdout)
+    width = max((len(one_line(each.name)) for each in found), default=0)
+    kind = None
+    for each in found:
+        if each.kind != kind:
+            kind = each.kind
+            title = "Embedding models" if kind == "embedding" else "Rerankers"
+            write(paint(title, "dim", color) + "\n")
+        mark = {"active": "*", "coming": ">"}.get(each.state or "", "+" if each.ready else " ")
+        name = paint(f"{one_line(each.name):<{width}}", "title" if each.ready else "dim", color)
+        dimension = f"{each.dimension:>5}" if each.dimension else "     "
+        size = readable_size(each.size_bytes) if each.size_bytes else each.source
+        facts = f"{dimension}  {size:>8}  {each.languages or ''}"
+        write(f"{mark} {name} {one_line(facts).rstrip()}\n")
+
+
+for _command in (list_, pull, use):
+    assert isinstance(_command, Command)
+    models.add_command(_command)
