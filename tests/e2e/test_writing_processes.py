@@ -92,11 +92,11 @@ def test_appends_of_several_processes_all_survive_whole(notes: Path, database: P
     path = notes / "log.md"
     with KnowledgeBase.open(database) as keeping:
         keeping.keep(embed=False)  # another process holds the keeper's lock
-        at_once(*(child.start(APPEND_AND_READ, database, path, name, 25) for name in "abcd"))
+        at_once(*(child.start(APPEND_AND_READ, database, path, name, 15) for name in "abcd"))
     lines = path.read_text().splitlines()
-    assert len(lines) == 100
+    assert len(lines) == 60
     for name in "abcd":  # each whole, and in the order in which it was written
-        assert [line for line in lines if line.startswith(name)] == lines_of(name, 25)
+        assert [line for line in lines if line.startswith(name)] == lines_of(name, 15)
     assert os.listdir(notes) == ["log.md"]
     with KnowledgeBase.open(database) as kb:
         assert kb.get("notes/log.md").text == path.read_text()
@@ -128,9 +128,9 @@ def test_appends_survive_beside_a_process_that_overwrites(notes: Path, database:
 def test_processes_with_databases_of_their_own_append_to_one_file(tmp_path: Path) -> None:
     code = APPEND.replace("open(database)", "open(database, create=True)")
     path = tmp_path / "log.md"
-    at_once(*(child.start(code, tmp_path / f"{n}.sqlite", path, n, 25) for n in "xyz"))
+    at_once(*(child.start(code, tmp_path / f"{n}.sqlite", path, n, 12) for n in "xyz"))
     lines = path.read_text().splitlines()
-    assert sorted(lines) == sorted(line for n in "xyz" for line in lines_of(n, 25))
+    assert sorted(lines) == sorted(line for n in "xyz" for line in lines_of(n, 12))
 
 
 def test_threads_append_to_one_file(notes: Path, database: Path) -> None:
@@ -441,9 +441,9 @@ def test_appends_survive_where_directories_cannot_be_locked(
     (tmp_path / "temp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temp"))
     path = notes / "folder/log.md"
-    at_once(*(child.start(system + APPEND, database, path, name, 15) for name in "abc"))
+    at_once(*(child.start(system + APPEND, database, path, name, 8) for name in "abc"))
     lines = path.read_text().splitlines()
-    assert sorted(lines) == sorted(line for name in "abc" for line in lines_of(name, 15))
+    assert sorted(lines) == sorted(line for name in "abc" for line in lines_of(name, 8))
     assert os.listdir(path.parent) == ["log.md"]
     (locks,) = (tmp_path / "temp").glob("qmd-locks*")
     assert locks.stat().st_mode & 0o777 == 0o700
