@@ -88,14 +88,10 @@ def _best_line(
     if span is not None:
         low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
     present = fold(text[:MAX_SCAN])  # folding moves no line end
-    useful = [needle for needle in wanted if needle.text in present]
     best, best_score = -1, 0.0
-    for number, folded in enumerate(split_lines(present) if useful else ()):
-        score = sum(needle.weight for needle in useful if needle.text in folded)
-        if score <= 0:
-            continue
-        if low <= number <= high:
-            score += 1.5
+    telling = [needle for needle in wanted if needle.weight >= 1 and needle.text in present]
+    for number, weight in sorted(_weights(present, telling or wanted).items()):
+        score = weight + 1.5 if low <= number <= high else weight
         if number < first:
             score *= 0.5  # frontmatter is found, but the text explains more
         if score > best_score:
@@ -107,6 +103,22 @@ def _best_line(
         if lines[number].strip():
             return number
     return start
+
+
+def _weights(folded: str, wanted: Sequence[Needle]) -> dict[int, float]:
+    """Line number (from 0) → weight of all that stands in the line, for lines with something."""
+    starts = line_starts(folded)
+    weights: dict[int, float] = {}
+    for needle, weight in wanted:
+        # From hit to hit, and from there to the next line: most lines hold nothing.
+        at = folded.find(needle)
+        while at >= 0:
+            number = bisect_right(starts, at) - 1
+            weights[number] = weights.get(number, 0.0) + weight
+            if number + 1 == len(starts):
+                break
+            at = folded.find(needle, starts[number + 1])
+    return weights
 
 
 def _window(lines: list[str], best: int, wanted: Sequence[Needle]) -> str:
