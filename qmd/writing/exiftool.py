@@ -14,6 +14,7 @@ import os
 import queue
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,8 +37,8 @@ _MAX_OUTPUT = 64 * 1024 * 1024
 _STOP_S = 1.0
 
 # exiftool waits for more when its input ends, for ever. If we are killed, `read` ends, and
-# then exiftool does.
-_GUARD = 'read -r line; kill -9 "$1" 2>/dev/null'
+# then exiftool does, with whatever a script in its place has started.
+_GUARD = 'read -r line; kill -9 "-$1" 2>/dev/null'
 
 
 def escape(value: str) -> str:
@@ -172,6 +173,7 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
+                start_new_session=True,  # a group of its own, which no Ctrl-C at a terminal ends
             )
         except OSError as error:
             reason = f"{command} does not start: {error.strerror or error}"
@@ -184,6 +186,7 @@ class _Process:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
+                    start_new_session=True,
                 )
         assert self._child.stdout is not None and self._child.stderr is not None
         self._out = _Pipe(self._child.stdout)
@@ -228,6 +231,10 @@ class _Process:
             self._guard.wait()
             assert self._guard.stdin is not None
             self._guard.stdin.close()
+        # Once it is waited for, its number may be another's.
+        if sys.platform != "win32" and self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child.pid, signal.SIGKILL)
         self._child.kill()
         self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):

@@ -223,6 +223,29 @@ def test_it_does_not_outlive_a_program_that_is_killed(photo: Path) -> None:
     process.wait()
     process.stdout.close()
     process.stdin.close()
+    wait_for_the_end(number)
+
+
+SCRIPT = """#!/bin/sh
+exec 3<&0
+(cat <&3; true) | exiftool "$@" &
+echo $! > '%s'
+wait
+"""
+
+
+def test_a_script_in_its_place_leaves_nothing_behind(photo: Path, tmp_path: Path) -> None:
+    noted = tmp_path / "number"
+    tool = ExifTool(program(tmp_path / "script", SCRIPT % noted))
+    subjects(tool, photo)
+    number = int(noted.read_text())
+    assert is_alive(number)
+    tool.close()
+    wait_for_the_end(number)
+
+
+def wait_for_the_end(number: int) -> None:
+    """Of a process that is not our child, and so cannot be waited for."""
     deadline = time.monotonic() + 20
     while is_alive(number):
         assert time.monotonic() < deadline, "exiftool goes on for ever"
