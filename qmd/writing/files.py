@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -282,24 +283,24 @@ def clean_up(store: Store) -> None:
     What is being written just now is left alone, and so is what cannot be reached: the next
     one to try may.
     """
+    found: dict[Path, list[str]] = {}
     with store.reading() as connection:
-        found = {Path(temporary).parent for temporary in pending.everywhere(connection)}
-    for directory in found:
+        for temporary in pending.everywhere(connection):
+            found.setdefault(Path(temporary).parent, []).append(temporary)
+    for directory, abandoned in found.items():
         try:
             with locked(directory, wait_s=0) as folder:
-                with store.reading() as connection:
-                    abandoned = pending.inside(connection, str(directory))
+                # Nobody else writes here now: who noted them before has ended, well or not.
                 discard(folder, abandoned)
         except (FileNotFoundError, NotADirectoryError):
-            with store.reading() as connection:
-                abandoned = pending.inside(connection, str(directory))
+            pass  # and with the directory they are gone
         except OSError as error:
             _log.info("temporary files stay for now: %s", error)
             continue
         if store.read_only:
             continue  # who opens it for writing takes the note off
         try:
-            store.write(lambda c, gone=abandoned: pending.end(c, gone))  # type: ignore[misc]
+            store.write(partial(pending.end, temporaries=abandoned))
         except QmdError as error:
             _log.warning("%s", error)
 
