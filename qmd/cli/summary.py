@@ -36,12 +36,13 @@ def summary(
     An appended text stands under a heading with the time. Folders are made as needed; what
     --overwrite replaces can be had back with 'qmd restore'. Searches find the text at once.
     """
-    from qmd.writing.summary import failure
+    from qmd.writing.summary import checked, failure
 
-    text = _content(source, content)
+    text, mode = _content(source, content), "overwrite" if overwrite else "append"
     try:
+        checked(text, file, mode)  # before there is a new database
         with session().open(create=True) as kb:
-            done = kb.summary.update(text, file, "overwrite" if overwrite else "append")
+            done = kb.summary.update(text, file, mode)
     except SummaryError as error:
         if as_json:
             write_json(failure(error))

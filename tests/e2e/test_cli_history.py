@@ -34,6 +34,8 @@ def test_a_summary_is_written_appended_and_found(scratch: Scratch) -> None:
 
 def test_a_first_summary_needs_no_database(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path)
+    assert scratch.call("summary", "week.txt", "--content", "x").code == 1
+    assert not scratch.database.exists()
     done = scratch.run_raw("summary", "new/week.md", "-", stdin=b"\xef\xbb\xbfone\r\ntwo")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "new/week.md").read_bytes() == b"\xef\xbb\xbfone\r\ntwo"
