@@ -30,7 +30,7 @@ _SYSTEMS = (
     examples=(
         "qmd bench questions.json -c notes",
         "qmd bench beir/scifact --keep ~/bench --json",
-        "qmd bench topics.txt --qrels qrels.txt --system search --system query",
+        "qmd bench topics.txt --qrels qrels.txt --system search --system 'query --no-rerank'",
     ),
 )
 @click.argument("fixture", type=click.Path(path_type=Path))
@@ -92,7 +92,8 @@ def bench(
     Measure the searches on questions whose answers are known.
 
     FIXTURE is a JSON file of queries and the files that answer them, or a directory in BEIR's
-    form, which brings its own documents. All systems answer the same questions; printed are
+    form, which brings its own documents. The systems search, vsearch, query, 'query
+    --no-rerank', 'query --no-expand' and both together answer the same questions; printed are
     nDCG@10, MRR@10, success and recall, and the paired differences from the baseline with
     their 95 % intervals. docs/evaluation.md describes files and figures.
     """
