@@ -55,6 +55,7 @@ class McpFace:
         chosen = selection or select(["qmd"])
         self._kb = kb
         self._tools = {tool.name: tool for tool in chosen.tools}
+        self._withheld = {tool.name: tool for tool in chosen.withheld}
         self._listed = [_listed(tool) for tool in chosen.tools]
         self._workers = Workers(_WORKERS, max_waiting=_MAX_WAITING)
         self.subscriptions = Subscriptions(self._document_name)
@@ -93,6 +94,8 @@ class McpFace:
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         tool = self._tools.get(params.name)
+        if tool is None and not self._kb.policy.writable:
+            tool = self._withheld.get(params.name)  # whose refusal says which option allows it
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
         try:

@@ -25,11 +25,15 @@ _TOGETHER = {("posts", "search"): "search_posts"}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What one server offers: its name, the toolsets and their tools."""
+    """
+    What one server offers: its name, the toolsets and their tools. ``withheld`` are the tools
+    that write, where nothing may be written: not offered, but known by name.
+    """
 
     server_name: str
     toolsets: tuple[str, ...]
     tools: tuple[Tool[Any], ...]
+    withheld: tuple[Tool[Any], ...] = ()
 
 
 def select(names: Sequence[str] = (), *, read_only: bool = False) -> Selection:
@@ -37,7 +41,7 @@ def select(names: Sequence[str] = (), *, read_only: bool = False) -> Selection:
     The tools of these toolsets, of all if none is named.
 
     Args:
-        read_only: Leave out the tools that write.
+        read_only: Withhold the tools that write.
 
     Raises:
         InputError: A name is not that of a toolset.
@@ -48,12 +52,13 @@ def select(names: Sequence[str] = (), *, read_only: bool = False) -> Selection:
                 f"There is no toolset {name!r}.", hint="Toolsets: " + ", ".join(TOOLSETS)
             )
     chosen = tuple(name for name in TOOLSETS if name in names or not names)
-    tools = []
+    tools: list[Tool[Any]] = []
+    withheld: list[Tool[Any]] = []
     for name in chosen:
         for tool in import_module(TOOLSETS[name][1]).TOOLS:
-            if read_only and not tool.read_only:
-                continue
             together = _TOGETHER.get((name, tool.name)) if len(chosen) > 1 else None
-            tools.append(replace(tool, name=together) if together else tool)
+            named = replace(tool, name=together) if together else tool
+            (withheld if read_only and not tool.read_only else tools).append(named)
     alone = len(chosen) == 1
-    return Selection(TOOLSETS[chosen[0]][0] if alone else "qmd", chosen, tuple(tools))
+    server_name = TOOLSETS[chosen[0]][0] if alone else "qmd"
+    return Selection(server_name, chosen, tuple(tools), tuple(withheld))

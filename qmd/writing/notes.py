@@ -29,6 +29,7 @@ from qmd.writing.vault import (
     Vault,
     can_exist,
     folder_path,
+    is_hidden,
     meant,
     note_path,
     plain_path,
@@ -158,7 +159,8 @@ class Notes:
             data = _bytes(vault.locate(wanted), wanted)
             if data is not None:
                 return _note(data, wanted, wanted)
-            if _is_there(vault, plain, os.path.isfile):  # search finds more than .md, if asked to
+            # Search finds more than .md, if asked to, but nothing hidden.
+            if not is_hidden(plain) and _is_there(vault, plain, os.path.isfile):
                 data = _bytes(vault.locate(plain), plain)
                 if data is not None:
                     return _note(data, plain, wanted)
@@ -240,7 +242,7 @@ class Notes:
             entries = _entries(place)
         except NotADirectoryError:
             if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
-                raise InvalidPathError(f"Path is not a folder: {wanted}") from None
+                raise InvalidPathError(f"Path is not a folder: {wanted or '/'}") from None
             raise FolderNotFoundError(wanted or "/") from None
         except OSError as error:
             if error.errno in _NOWHERE:

@@ -75,6 +75,11 @@ def plain_path(path: str) -> str:
     return plain
 
 
+def is_hidden(path: str) -> bool:
+    """Whether a name on the way begins with a dot."""
+    return any(name.startswith(".") for name in _names(path))
+
+
 def is_encodable(path: str) -> bool:
     try:
         path.encode()

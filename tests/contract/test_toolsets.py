@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -102,6 +103,40 @@ def test_a_protocol_error_keeps_its_code_message_and_data(face: McpFace) -> None
     error = caught.value.error
     assert (error.code, error.message) == (-32001, "文件未找到: /a.jpg")
     assert error.data == {"filePath": "/a.jpg"}
+
+
+def test_a_withheld_tool_is_not_listed_and_refuses_in_its_own_format(tmp_path: Path) -> None:
+    make_index(tmp_path)
+
+    async def use(client: Client) -> tuple[list[ListedTool], CallToolResult, MCPError]:
+        listed = (await client.list_tools()).tools
+        arguments = {"content": "text", "file_path": str(tmp_path / "s.md")}
+        summary = await client.call_tool("update_summary", arguments)
+        with pytest.raises(MCPError) as caught:
+            photo = {"filePath": str(tmp_path / "p.jpg"), "metadata": {"tags": ["a"]}}
+            await client.call_tool("writeImageMetadata", photo)
+        return listed, summary, caught.value
+
+    (tmp_path / "p.jpg").write_bytes(b"")
+    database = tmp_path / "index.sqlite"
+    with KnowledgeBase.open(database, read_only_files=True) as kb:
+        face = McpFace(kb, select(["summary", "images"], read_only=True))
+        listed, summary, photo = with_client(face.server, use)
+    assert listed == []
+    assert summary.is_error and summary.structured_content is not None
+    assert summary.structured_content["status"] == "error"
+    assert "--read-only" in summary.structured_content["message"]
+    assert photo.error.code == -32003
+    assert "--read-only" in photo.error.data["reason"]
+    assert not (tmp_path / "s.md").exists()
+
+
+def test_a_withheld_tool_is_unknown_where_something_might_be_written(tmp_path: Path) -> None:
+    with KnowledgeBase.open(make_index(tmp_path)) as kb:
+        face = McpFace(kb, select(["summary"], read_only=True))
+        with pytest.raises(MCPError, match="Unknown tool: update_summary"):
+            call(face, "update_summary", {"content": "text", "file_path": str(tmp_path / "s.md")})
+    assert not (tmp_path / "s.md").exists()
 
 
 def test_an_unknown_toolset_is_an_error_that_lists_the_known_ones() -> None:

@@ -66,8 +66,11 @@ def test_read_only_leaves_out_the_tool_that_writes(start: Start, tmp_path: Path)
     client.handshake()
     listed = client.call("tools/list")["result"]["tools"]
     assert [tool["name"] for tool in listed] == ["read_note", "list_folder"]
-    call = {"name": "create_note", "arguments": {"path": "notes/old", "content": "x"}}
-    assert client.call("tools/call", call)["error"]["code"] == -32602
+    refused = "Writing is switched off here. Start it without --read-only to allow it."
+    assert client.tool("create_note", path="notes/old", content="x") == bad(
+        f"Failed to write file: {refused}"
+    )
+    assert client.call("tools/call", {"name": "delete_note"})["error"]["code"] == -32602
     assert client.tool("read_note", path="notes/old") == good("# Old\n\na zebra\n")
     assert (tmp_path / "notes/old.md").read_bytes() == b"# Old\n\na zebra\n"
 

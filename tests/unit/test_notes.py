@@ -281,11 +281,30 @@ def test_the_only_note_that_can_be_meant_is_read(
     assert (note.path, note.text, note.asked) == (meant, meant, note_path(named))
 
 
+def test_a_vault_that_is_a_file_is_no_folder(kb: KnowledgeBase, vault: Path) -> None:
+    vault.rmdir()
+    vault.write_bytes(b"")
+    with pytest.raises(InvalidPathError, match=r"^Path is not a folder: /$"):
+        kb.notes.list_folder("")
+
+
 def test_the_exact_note_comes_first(kb: KnowledgeBase, vault: Path) -> None:
     for file in ("a.txt", "a.txt.md", "deep/a.txt.md", "deep/b.md", "b.md"):
         put(vault / file, file)
     assert kb.notes.read("a.txt").text == "a.txt.md"
     assert kb.notes.read("b").text == "b.md"
+
+
+@pytest.mark.parametrize("secret", [".env", ".git/config", "sub/.netrc"])
+def test_a_hidden_file_is_not_read_for_a_note_that_is_not_there(
+    kb: KnowledgeBase, vault: Path, secret: str
+) -> None:
+    put(vault / secret, "password")
+    with pytest.raises(NoteNotFoundError) as caught:
+        kb.notes.read(secret)
+    assert str(caught.value) == f"File not found: {secret}.md"
+    put(vault / f"{secret}.md", "a note")
+    assert kb.notes.read(secret).text == "a note"
 
 
 def test_several_notes_that_may_be_meant_are_suggestions(kb: KnowledgeBase, vault: Path) -> None:
