@@ -208,7 +208,8 @@ def _error(
     """``explained``: the message, which is prescribed, has no place for the reason."""
     number, template = _ERRORS[problem]
     message = template.format(path=_printable(path), reason=reason)
-    return ProtocolError(number, message, _data(path, reason if explained else None))
+    hint = reason if explained else None
+    return ProtocolError(number, message, _data(path, hint), hint=hint)
 
 
 def _data(path: str | None, reason: str | None = None) -> dict[str, object]:

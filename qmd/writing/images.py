@@ -167,21 +167,18 @@ def _examine(given: str, files: FileWriter) -> Kind:
     if not mode & 0o444 or not os.access(given, os.R_OK):
         raise _unreadable(given, "its permissions forbid it")
     if not mode & 0o222 or not os.access(given, os.W_OK):
-        raise _error(
-            "not_writable",
-            f"The file may not be written: {given}",
-            cause="permission",
-            reason="its permissions forbid it",
-            hint="Give yourself permission to write it (chmod u+w).",
-        )
+        raise _unwritable(given, "its permissions forbid it")
     try:
-        str(files.target(given)).encode()
+        target = files.target(given)
+        str(target).encode()
     except OutsideRootsError as error:
         raise _outside(given, error) from error
     except UnicodeEncodeError as error:
         raise _not_written(
             given, "name", "its name is not valid UTF-8, which the database needs", "Rename it."
         ) from error
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise _unwritable(given, "no file can be made in its folder")
     with _open(Path(given), given) as source:
         return _read(given, lambda: read_kind(source, given))
 
@@ -368,6 +365,16 @@ def _unreadable(given: str, reason: str) -> PhotoError:
     )
 
 
+def _unwritable(given: str, reason: str) -> PhotoError:
+    return _error(
+        "not_writable",
+        f"The file may not be written: {given} ({reason}).",
+        cause="permission",
+        reason=reason,
+        hint="Check the permissions of the file and of its folder.",
+    )
+
+
 def _unsupported(given: str, reason: str, hint: str | None = None) -> PhotoError:
     return _error(
         "unsupported",
@@ -386,13 +393,7 @@ def _outside(given: str, error: OutsideRootsError) -> PhotoError:
 def _disk_error(given: str, error: OSError) -> PhotoError:
     reason = error.strerror or str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return _error(
-            "not_writable",
-            f"The file may not be written: {given} ({reason}).",
-            cause="permission",
-            reason=reason,
-            hint="Check the permissions of the file and of its folder.",
-        )
+        return _unwritable(given, reason)
     if error.errno == errno.ENOENT:
         return _not_found(given)
     if error.errno in _FULL:

@@ -339,6 +339,34 @@ def test_a_read_only_file_is_not_writable_for_the_superuser_either(
     assert untouched(kb, jpg).problem == "not_writable"
 
 
+PERMISSIONS = """
+import sys
+from qmd import KnowledgeBase
+from qmd.errors import PhotoError
+from qmd.model import PhotoChange
+with KnowledgeBase.open(sys.argv[1]) as kb:
+    for photo in sys.argv[2:]:
+        try:
+            kb.images.write(photo, PhotoChange(tags=("x",)))
+            print("written")
+        except PhotoError as error:
+            print(error.problem)
+"""
+
+
+@posix
+def test_permissions_of_file_and_folder_hold(kb: KnowledgeBase, tmp_path: Path) -> None:
+    unreadable, unwritable, closed, fine = (
+        make(tmp_path / name / "a.jpg") for name in ("one", "two", "three", "four")
+    )
+    unreadable.chmod(0o200)
+    unwritable.chmod(0o444)
+    closed.parent.chmod(0o555)
+    out = child.unprivileged(PERMISSIONS, kb.path, unreadable, unwritable, closed, fine)
+    assert out.split() == ["not_readable", "not_writable", "not_writable", "written"]
+    assert [each.name for each in closed.parent.iterdir()] == ["a.jpg"]
+
+
 def test_outside_the_write_roots_nothing_is_written(tmp_path: Path, album: Path, jpg: Path) -> None:
     (tmp_path / "open").mkdir()
     link = tmp_path / "open/link.jpg"
