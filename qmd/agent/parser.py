@@ -89,7 +89,9 @@ _LINE = r"(?:^|(?<=[\n\r]))"
 _CLOSING = re.compile(_LINE + r"[ \t]*(`{3,})")
 _OPENING = re.compile(
     _LINE + r"[ \t]*`{3,}json:tool(?![\w:`-])"  # at the beginning of a line
-    r"|(?<!>)(?<!> )`{3}json:tool(?=[ \t]*[\n\r{])"  # behind text, if a block follows
+    # Behind text, if a block follows; what every line of stands behind ">" is a quotation.
+    r"|`{3}json:tool(?=[ \t]*(?:\r?\n|\r(?!\n))(?![ \t]*>))"
+    r"|(?<!>)(?<!> )`{3}json:tool(?=[ \t]*\{)"
 )
 _QUOTING = re.compile(_LINE + r"[ \t]*(`{4,}|~{3,})(?!json:tool)([^\n\r]*)")
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r\n|\n|\r)?")

@@ -163,3 +163,10 @@ def test_a_long_answer_takes_no_quadratic_time(piece: str) -> None:
     # A quadratic parser would not come to an end here.
     parsed = parse(piece * 40_000)
     assert len(parsed.parts) <= 80_000
+
+
+@pytest.mark.parametrize("text", ["a -> b >", "see > ", ">", "> "])
+def test_a_block_behind_a_sign_is_a_call_unless_its_lines_are_quoted(text: str) -> None:
+    block = '```json:tool\n{"tool": "status", "params": {}}\n```'
+    assert [call.tool for call in parse(text + block).calls] == ["status"]
+    assert parse("> " + block.replace("\n", "\n> ")).blocks == ()
