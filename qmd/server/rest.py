@@ -234,7 +234,7 @@ class _Face:
                 raise RestError(415, f"The body must be application/json; {given}.")
             if request.headers.get("content-encoding", "identity").lower() != "identity":
                 raise RestError(415, "The body must not be compressed.")
-            value = _parsed(data)
+            value = _parsed(data, mend=endpoint.group == "search")
         else:
             value = {}
         return parse_arguments(f"{endpoint.method} {endpoint.path}", model, value, camel_case=False)
@@ -340,12 +340,21 @@ def _query(endpoint: Endpoint, request: Request) -> Arguments:
     )
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
-    """The JSON object in a body. Raises InputError."""
+def _parsed(data: bytes, *, mend: bool) -> dict[str, Any]:
+    """
+    The JSON object in a body. ``mend``: half of a surrogate pair becomes U+FFFD, since every
+    text is a question; else it is refused, since what is stored must be what was meant.
+
+    Raises:
+        InputError.
+    """
     try:
         value = json.loads(data.decode(), parse_constant=_no_constant)
         if _SURROGATE.search(data):
-            json.dumps(value, ensure_ascii=False).encode()
+            text = json.dumps(value, ensure_ascii=False)
+            if mend:
+                text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            value = json.loads(text.encode())
     except RecursionError:
         raise InputError("The body is not usable JSON: nested too deeply") from None
     except UnicodeDecodeError:

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import queue
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -92,7 +93,11 @@ def decode(line: bytes) -> JSONRPCMessage:
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
-        raise _refusal(line) from None
+        line = _mended(line)
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError:
+            raise _refusal(line) from None
     if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):
         # The adapter takes a request whose id is null or 1.5 for a notification.
         raise RefusedLineError(
@@ -108,6 +113,28 @@ def encode(message: JSONRPCMessage) -> bytes:
     except (PydanticSerializationError, UnicodeEncodeError):  # a lone surrogate in some text
         plain = message.model_dump(by_alias=True, exclude_unset=True)
         return json.dumps(plain, ensure_ascii=True).encode() + b"\n"
+
+
+def _mended(line: bytes) -> bytes:
+    """
+    A search for half of a surrogate pair, as a model sends half of an emoji, with U+FFFD in its
+    place: every text is a question. Other lines as they are: what may be stored must be what
+    was meant.
+    """
+    if _SURROGATE.search(line) is None:
+        return line
+    try:
+        value = json.loads(line)
+        if value["params"]["name"] not in _SEARCHES:
+            return line
+        text = json.dumps(value, ensure_ascii=False)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return line
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SEARCHES = ("search", "vsearch", "query", "search_posts")
 
 
 def _refusal(line: bytes) -> RefusedLineError:

@@ -82,6 +82,26 @@ def test_what_is_no_message_is_refused_with_the_right_code(
     assert refused(line) == (code, request_id)
 
 
+def call(name: str, argument: str) -> bytes:
+    return (
+        b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "%s",'
+        b' "arguments": {"query": "%s"}}}' % (name.encode(), argument.encode())
+    )
+
+
+@pytest.mark.parametrize("name", ["search", "vsearch", "query", "search_posts"])
+def test_half_of_a_surrogate_pair_is_a_question(name: str) -> None:
+    message = decode(call(name, r"\ud83d boat \udc00 \ud83d\ude42 \\ud800"))
+    assert isinstance(message, JSONRPCRequest)
+    assert message.params is not None
+    assert message.params["arguments"] == {"query": "\ufffd boat \ufffd 🙂 \\ud800"}
+
+
+@pytest.mark.parametrize("line", [call("create_note", r"\ud83d"), call("search", r"\ud83d") + b"}"])
+def test_half_of_a_surrogate_pair_is_nothing_to_store(line: bytes) -> None:
+    assert refused(line)[0] in (-32600, -32700)
+
+
 def test_a_request_is_decoded() -> None:
     message = decode('{"jsonrpc":"2.0","id":1,"method":"ping","params":{"q":"中文"}}'.encode())
     assert isinstance(message, JSONRPCRequest)

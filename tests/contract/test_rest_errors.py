@@ -107,8 +107,7 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         (b'{"query": "\xff"}', "not UTF-8"),
         (b'\xef\xbb\xbf{"query": "x"}', "not JSON"),
         ('{"query": "x"}'.encode("utf-16"), "not UTF-8"),
-        (b'{"query": "\\ud800"}', "half of a surrogate pair"),
-        (b'{"\\udfff": 1}', "half of a surrogate pair"),
+        (b'{"\\udfff": 1}', 'unknown argument "\ufffd"'),
         (b"", "query is required (a string)"),
         (b"{}", "query is required (a string)"),
         (b'{"query": null}', "query must be a string, got null"),
@@ -137,6 +136,15 @@ def test_blanks_are_no_json_even_where_a_body_may_be_left_out(
 ) -> None:
     assert client.post("/update", headers=JSON).status_code == 200
     assert "not JSON" in detail(client.post("/update", content=body, headers=JSON), 400)
+
+
+def test_half_of_a_surrogate_pair_is_a_question_and_no_name(client: TestClient) -> None:
+    body = b'{"query": "islands \\ud83d", "limit": 1}'
+    for path in ("/search", "/query"):
+        (hit,) = client.post(path, content=body, headers=JSON).json()["results"]
+        assert hit["file"] == "notes/2025/plan.md"
+    told = detail(client.post("/get", content=b'{"file": "\\ud800"}', headers=JSON), 400)
+    assert "half of a surrogate pair" in told
 
 
 def test_whole_numbers_and_nulls_are_what_they_mean(client: TestClient) -> None:
