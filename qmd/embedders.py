@@ -128,6 +128,12 @@ class EmbedderChoice:
             local=lambda: self.open(name),
         )
 
+    def asks_server(self, connection: Connection) -> bool:
+        """Whether questions are embedded by a model server."""
+        from qmd.inference import embedders
+
+        return self.given is None and embedders.is_endpoint(self.answering(connection))
+
     # -- of any ------------------------------------------------------------------------
 
     def is_available(self) -> bool:

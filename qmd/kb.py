@@ -564,9 +564,11 @@ class KnowledgeBase:
         filters: Filters = Filters(),
         explain: bool = False,
         min_relevance: float = 0.0,
+        expand: bool = True,
+        intent: str | None = None,
     ) -> SearchReply:
         """
-        Vectors.
+        Vectors; ``expand`` and ``intent`` as in `query`.
 
         Raises:
             VectorIndexMissingError, ModelMissingError, ModelMismatchError,
@@ -576,8 +578,8 @@ class KnowledgeBase:
 
         request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
         with self._store.reading() as connection:
-            models = self._models(connection, expand=True, rerank=False)
-            return hybrid.vsearch(connection, request, models)
+            models = self._models(connection, expand=expand, rerank=False)
+            return hybrid.vsearch(connection, request, models, intent=intent)
 
     def query(
         self,
@@ -619,12 +621,13 @@ class KnowledgeBase:
 
         backends = self._backends
         budget = Budget(backends.settings.budget_s)
-        # Whoever is slow must leave time to those that come after.
         reranker = backends.reranker(budget) if rerank else None
+        # Whoever is slow must leave time to those that come after.
         share = 1.0 if reranker is None else 0.5
+        first = 0.5 * share if self._embedders.asks_server(connection) else share
         return Models(
             lambda: backends.careful(self._embedders.for_questions(connection), budget, share),
-            backends.expander(budget, share=0.5 * share) if expand else None,
+            backends.expander(budget, share=first) if expand else None,
             reranker,
             timeout_s=budget.seconds,
             bits=self._bit_index(),

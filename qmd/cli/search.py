@@ -48,7 +48,7 @@ def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
         raise click.BadParameter(f"{error}. {error.hint}", ctx, param) from error
 
 
-def search_options(*, min_score: float, hybrid: bool) -> Callable[[F], F]:
+def search_options(*, min_score: float, hybrid: bool, meaning: bool = True) -> Callable[[F], F]:
     """The options of a search command, in the order of its help."""
     options = [
         click.argument("query", nargs=-1, required=True),
@@ -73,11 +73,11 @@ def search_options(*, min_score: float, hybrid: bool) -> Callable[[F], F]:
         click.option("--explain", is_flag=True, help="Show what each score is made of."),
         click.option("--no-rerank", is_flag=True, hidden=not hybrid,
                      help="Leave the fused order as it is."),
-        click.option("--no-expand", is_flag=True, hidden=not hybrid,
+        click.option("--no-expand", is_flag=True, hidden=not meaning,
                      help="Search for the query alone, without variants of it."),
         click.option("--candidates", type=click.IntRange(1), default=30, hidden=not hybrid,
                      show_default=True, metavar="N", help="How many of the best are reranked."),
-        click.option("--intent", metavar="TEXT", hidden=not hybrid,
+        click.option("--intent", metavar="TEXT", hidden=not meaning,
                      help="What the question is about, to tell meanings apart."),
         click.option("--mode", type=click.Choice(["auto", "server", "local"]), default="auto",
                      help="Who answers: a running server, this process, or this process with a "
@@ -101,7 +101,7 @@ def search_options(*, min_score: float, hybrid: bool) -> Callable[[F], F]:
         "qmd search 'title:plan -draft \"road map\"' --json",
     ),
 )
-@search_options(min_score=0.0, hybrid=False)
+@search_options(min_score=0.0, hybrid=False, meaning=False)
 def search(**options: Any) -> None:
     """
     Search by words (BM25), Chinese included.
@@ -124,7 +124,13 @@ def vsearch(**options: Any) -> None:
 
     The query and the notes need not share a word, nor a language.
     """
-    _run(options, lambda kb, text, arguments: kb.vsearch(text, **arguments))
+
+    def ask(kb: KnowledgeBase, text: str, arguments: dict[str, Any]) -> SearchReply:
+        return kb.vsearch(
+            text, expand=not options["no_expand"], intent=options["intent"], **arguments
+        )
+
+    _run(options, ask)
 
 
 @command(

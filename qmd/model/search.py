@@ -71,7 +71,8 @@ class Hit:
     One document that answers a query.
 
     ``score`` is 0..1 and orders the hits. ``relevance`` is 0..1: the estimated chance that the
-    document answers the query, whatever its rank. ``snippet`` is lines ``N: text``; ``line`` its best line.
+    document answers the query, whatever its rank. ``snippet`` is lines ``N: text``; ``line`` its
+    best line.
     """
 
     docid: str

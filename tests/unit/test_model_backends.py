@@ -492,3 +492,21 @@ def test_an_expansion_may_be_hostile(asking: Asking) -> None:
 
 def test_expansions_have_their_own_type() -> None:
     assert Expansion("lex", "a") != Expansion("vec", "a")
+
+
+def test_vsearch_asks_in_other_words_too_unless_told_not_to(asking: Asking) -> None:
+    with ModelServer(says(LINES)) as server:
+        kb = asking(server, expander="llm")
+        plain = kb.vsearch("boat", min_score=0, expand=False)
+        reply = kb.vsearch("boat", min_score=0, intent="about vessels", explain=True)
+    assert (plain.degraded, reply.degraded) == (None, None)
+    (request,) = server.requests
+    assert "about vessels" in request.messages[-1]["content"]
+    asked = [(hit.explain or {}).get("expansion", {}).get("query") for hit in reply.hits]
+    assert "The vessel crossed the ocean." in asked
+
+
+def test_an_expander_alone_may_take_all_the_time(asking: Asking) -> None:
+    with ModelServer(hangs()) as server:
+        reply = asking(server, expander="llm", budget_s=0.4).query("red boat")
+    assert "within 0.4 s" in (reply.degraded or "")
