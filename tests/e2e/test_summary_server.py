@@ -128,8 +128,9 @@ def test_a_refusal_says_which_option_would_allow_it(start: Start, tmp_path: Path
     listed = [tool["name"] for tool in client.call("tools/list")["result"]["tools"]]
     assert "search" in listed
     assert "update_summary" not in listed
-    call = {"name": "update_summary", "arguments": {"content": "x", "file_path": "x.md"}}
-    assert client.call("tools/call", call)["error"]["code"] == -32602
+    answer = result(client.tool("update_summary", content="x", file_path="x.md"))
+    assert "只读" in answer["message"]
+    assert "--read-only" in answer["message"]
 
 
 def test_what_it_wrote_is_found_at_once(start: Start, tmp_path: Path) -> None:
