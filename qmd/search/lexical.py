@@ -46,6 +46,22 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
 )
 
+#: Pairs of characters that Chinese questions are made of; simplified and traditional. They count
+#: `QUIET` as much as their rarity says: in documents that explain they are rare. MRR@10 of two
+#: sets of Chinese questions .647 to .672; left out entirely, full text alone loses.
+CHATTER = frozenset(
+    """
+    怎么 什么 如何 为什 怎样 哪些 哪个 哪里 可以 能不 不能 有没 没有 一个 这个 那个 这些 那些 这样 那样
+    我们 你们 他们 它们 自己 时候 以后 之后 然后 还是 但是 因为 所以 如果 就是 不是 只是 已经 需要 应该
+    想要 能够 多少 一下 一些 一种 还有 以及 或者 而且 只有 只能 里面 上面 下面 之前 现在 东西 办法 的话
+    这种 那种 么办 么样 么做 是什 不会 会不 是不 一样 几个 有什 有哪 才能
+    怎麼 什麼 為什 怎樣 哪個 哪裡 能不 有沒 沒有 一個 這個 那個 這些 這樣 那樣 我們 你們 他們 它們 時候
+    以後 之後 然後 還是 因為 已經 應該 能夠 還有 裡面 現在 東西 辦法 的話 這種 那種 麼辦 麼樣 麼做 是什
+    不會 會不 一樣 幾個 有什
+    """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
+)
+QUIET = 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class LexicalHit:
@@ -329,7 +345,8 @@ def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[
         if phrase is None:
             continue
         number = fulltext.count(connection, phrase, most)
-        weighed = bm25.Word(number, bm25.idf(number, total))
+        loudness = QUIET if word in CHATTER else 1.0
+        weighed = bm25.Word(number, loudness * bm25.idf(number, total))
         stop = word.casefold() in STOP_WORDS
         if number == 0:
             if not stop:
