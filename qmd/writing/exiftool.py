@@ -174,6 +174,8 @@ class _Process:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,  # a group of its own, which no Ctrl-C at a terminal ends
+                # What the photo hides must not be readable for a moment.
+                umask=-1 if sys.platform == "win32" else 0o077,
             )
         except OSError as error:
             reason = f"{command} does not start: {error.strerror or error}"
@@ -283,7 +285,12 @@ def _aliases(kind: Kind, *files: Path) -> Iterator[tuple[str, ...]]:
             for number, file in enumerate(files)
         )
         return
-    with tempfile.TemporaryDirectory(prefix="qmd-exiftool-") as directory:
+    with contextlib.ExitStack() as stack:
+        try:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="qmd-exiftool-"))
+        except OSError as error:
+            reason = f"no temporary directory can be made: {error.strerror or error}"
+            raise ExifToolError("refused", reason) from error
         names = [Path(directory, f"{number}.{kind.lower()}") for number in range(len(files))]
         for name, file in zip(names, files, strict=True):
             name.symlink_to(file)

@@ -63,6 +63,7 @@ def test_no_value_becomes_an_argument(tool: ExifTool, photo: Path, tmp_path: Pat
     before = sorted(tmp_path.iterdir())
     write(tool, photo, new, *HOSTILE)
     assert listed(tags(new)["XMP-dc:Subject"]) == HOSTILE
+    assert new.stat().st_mode & 0o077 == 0
     assert sorted(tmp_path.iterdir()) == sorted([*before, new])
 
 
@@ -172,6 +173,15 @@ def test_a_missing_one_says_how_to_get_it(photo: Path, tmp_path: Path) -> None:
         assert caught.value.hint is not None
         for word in ("apt-get", "brew", "winget", "QMD_EXIFTOOL"):
             assert word in caught.value.hint
+
+
+def test_without_a_temporary_directory_it_says_so(
+    tool: ExifTool, photo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
+    with pytest.raises(ExifToolError) as caught:
+        subjects(tool, photo)
+    assert "temporary directory" in caught.value.reason
 
 
 def test_requests_of_many_threads_get_their_own_answers(tool: ExifTool, tmp_path: Path) -> None:
