@@ -42,6 +42,8 @@ _COMPLETIONS = 100  # the most that the protocol allows in one answer
 _WORKERS = 8  # calls that run at once; more wait for their turn
 _MAX_WAITING = 1000
 _CALL_S = 60.0  # a first call may load the model
+_ASK_FOR_LESS = "Try again, or ask for less."
+_LOOK_FIRST = "It may still be done: look at the file before you try again."
 
 ResultT = TypeVar("ResultT")
 Context = ServerRequestContext[Any, Any]
@@ -111,8 +113,11 @@ class McpFace:
 
     async def _reply(self, tool: Tool[Any], arguments: dict[str, Any] | None) -> Reply:
         """Raises ProtocolError."""
+        late = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
         try:
-            return await self._in_thread(lambda: tool.call(self._kb, arguments, texts.MCP))
+            return await self._in_thread(
+                lambda: tool.call(self._kb, arguments, texts.MCP), late=late
+            )
         except ProtocolError:
             raise
         except QmdError as error:  # no thread was free in time
@@ -231,9 +236,14 @@ class McpFace:
 
     # -- worker threads ----------------------------------------------------------------
 
-    async def _in_thread(self, function: Callable[[], ResultT]) -> ResultT:
+    async def _in_thread(
+        self, function: Callable[[], ResultT], *, late: str = _ASK_FOR_LESS
+    ) -> ResultT:
         """
         Run a blocking call beside the others; a cancelled one is left to end by itself.
+
+        Args:
+            late: What to do next when its time is up.
 
         Raises:
             QmdError: Its time is up, or too many wait already.
@@ -245,9 +255,7 @@ class McpFace:
                 "Too many requests are waiting.", hint="Try again in a moment."
             ) from None
         except TimeoutError:
-            raise QmdError(
-                f"It took longer than {_CALL_S:g} s.", hint="Try again, or ask for less."
-            ) from None
+            raise QmdError(f"It took longer than {_CALL_S:g} s.", hint=late) from None
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Whether all calls have ended within ``timeout_s``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -137,6 +138,33 @@ def test_a_withheld_tool_is_unknown_where_something_might_be_written(tmp_path: P
         with pytest.raises(MCPError, match="Unknown tool: update_summary"):
             call(face, "update_summary", {"content": "text", "file_path": str(tmp_path / "s.md")})
     assert not (tmp_path / "s.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("read_only", "advice"),
+    [
+        (True, "Try again, or ask for less."),
+        (False, "It may still be done: look at the file before you try again."),
+    ],
+)
+def test_a_call_over_its_time_says_whether_to_repeat_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_only: bool, advice: str
+) -> None:
+    monkeypatch.setattr("qmd.server.mcp._CALL_S", 0.05)
+    go_on = threading.Event()
+
+    def wait(kb: KnowledgeBase, arguments: Word, dialect: object) -> Reply:
+        assert go_on.wait(30)
+        return Reply(())
+
+    slow = Tool("slow", None, "d", Word, wait, read_only=read_only)
+    with KnowledgeBase.open(make_index(tmp_path)) as kb:
+        try:
+            said = call(McpFace(kb, Selection("S", (), (slow,))), "slow", {"word": "x"})
+        finally:
+            go_on.set()
+    assert said.is_error
+    assert said.content == [TextContent(text=f"It took longer than 0.05 s.\n\n{advice}")]
 
 
 def test_an_unknown_toolset_is_an_error_that_lists_the_known_ones() -> None:
