@@ -1,0 +1,164 @@
+"""For all queries: the parts of an explained score add up to it, and scores order the hits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import fsum
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qmd.errors import InferenceError
+from qmd.inference.protocols import Expansion
+from qmd.kb import KnowledgeBase
+from qmd.model import Hit
+from tests.support.corpus import Corpus
+
+WORDS = ["red", "boat", "sea", "island", "city", "wind", "数据库", "备份", "怎么", "the"]
+FILES = {
+    f"{number:03}.md": f"# {WORDS[number % 10]}\n\n"
+    + " ".join(WORDS[(number * step) % 10] for step in range(1, 3 + number % 17))
+    + "\n"
+    for number in range(150)
+}
+QUERIES = st.lists(
+    st.one_of(
+        st.sampled_from([*WORDS, '"red boat"', "-sea", "isl*", "title:boat", "nowhere", "C++"]),
+        st.text(max_size=4),
+    ),
+    min_size=1,
+    max_size=6,
+).map(" ".join)
+MANY = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+class Asks:
+    """An expander that always has the same to add."""
+
+    def expand(self, query: str, *, limit: int, timeout_s: float) -> list[Expansion]:
+        return [Expansion("lex", "island wind"), Expansion("vec", "a boat at sea")]
+
+
+class Judges:
+    name = "lengths"
+
+    def rerank(self, query: str, passages: list[str], *, timeout_s: float) -> list[float]:
+        return [(len(passage) % 10) / 9 for passage in passages]
+
+
+class Fails:
+    name = "nothing"
+
+    def rerank(self, query: str, passages: list[str], *, timeout_s: float) -> list[float]:
+        raise InferenceError("it does not answer")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    made = Corpus(tmp_path_factory.mktemp("explained"))
+    made.fill(FILES)
+    made.kb.embed()
+    yield made
+    made.kb.close()
+
+
+def parts(hit: Hit) -> Mapping[str, Any]:
+    assert hit.explain is not None
+    assert hit.score == round(hit.explain["score"], 4)
+    return hit.explain
+
+
+def ordered(hits: tuple[Hit, ...]) -> None:
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= hit.score <= 1 and 0 <= hit.relevance <= 1 for hit in hits)
+
+
+@MANY
+@given(QUERIES)
+def test_of_search(corpus: Corpus, query: str) -> None:
+    hits = corpus.kb.search(query, explain=True).hits
+    ordered(hits)
+    for hit in hits:
+        explain = parts(hit)
+        if explain["words"]:
+            assert explain["bm25"] == fsum(word["score"] for word in explain["words"])
+        half = 0.5 * explain["bm25"] / (explain["bm25"] + explain["half"])
+        assert explain["score"] == explain["base"] + half
+        assert (explain["score"] >= 0.5) is (hit.match == "exact")
+
+
+@MANY
+@given(QUERIES, st.booleans())
+def test_of_vsearch(corpus: Corpus, query: str, expanded: bool) -> None:
+    kb = KnowledgeBase(
+        corpus.store, embedder=corpus.embedder, expander=Asks() if expanded else None
+    )
+    hits = kb.vsearch(query, min_score=0.0, explain=True).hits
+    ordered(hits)
+    for hit in hits:
+        explain = parts(hit)
+        assert explain["nearness"] == pytest.approx(explain["cosine"] - explain["shared"])
+        reach = explain["high"] - explain["low"]
+        own = min(1.0, max(0.0, (explain["nearness"] - explain["low"]) / reach))
+        assert explain["own"] == pytest.approx(own)
+        if "expansion" in explain:
+            own = (2 * own + explain["expansion"]["score"]) / 3
+        assert explain["score"] == pytest.approx(own)
+
+
+@MANY
+@given(QUERIES, st.booleans(), st.sampled_from([None, Judges(), Fails()]), st.booleans())
+def test_of_query(
+    corpus: Corpus, query: str, expanded: bool, judge: Judges | Fails | None, rerank: bool
+) -> None:
+    kb = KnowledgeBase(
+        corpus.store,
+        embedder=corpus.embedder,
+        expander=Asks() if expanded else None,
+        reranker=judge,
+    )
+    hits = kb.query(query, limit=60, rerank=rerank, explain=True).hits
+    ordered(hits)
+    for hit in hits:
+        explain = parts(hit)
+        total = fsum(part["contribution"] for part in explain["lists"]) + explain["bonus"]
+        assert explain["rrf"] == pytest.approx(total)
+        blend = explain["blend"]
+        assert blend["rrf"] + blend["rerank"] == pytest.approx(1)
+        blended = blend["rrf"] * explain["rrf"] + blend["rerank"] * (explain["rerank"] or 0.0)
+        assert explain["score"] == pytest.approx(blended)
+        if not rerank:
+            assert (explain["rerank"], blend) == (None, {"rrf": 1.0, "rerank": 0.0})
+        evidence = explain.get("evidence")
+        if evidence:
+            given_for = evidence["words"] + evidence["nearest"] + evidence["whole"]
+            assert evidence["sum"] == pytest.approx(given_for)
+            reach = evidence["greatest"] - evidence["least"]
+            share = (evidence["sum"] - evidence["least"]) / reach if reach > 0 else 1.0
+            assert explain["rerank"] == pytest.approx(share ** evidence["power"])
+
+
+@MANY
+@given(QUERIES, st.integers(1, 40))
+def test_fewer_hits_are_the_first_of_more(corpus: Corpus, query: str, limit: int) -> None:
+    for ask in (corpus.kb.search, corpus.kb.query):
+        some, more = ask(query, limit=limit).hits, ask(query, limit=100).hits
+        assert [hit.path for hit in some] == [hit.path for hit in more[:limit]]
+
+
+@MANY
+@given(QUERIES, st.floats(0, 1))
+def test_less_relevant_hits_are_refused_before_the_limit(
+    corpus: Corpus, query: str, least: float
+) -> None:
+    for ask in (corpus.kb.search, corpus.kb.query):
+        every = [hit for hit in ask(query, limit=100).hits if hit.relevance >= least]
+        some = ask(query, limit=5, min_relevance=least).hits
+        # Relevance is shown with four digits.
+        if all(abs(hit.relevance - least) > 1e-4 for hit in every):
+            assert [hit.path for hit in some] == [hit.path for hit in every[:5]]
