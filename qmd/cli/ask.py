@@ -177,8 +177,9 @@ def _done_so_far(result: LoopResult) -> str:
 
 def _warn(result: LoopResult) -> None:
     if result.reached_max_iterations:
+        rounds = "1 round" if result.iteration_count == 1 else f"{result.iteration_count} rounds"
         note(
-            f"qmd: stopped after {result.iteration_count} rounds: "
+            f"qmd: stopped after {rounds}: "
             "the model still wanted to use tools. Ask for less at once.",
             style="warning",
         )

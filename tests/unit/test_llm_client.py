@@ -274,16 +274,27 @@ class TestTrying:
     def test_a_stream_may_end_without_the_closing_word(self) -> None:
         assert Asked(says("ok", done=False)).text == "ok"
 
-    def test_noise_does_not_keep_a_dead_stream_alive(self) -> None:
+    @pytest.mark.parametrize(
+        "noise",
+        [b": still there\n\n", b'data: {"choices": [{"delta": {"content": ""}}]}\n\n'],
+        ids=["comments", "empty pieces"],
+    )
+    def test_noise_does_not_keep_a_dead_stream_alive(self, noise: bytes) -> None:
         now = itertools.count(0.0, 1.0)
         with (
-            ModelServer(streams(*[b": still there\n\n"] * 50)) as server,
+            ModelServer(streams(*[noise] * 50)) as server,
             LlmClient(
                 LlmSettings(server.url, timeout_s=10), retries=0, clock=lambda: next(now)
             ) as llm,
             pytest.raises(TransientInferenceError, match="within 10 s"),
         ):
             llm.chat(HELLO, listen=lambda event: None)
+
+    def test_a_byte_that_is_no_utf8_loses_one_character(self) -> None:
+        piece = (
+            b'data: {"choices": [{"delta": {"content": "a\xffb"}, "finish_reason": "stop"}]}\n\n'
+        )
+        assert Asked(streams(piece)).text == "a\ufffdb"
 
     def test_a_budget_ends_the_tries(self) -> None:
         pauses: list[float] = []

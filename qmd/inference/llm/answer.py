@@ -74,7 +74,7 @@ class Assembly:
         self._split = _ThoughtSplitter()
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._size = 0
+        self.size = 0  # characters of text and thoughts that came
         self.finish_reason: str | None = None
 
     def add(self, choice: Mapping[str, Any], part: Literal["delta", "message"]) -> str:
@@ -121,8 +121,8 @@ class Assembly:
         return shown
 
     def _counted(self, text: str) -> str:
-        self._size += len(text)
-        if self._size > MAX_CHARS:
+        self.size += len(text)
+        if self.size > MAX_CHARS:
             raise InferenceError(
                 f"The model's answer is longer than {MAX_CHARS:,} characters.",
                 hint="The server may be broken; try again or choose another one.",

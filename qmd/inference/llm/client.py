@@ -190,8 +190,10 @@ class LlmClient:
                 for chunk in self._events(reply):
                     choice = _first_choice(chunk)
                     if choice is not None:
+                        before = found.size
                         text = found.add(choice, "delta")
-                        reply.goes_on()
+                        if found.size > before:  # empty pieces may come for ever
+                            reply.goes_on()
                         show(text)
                     done = done or chunk is None or found.finish_reason is not None
                     if chunk is None:
@@ -412,7 +414,8 @@ def _parsed(settings: LlmSettings, reply: _Reply, most: int) -> Mapping[str, Any
 
 def _json(settings: LlmSettings, data: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(data)
+        # Half a character in a piece of an answer is no reason to lose the rest.
+        found = json.loads(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         text = data[:2000].decode("utf-8", "replace")
         raise trouble.not_an_answer(settings, "no JSON", text) from None
