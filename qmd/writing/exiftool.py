@@ -38,7 +38,7 @@ _STOP_S = 1.0
 
 # exiftool waits for more when its input ends, for ever. If we are killed, `read` ends, and
 # then exiftool does, with whatever a script in its place has started.
-_GUARD = 'read -r line; kill -9 "-$1" 2>/dev/null'
+_GUARD = 'read -r line; kill -9 "-$1" 2>/dev/null; rm -f "$2"/*; rmdir "$2"'
 
 
 def escape(value: str) -> str:
@@ -134,7 +134,7 @@ class Turn:
         Raises:
             ExifToolError: It cannot be read.
         """
-        with _aliases(kind, photo) as (source,):
+        with self._process.aliases(kind, photo) as (source,):
             out, problems = self._process.ask(["-X", "-a", *tags, source], self._deadline)
         if b"<rdf:Description" not in out:
             raise ExifToolError("refused", _reason(problems) or "exiftool gave no metadata")
@@ -150,7 +150,7 @@ class Turn:
         Raises:
             ExifToolError: There is no such copy, or not a whole one.
         """
-        with _aliases(kind, photo, new) as (source, target):
+        with self._process.aliases(kind, photo, new) as (source, target):
             request = ["-E", *arguments, "-o", target, source]
             _, problems = self._process.ask(request, self._deadline)
         reason = _reason(problems)
@@ -160,9 +160,14 @@ class Turn:
 
 
 class _Process:
-    """The pipes of one exiftool, and threads that empty them."""
+    """The pipes of one exiftool, threads that empty them, and a directory for `aliases`."""
 
     def __init__(self, command: str) -> None:
+        try:
+            self._directory = Path(tempfile.mkdtemp(prefix="qmd-exiftool-"))
+        except OSError as error:
+            reason = f"no temporary directory can be made: {error.strerror or error}"
+            raise ExifToolError("refused", reason) from error
         # -config "": the user's configuration file is a program that would run here.
         arguments = ["-config", "", "-stay_open", "True", "-@", "-", "-common_args"]
         arguments += ["-charset", "UTF8", "-charset", "filename=UTF8"]
@@ -178,13 +183,14 @@ class _Process:
                 umask=-1 if sys.platform == "win32" else 0o077,
             )
         except OSError as error:
+            self._directory.rmdir()
             reason = f"{command} does not start: {error.strerror or error}"
             raise ExifToolError("missing", reason, hint=HINT) from error
         self._guard: subprocess.Popen[bytes] | None = None
         if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 self._guard = subprocess.Popen(
-                    ["/bin/sh", "-c", _GUARD, "sh", str(self._child.pid)],
+                    ["/bin/sh", "-c", _GUARD, "sh", str(self._child.pid), str(self._directory)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -195,7 +201,8 @@ class _Process:
         self._err = _Pipe(self._child.stderr)
 
     def is_running(self) -> bool:
-        return self._child.poll() is None
+        # What tidies the temporary directory may take ours away from a server that lives long.
+        return self._child.poll() is None and self._directory.is_dir()
 
     def ask(self, arguments: Sequence[str], deadline: float) -> tuple[bytes, str]:
         """
@@ -218,6 +225,26 @@ class _Process:
         except EOFError:
             raise ExifToolError("ended", "exiftool ended unexpectedly") from None
         return out, problems.decode("utf-8", "replace")
+
+    @contextlib.contextmanager
+    def aliases(self, kind: Kind, *files: Path) -> Iterator[tuple[str, ...]]:
+        """
+        Names for files, there or to be made, in which exiftool can misread nothing: no line
+        break, no ``%`` (which it replaces), no bytes that are not UTF-8, and the suffix of
+        their format.
+        """
+        if sys.platform == "win32":  # where links need a permission, and names have no line breaks
+            source, *more = map(str, files)
+            yield (source, *(each.replace("%", "%%") for each in more))
+            return
+        names = [self._directory / f"{number}.{kind.lower()}" for number in range(len(files))]
+        try:
+            for name, file in zip(names, files, strict=True):
+                name.symlink_to(file)
+            yield tuple(map(str, names))
+        finally:
+            for name in names:
+                name.unlink(missing_ok=True)
 
     def _send(self, data: bytes) -> None:
         # On a thread: a program that reads nothing would hold us here for ever.
@@ -243,6 +270,7 @@ class _Process:
             assert pipe is not None
             with contextlib.suppress(OSError):
                 pipe.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 class _Pipe:
@@ -271,30 +299,6 @@ class _Pipe:
             found += block
         self._rest = bytes(found[place + len(mark) :]).lstrip(b"\r\n")
         return bytes(found[:place])
-
-
-@contextlib.contextmanager
-def _aliases(kind: Kind, *files: Path) -> Iterator[tuple[str, ...]]:
-    """
-    Names for files, there or to be made, in which exiftool can misread nothing: no line break,
-    no ``%`` (which it replaces), no bytes that are not UTF-8, and the suffix of their format.
-    """
-    if sys.platform == "win32":  # where links need a permission, and names have no line breaks
-        yield tuple(
-            str(file).replace("%", "%%") if number else str(file)
-            for number, file in enumerate(files)
-        )
-        return
-    with contextlib.ExitStack() as stack:
-        try:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="qmd-exiftool-"))
-        except OSError as error:
-            reason = f"no temporary directory can be made: {error.strerror or error}"
-            raise ExifToolError("refused", reason) from error
-        names = [Path(directory, f"{number}.{kind.lower()}") for number in range(len(files))]
-        for name, file in zip(names, files, strict=True):
-            name.symlink_to(file)
-        yield tuple(map(str, names))
 
 
 def _reason(problems: str) -> str:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -176,11 +176,11 @@ def test_a_missing_one_says_how_to_get_it(photo: Path, tmp_path: Path) -> None:
 
 
 def test_without_a_temporary_directory_it_says_so(
-    tool: ExifTool, photo: Path, monkeypatch: pytest.MonkeyPatch
+    photo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
     with pytest.raises(ExifToolError) as caught:
-        subjects(tool, photo)
+        subjects(ExifTool(), photo)
     assert "temporary directory" in caught.value.reason
 
 
@@ -202,20 +202,40 @@ def test_requests_of_many_threads_get_their_own_answers(tool: ExifTool, tmp_path
     assert failed == []
 
 
-def test_closing_ends_every_process(photo: Path) -> None:
+def test_closing_ends_every_process_and_leaves_no_directory(
+    photo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(own))
     before = children()
     tool = ExifTool()
     subjects(tool, photo)
     assert len(children() - before) == 2
+    assert len(list(own.iterdir())) == 1
     tool.close()
     tool.close()
     assert children() == before
+    assert list(own.iterdir()) == []
+
+
+def test_a_temporary_directory_that_is_tidied_away_is_made_again(
+    photo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tool = ExifTool()
+    subjects(tool, photo)
+    for directory in tmp_path.glob("qmd-exiftool-*"):
+        directory.rmdir()
+    assert b"rdf:Description" in subjects(tool, photo)
+    tool.close()
 
 
 KILLED = """
-import os, sys
+import os, sys, tempfile
 from pathlib import Path
 from qmd.writing.exiftool import ExifTool
+tempfile.tempdir = sys.argv[2]
 tool = ExifTool()
 with tool.turn() as turn:
     turn.read(Path(sys.argv[1]), "JPG", ["-XMP-dc:Subject"])
@@ -224,8 +244,10 @@ sys.stdin.readline()
 """
 
 
-def test_it_does_not_outlive_a_program_that_is_killed(photo: Path) -> None:
-    process = child.start(KILLED, photo)
+def test_it_does_not_outlive_a_program_that_is_killed(photo: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    process = child.start(KILLED, photo, own)
     assert process.stdout is not None and process.stdin is not None
     number = int(process.stdout.readline())
     assert is_alive(number)
@@ -233,7 +255,7 @@ def test_it_does_not_outlive_a_program_that_is_killed(photo: Path) -> None:
     process.wait()
     process.stdout.close()
     process.stdin.close()
-    wait_for_the_end(number)
+    wait_until(lambda: not is_alive(number) and not list(own.iterdir()))
 
 
 SCRIPT = """#!/bin/sh
@@ -251,13 +273,13 @@ def test_a_script_in_its_place_leaves_nothing_behind(photo: Path, tmp_path: Path
     number = int(noted.read_text())
     assert is_alive(number)
     tool.close()
-    wait_for_the_end(number)
+    wait_until(lambda: not is_alive(number))
 
 
-def wait_for_the_end(number: int) -> None:
-    """Of a process that is not our child, and so cannot be waited for."""
+def wait_until(ended: Callable[[], bool]) -> None:
+    """For processes that are not our children, and so cannot be waited for."""
     deadline = time.monotonic() + 20
-    while is_alive(number):
+    while not ended():
         assert time.monotonic() < deadline, "exiftool goes on for ever"
         time.sleep(0.02)
 

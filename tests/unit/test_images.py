@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -570,3 +571,40 @@ def test_writers_in_processes_lose_no_tag(kb: KnowledgeBase, album: Path) -> Non
     assert sorted(kb.images.show(photo).tags) == [f"{n}{i}" for n in "xyz" for i in range(4)]
     assert exiftool("-validate", "-warning", "-error", "-a", photo).count("Error") == 0
     assert [each.name for each in album.iterdir()] == ["a.jpg"]
+
+
+ENDLESS = """
+import sys
+from qmd import KnowledgeBase
+from qmd.model import PhotoChange
+with KnowledgeBase.open(sys.argv[1]) as kb:
+    for number in range(1000):
+        kb.images.write(sys.argv[2], PhotoChange(description=f"number {number} " + "x" * 5000))
+        print(number, flush=True)
+"""
+
+
+@posix
+def test_killed_at_any_moment_it_leaves_the_old_photo_or_the_new(
+    kb: KnowledgeBase, jpg: Path
+) -> None:
+    before, image = others(jpg), pixels(jpg)
+    for rounds in range(5):
+        process = child.start(ENDLESS, kb.path, jpg)
+        assert process.stdout is not None and process.stdin is not None
+        for _ in range(rounds + 1):
+            last = int(process.stdout.readline())
+        if rounds % 2:  # else right behind a write
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.01 * rounds)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stdin.close()
+        description = tags(jpg)["XMP-dc:Description"]
+        assert last <= int(description.split()[1]) <= last + 3  # more may have been done than told
+        assert pixels(jpg) == image
+    with KnowledgeBase.open(kb.path) as opened:
+        opened.images.write(jpg, PhotoChange(tags=("end",)))
+    assert [each.name for each in jpg.parent.iterdir()] == [jpg.name]
+    assert before.items() <= others(jpg).items()
