@@ -83,7 +83,14 @@ class BadBlock:
     problem: Malformed
 
 
-Happening = Event | Asking | Answered | ToolStarted | ToolExecution | BadBlock
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The model could not be asked (any more); the run ends, and may be resumed."""
+
+    error: QmdError
+
+
+Happening = Event | Asking | Answered | ToolStarted | ToolExecution | BadBlock | Failed
 
 
 # --- the run ---------------------------------------------------------------------------
@@ -193,6 +200,7 @@ class ExecutionLoop:
                 if self._take(run, answer):
                     return run.result()
         except QmdError as error:
+            self._tell(Failed(error))
             return run.result(error=error)
         except KeyboardInterrupt:
             return run.result(interrupted=True)

@@ -82,9 +82,11 @@ class _View:
         elif isinstance(happening, ToolExecution):
             self._tools.idle()
             self._tools.show(happening)
-        else:
+        elif isinstance(happening, BadBlock):
             self._tools.idle()
             self._tools.refused(happening)
+        else:  # a question may follow, whether to try again
+            self.end()
 
     def end(self) -> None:
         self._tools.idle()
