@@ -81,10 +81,10 @@ class Session:
 
     def remembers(self) -> bool:
         """Whether queries ask models whose answers the database is to keep."""
-        asked = (self.settings.expander, self.settings.reranker)
-        return any(each not in {None, "none"} for each in asked) and os.access(
-            self.settings.db, os.W_OK
-        )
+        found = self.settings
+        asked = [each for each in (found.expander, found.reranker) if each and each != "none"]
+        elsewhere = (found.model or "").startswith("openai:")
+        return bool(asked or elsewhere) and os.access(found.db, os.W_OK)
 
     def _backends(self) -> BackendSettings:
         from qmd.backends import BUDGET_S, BackendSettings

@@ -69,6 +69,9 @@ def spec_of(name: str) -> ModelSpec:
     """
     if name == DEFAULT_MODEL:
         return _DEFAULT_SPEC
+    for (opened, _, _), embedder in list(_open.items()):
+        if opened == name:  # reading a folder takes some milliseconds
+            return embedder.spec
     return onnx_folder.read(name).spec() if onnx_folder.is_folder(name) else hub.spec_of(name)
 
 

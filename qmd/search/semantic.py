@@ -98,7 +98,9 @@ def require_index(connection: Connection, spec: ModelSpec | None) -> vectors.Mod
     vectors.load(connection)
     if spec is not None and model.fingerprint != spec.fingerprint:
         raise ModelMismatchError(
-            f"The index was made with the model {model.name}, not with {spec.name}.",
+            f"The index was made with the model {model.name}, not with {spec.name}."
+            if model.name != spec.name
+            else f"The index was made with another state of the model {model.name}.",
             hint="Run 'qmd embed' to embed everything with the new model.",
         )
     return model

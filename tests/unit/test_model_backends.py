@@ -19,6 +19,9 @@ from support.model_server import Call, ModelServer, Step, fails, hangs, resets, 
 
 from qmd import KnowledgeBase
 from qmd.backends import BackendSettings
+from qmd.inference.assistant import RerankEndpoint
+from qmd.inference.endpoint import Endpoint
+from qmd.inference.llm import LlmSettings
 from qmd.inference.protocols import Expansion
 from qmd.model import SearchReply
 from qmd.store import model_cache
@@ -234,6 +237,23 @@ def test_only_new_passages_are_scored(corpus: Corpus, asking: Asking) -> None:
         again = kb.query("red boat ship", limit=None, candidates=3, explain=True)
     assert [len(request.body["documents"]) for request in server.requests] == [2, 1]
     assert None not in marks(again).values()
+
+
+def test_long_passages_are_cut_and_cut_again_where_the_server_refuses_them() -> None:
+    def step(call: Call) -> None:
+        texts = call.request.body["documents"]
+        if max(map(len, texts)) > 800:
+            fails(500, "input is too large to process")(call)
+        else:
+            ranks(*(0.5 for _ in texts))(call)
+
+    with ModelServer(step) as server:
+        judge = RerankEndpoint(Endpoint(LlmSettings(url=server.url)), "m")
+        long = ["word " * 2000, "数据库" * 2000, "short"]
+        for _ in range(2):
+            assert judge.rerank("q", long, timeout_s=AMPLE_S) == [0.5] * 3
+    sizes = [[len(text) for text in request.body["documents"]] for request in server.requests]
+    assert sizes == [[1600, 400, 5], [600, 150, 5], [600, 150, 5]]
 
 
 def test_a_server_of_its_own_for_reranking(asking: Asking) -> None:
