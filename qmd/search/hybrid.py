@@ -170,7 +170,7 @@ def query(
     if models.rerank:
         best = [entry.document for entry in fused[:candidates]]
         text = f"{intent}\n{parsed.text}" if intent else parsed.text
-        reranked, problem = _rerank(connection, models, text, best, words, meaning)
+        reranked, problem = _rerank(connection, models, text, best, words, meaning, weights.total)
         problems.append(problem)
     by_words = {hit.document: hit for hit in words}
     hits = []
@@ -276,6 +276,7 @@ def _rerank(
     candidates: Sequence[int],
     words: Sequence[lexical.LexicalHit],
     meaning: _Meaning,
+    total: int,
 ) -> tuple[dict[int, rerank.Reranked], str | None]:
     """By the model, if there is one; where it fails, as without it."""
     problem = None
@@ -293,6 +294,7 @@ def _rerank(
         {hit.document: hit.bm25 for hit in words},
         {hit.document: hit.nearness for hit in meaning.near},
         semantic.whole(connection, meaning.model, meaning.question, candidates),
+        total,
     ), problem
 
 

@@ -329,8 +329,8 @@ def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[
     The words of a query that loose matching looks for, and those that no document holds, with
     what they weigh.
 
-    Stop words are left out, and in a large collection words that too many documents hold,
-    as long as any other word is found.
+    Stop words are left out, unless there is nothing else, and in a large collection words that
+    too many documents hold, as long as any other word is found.
     """
     words: dict[str, None] = {}
     for group in query.groups:
@@ -340,6 +340,7 @@ def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[
     most = int(total * COMMON) + 1 if total > LARGE else total
     telling: dict[str, bm25.Word] = {}
     common: dict[str, bm25.Word] = {}
+    stop: dict[str, bm25.Word] = {}
     absent: dict[str, bm25.Word] = {}
     for word in list(words)[:MAX_PARTS]:
         phrase = segment.phrase(word)
@@ -348,15 +349,16 @@ def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[
         number = fulltext.count(connection, phrase, most)
         loudness = QUIET if word in CHATTER else 1.0
         weighed = bm25.Word(number, loudness * bm25.idf(number, total))
-        stop = word.casefold() in STOP_WORDS
-        if number == 0:
-            if not stop:
-                absent[word] = weighed
-        elif stop or (total > LARGE and number >= most):
+        if word.casefold() in STOP_WORDS:
+            stop[word] = weighed
+        elif number == 0:
+            absent[word] = weighed
+        elif total > LARGE and number >= most:
             common[word] = weighed
         else:
             telling[word] = weighed
-    return (telling or common) | absent
+    # A page that shares "the" with a question has nothing to do with it.
+    return ((telling or common) | absent) or {w: it for w, it in stop.items() if it.documents}
 
 
 def coverage(words: Mapping[str, bm25.Word], held: Iterable[str]) -> float:
