@@ -3,7 +3,8 @@ Which embedding model is a knowledge base's, and where it runs.
 
 A database has one model, which all processes share: the one whose vectors it holds answers
 questions. It is to have the one that was chosen for it (`qmd models use`); else the one of the
-settings, which a process may have of its own; else the one it has; else the default.
+settings, which a process may have of its own; else the one that an embedding has begun with;
+else the one it has; else the default.
 """
 
 from __future__ import annotations
@@ -71,9 +72,11 @@ class EmbedderChoice:
 
         if self.given is not None:
             return self.given.spec.name
-        active = vectors.active(connection)
-        name = vectors.chosen(connection) or self.model or (active and active.name)
-        return embedders.normal(name) if name else embedders.DEFAULT_MODEL
+        name = vectors.chosen(connection) or self.model
+        if name is None:
+            begun = vectors.coming(connection) or vectors.active(connection)
+            name = begun.name if begun is not None else embedders.DEFAULT_MODEL
+        return embedders.normal(name)
 
     def answering(self, connection: Connection) -> str:
         """The name of the model that embeds questions: that of the vectors, if there are any."""

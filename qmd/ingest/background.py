@@ -132,7 +132,7 @@ class Background:
             problem = self._embed_for(active, active.name if active else wanted)
         if active is None or wanted == active.name:
             return problem
-        if coming is None and chosen is None:
+        if chosen is None and (coming is None or coming.name != wanted):
             # A setting is this process's own; others may have another.
             return problem or (
                 f"The vectors are those of {active.name}, and this process has {wanted}:"

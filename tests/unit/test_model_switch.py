@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from support import child
 from support.embedder import HashEmbedder
+from support.live import until
 from support.tiny_onnx import write_embedder
 
 from qmd import KnowledgeBase
 from qmd.errors import ModelMismatchError
+from qmd.inference.embedders import spec_of
 from qmd.ingest import embedding
 from qmd.model import ModelSpec
 from qmd.store import vectors
@@ -245,6 +247,7 @@ def test_a_killed_process_leaves_a_set_that_answers_and_one_that_goes_on(
     code = """
 import sys
 from qmd import KnowledgeBase
+from qmd.inference.embedders import spec_of
 from qmd.ingest import embedding
 from qmd.model import ModelSpec
 from tests.support.embedder import HashEmbedder
@@ -325,3 +328,34 @@ def test_a_moved_folder_is_the_same_model(
         assert kb.embed().embedded == 0
         assert kb.status().model == str(moved)
         assert len(hits(kb)) == 5
+
+
+def test_what_embed_has_begun_is_ended_by_whoever_has_no_setting_of_its_own(
+    named: KnowledgeBase, folders: tuple[Path, Path]
+) -> None:
+    one, two = map(str, folders)
+
+    def begin(connection: Any) -> None:
+        vectors.begin(connection, spec_of(two))
+
+    named._store.write(begin)
+    assert models(named) == (one, two)
+    with KnowledgeBase.open(named.path, model=one) as kb:
+        kb.embed()
+    assert models(named) == (one, two)
+    with KnowledgeBase.open(named.path) as kb:
+        kb.keep()
+        until(lambda: models(kb) == (two, None))
+
+
+def test_a_keeper_begins_no_change_because_of_its_own_setting(
+    named: KnowledgeBase, folders: tuple[Path, Path], notes: Path
+) -> None:
+    """Two servers with different settings would take turns for ever."""
+    one, two = map(str, folders)
+    with KnowledgeBase.open(named.path, model=two) as kb:
+        kb.keep()
+        until(lambda: any("'qmd models use" in each for each in kb.freshness().notices))
+        (notes / "new.md").write_text("# New\n\na good red ship\n")
+        until(lambda: "new.md" in hits(kb))
+    assert models(named) == (one, None)
