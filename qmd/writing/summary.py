@@ -134,7 +134,10 @@ class Summary:
             as_named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
         except FileNotFoundError:
             return "当前工作目录已不存在。请使用绝对路径。"
-        target = Path(os.path.realpath(as_named))
+        try:
+            target = Path(os.path.realpath(as_named))
+        except OSError:  # a link that is being changed
+            return f"路径中的符号链接无法跟随：{as_named}。请稍后重试。"
         advice = f"请改用允许的目录，或在启动服务器时加上 --write-root {target.parent} 。"
         if target != as_named and any(lies_below(as_named, root) for root in policy.roots):
             return f"路径中的符号链接指向允许写入的目录之外：{target}。{advice}"
@@ -252,7 +255,6 @@ def _own_problem(error: QmdError) -> str:
         return "数据库不可写，无法保存文件的旧内容，文件未改动。请检查数据库文件的权限。"
     if isinstance(error, ConflictError):
         return (
-            "现有内容过长，无法保存为历史版本，文件未改动。"
-            "请先将该文件改名，或改用 append 模式。"
+            "现有内容过长，无法保存为历史版本，文件未改动。请先将该文件改名，或改用 append 模式。"
         )
     return f"{error}" + (f" {error.hint}" if error.hint else "")

@@ -194,6 +194,19 @@ def test_a_working_directory_that_is_gone_is_told(summary: Summary) -> None:
     assert "请使用绝对路径" in refused(summary, "text", "x.md")
 
 
+def test_a_link_that_is_being_changed_is_told(
+    summary: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path.cwd() / "week.md"
+
+    def gone(path: object, **how: object) -> str:
+        raise OSError(errno.EINVAL, "Invalid argument", str(path))  # it is a link no more
+
+    monkeypatch.setattr(os.path, "realpath", gone)
+    expected = f"写入文件失败：路径中的符号链接无法跟随：{path}。请稍后重试。"
+    assert refused(summary, "text", "week.md") == expected
+
+
 def test_the_sentence_for_a_missing_permission_is_that_of_the_source(summary: Summary) -> None:
     Path("x.md").write_text("old")
     Path("x.md").chmod(0o444)
