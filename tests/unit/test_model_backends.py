@@ -347,7 +347,7 @@ def test_after_some_failures_a_server_is_left_alone(asking: Asking) -> None:
 
 def test_a_slow_expander_leaves_the_reranker_its_time(asking: Asking) -> None:
     with ModelServer(hangs()) as slow, ModelServer(by_word("red")) as judge:
-        kb = asking(slow, expander="llm", reranker="rerank:m", rerank_url=judge.url, budget_s=1.0)
+        kb = asking(slow, expander="llm", reranker="rerank:m", rerank_url=judge.url, budget_s=3.0)
         reply = kb.query("red boat", explain=True)
     assert "Not expanded" in (reply.degraded or "")
     assert 0.9 in marks(reply).values()
@@ -530,3 +530,10 @@ def test_an_expander_alone_may_take_all_the_time(asking: Asking) -> None:
     with ModelServer(hangs()) as server:
         reply = asking(server, expander="llm", budget_s=0.4).query("red boat")
     assert "within 0.4 s" in (reply.degraded or "")
+
+
+def test_what_a_server_says_of_its_error_is_one_plain_line(asking: Asking) -> None:
+    with ModelServer(fails(500, "out\x1b[31m of\n\x00memory\u202e")) as server:
+        reply = asking(server, expander="llm").query("red boat")
+    assert "out [31m of memory" in (reply.degraded or "")
+    assert (reply.degraded or "").isprintable()

@@ -50,7 +50,8 @@ def without_key(text: str, key: str | None) -> str:
 
 
 def shortened(text: str) -> str:
-    line = " ".join(text[: 4 * _SHOWN_CHARS].split())
+    shown = (c if c.isprintable() else " " for c in text[: 4 * _SHOWN_CHARS])
+    line = " ".join("".join(shown).split())
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
 
 
