@@ -9,6 +9,7 @@ prefixes in front. The SDK does the protocol: both eras, negotiation, cancellati
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -31,6 +32,8 @@ from qmd.tools import texts
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.documents import document_block
 from qmd.tools.toolsets import Selection, select
+
+_log = logging.getLogger(__name__)
 
 MARKDOWN = "text/markdown"
 URI_SCHEME = "qmd://"
@@ -112,7 +115,7 @@ class McpFace:
         )
 
     async def _reply(self, tool: Tool[Any], arguments: dict[str, Any] | None) -> Reply:
-        """Raises ProtocolError."""
+        """Raises ProtocolError; MCPError: something that nobody expected."""
         late = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
         try:
             return await self._in_thread(
@@ -122,6 +125,9 @@ class McpFace:
             raise
         except QmdError as error:  # no thread was free in time
             return tool.failure(error)
+        except Exception:  # noqa: BLE001 - logged; the SDK would send what it says, as code 0
+            _log.exception("%s failed", tool.name)
+            raise MCPError(types.INTERNAL_ERROR, texts.INTERNAL) from None
 
     # -- resources ---------------------------------------------------------------------
 

@@ -19,10 +19,7 @@ _log = logging.getLogger(__name__)
 _TELLABLE = frozenset({503, 507})
 """Statuses from 500 on whose text helps the client; of the others only the log tells more."""
 
-INTERNAL = (
-    "Internal server error. The server's log says more; "
-    "'qmd doctor' on its machine looks for the cause."
-)
+INTERNAL = texts.INTERNAL
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 

@@ -34,6 +34,11 @@ class Dialect:
         return head + "".join(each.title() for each in rest)
 
 
+INTERNAL = (
+    "Internal server error. The server's log says more; "
+    "'qmd doctor' on its machine looks for the cause."
+)
+
 MCP = Dialect(
     truncated="\n\n[... truncated {n} more lines]",
     get_tool="qmd_get",

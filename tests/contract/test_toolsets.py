@@ -20,6 +20,7 @@ from qmd.errors import InputError, ProtocolError
 from qmd.server.mcp import McpFace
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.texts import INTERNAL
 from qmd.tools.toolsets import TOOLSETS, Selection, select
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": []}
@@ -165,6 +166,22 @@ def test_a_call_over_its_time_says_whether_to_repeat_it(
             go_on.set()
     assert said.is_error
     assert said.content == [TextContent(text=f"It took longer than 0.05 s.\n\n{advice}")]
+
+
+def test_the_inside_of_the_server_stays_in_its_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(kb: KnowledgeBase, arguments: Word, dialect: object) -> NoReturn:
+        raise ZeroDivisionError("secret.py:17")
+
+    broken = Tool("broken", None, "d", Word, fail)
+    with (
+        KnowledgeBase.open(make_index(tmp_path)) as kb,
+        pytest.raises(MCPError) as caught,
+    ):
+        call(McpFace(kb, Selection("B", (), (broken,))), "broken", {"word": "x"})
+    assert (caught.value.error.code, caught.value.error.message) == (-32603, INTERNAL)
+    assert "ZeroDivisionError: secret.py:17" in caplog.text
 
 
 def test_an_unknown_toolset_is_an_error_that_lists_the_known_ones() -> None:
