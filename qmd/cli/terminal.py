@@ -32,7 +32,15 @@ STYLES = {
 
 
 def prepare_streams() -> None:
-    """A character that the terminal's encoding lacks must not end the program."""
+    """
+    A character that the terminal's encoding lacks must not end the program, and what was
+    started with a closed stream (``>&-``) gets an empty one: else its number would go to the
+    next file that is opened, and what a library prints into the database.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

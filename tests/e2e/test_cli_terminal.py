@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import TIMEOUT_S, Scratch, filled
+from tests.support.cli import TIMEOUT_S, Scratch, filled, installed_command
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and signals of POSIX")
 
@@ -174,6 +174,21 @@ class TestPipes:
             _, err = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 1
         assert err == b"qmd: error: No space left on device\n"
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+    @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+    def test_a_closed_stream_is_an_empty_one(self, scratch: Scratch, closed: str) -> None:
+        line = f'"$@" {closed}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", line, "sh", *installed_command(), "ls", "--json"],
+            cwd=scratch.root,
+            env=scratch.environment,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
 
     def test_an_encoding_without_the_character_shows_an_escape(self, scratch: Scratch) -> None:
         ascii_only = scratch.with_env(PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
