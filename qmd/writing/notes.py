@@ -59,6 +59,7 @@ _REMEDIES = {
     errno.EROFS: "The disk is mounted read-only.",
     errno.ENOSPC: "Free some space, then try again.",
     errno.EDQUOT: "Free some space, then try again.",
+    errno.EBUSY: "Try again in a moment.",
     errno.ENAMETOOLONG: "Choose a shorter name; most disks allow 255 bytes.",
     errno.ENOTDIR: "A file lies where a folder would have to be.",
     errno.EEXIST: "A file lies where a folder would have to be.",

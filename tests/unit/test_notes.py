@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -305,6 +306,22 @@ def test_a_hidden_file_is_not_read_for_a_note_that_is_not_there(
     assert str(caught.value) == f"File not found: {secret}.md"
     put(vault / f"{secret}.md", "a note")
     assert kb.notes.read(secret).text == "a note"
+
+
+def test_a_file_that_others_keep_changing_is_to_be_tried_again(
+    kb: KnowledgeBase, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(vault / "a.md", "old")
+
+    def busy(*paths: object, **where: object) -> None:
+        raise OSError(errno.EBUSY, "The file is being changed")
+
+    monkeypatch.setattr(os, "replace", busy)
+    with pytest.raises(NoteAccessError) as caught:
+        kb.notes.create("a", "new")
+    assert str(caught.value) == "Failed to write file: The file is being changed: a.md"
+    assert caught.value.hint == "Try again in a moment."
+    assert (vault / "a.md").read_text() == "old"
 
 
 def test_several_notes_that_may_be_meant_are_suggestions(kb: KnowledgeBase, vault: Path) -> None:
