@@ -337,6 +337,13 @@ class TestNonsense:
             (sends(b'{"error": {"message": "overloaded"}}'), "overloaded"),
             (sends(b'{"choices": [{"message": null}]}'), "answered with nothing"),
             (sends(b'{"choices": [{"message": {"content": 7}}]}'), "answered with nothing"),
+            (sends(b'{"choices": [{"message": {"content": null, "tool_calls": [{}]}}]}'), "a tool"),
+            (
+                streams(
+                    b'data: {"choices": [{"delta": {"tool_calls": [{}]}}]}\n\n', b"data: [DONE]\n\n"
+                ),
+                "called a tool",
+            ),
             (says(None), "answered with nothing"),
             (says(None, reasoning="hm"), "answered with nothing"),
             (says(None, reasoning="hm", finish="length"), "cut off"),

@@ -76,6 +76,7 @@ class Assembly:
         self._reasoning: list[str] = []
         self.size = 0  # characters of text and thoughts that came
         self.finish_reason: str | None = None
+        self._calls = False  # in a way that nobody asked for
 
     def add(self, choice: Mapping[str, Any], part: Literal["delta", "message"]) -> str:
         """Take a choice of the server's reply; returns the text that is new."""
@@ -84,6 +85,7 @@ class Assembly:
             self.finish_reason = choice["finish_reason"]
         if not isinstance(content, Mapping):
             return ""
+        self._calls = self._calls or bool(content.get("tool_calls") or content.get("function_call"))
         thought = content.get("reasoning_content") or content.get("reasoning")
         if isinstance(thought, str):
             self._reasoning.append(self._thoughts.feed(self._counted(thought)))
@@ -108,6 +110,12 @@ class Assembly:
                 raise InferenceError(
                     "The model's answer was cut off before it said anything.",
                     hint="It may think for too long: ask for less, or choose another model.",
+                )
+            if self._calls:
+                raise TransientInferenceError(
+                    "The model called a tool in the server's way, which it was not asked for,"
+                    " and said nothing.",
+                    hint="Try again, choose another model, or switch off the server's own tools.",
                 )
             raise TransientInferenceError(
                 "The model answered with nothing.", hint="Try again, or choose another model."
