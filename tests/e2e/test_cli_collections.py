@@ -203,6 +203,8 @@ class TestUpkeep:
             "chunks_embedded",
             "has_vector_index",
             "model",
+            "next_model",
+            "next_embedded",
             "last_indexed",
             "collections",
             "skipped",
