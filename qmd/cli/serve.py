@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qmd.cli.command import command
-from qmd.cli.session import session
+from qmd.cli.session import Session, session
 
 if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
     from qmd.server.process import ServerOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -155,12 +156,15 @@ def _serve(options: dict[str, Any]) -> int:
     here = session()
     here.interrupted = "The server has stopped."
     chosen = chosen_options(options)
-    return serve(
-        lambda: here.open(
-            create=not chosen.read_only, ask_server=True, read_only_files=chosen.read_only
-        ),
-        chosen,
-    )
+    return serve(lambda: _open(here, read_only=chosen.read_only), chosen)
+
+
+def _open(here: Session, *, read_only: bool) -> KnowledgeBase:
+    if read_only and not here.settings.db.exists():
+        # An empty one: notes and posts are read from the disk, and a client that starts us
+        # shows no message of ours.
+        here.open(create=True).close()
+    return here.open(create=not read_only, ask_server=True, read_only_files=read_only)
 
 
 def chosen_options(options: dict[str, Any]) -> ServerOptions:
