@@ -67,7 +67,8 @@ def stands_in(literal: str, text: str) -> bool:
 
 
 def anywhere(page: Page) -> str:
-    return f"{page.title}\n{page.body}"
+    """A literal's blank is any run of blanks or line ends, so one may begin in the heading."""
+    return f"{page.title} {page.body}"
 
 
 def word(text: str) -> Written:
