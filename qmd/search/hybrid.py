@@ -177,7 +177,7 @@ def query(
     for blended in fusion.blend(fused, {n: entry.score for n, entry in reranked.items()}):
         document = blended.fused.document
         word, near = by_words.get(document), meaning.best.get(document)
-        level = meaning.least if near is None else near.nearness
+        level = meaning.at_most(document) if near is None else near.nearness
         hits.append(
             Found(
                 document,
@@ -228,11 +228,13 @@ class _Meaning:
     model: vectors.Model | None = None
     question: semantic.Question | None = None
     near: list[semantic.SemanticHit] = field(default_factory=list)
+    without: frozenset[int] = frozenset()  # candidates whose vectors are still to be made
 
-    @property
-    def least(self) -> float | None:
-        """As near at most is what a full list does not hold."""
-        return self.near[-1].nearness if len(self.near) >= DEPTH else None
+    def at_most(self, document: int) -> float | None:
+        """How near is, at most, what a full list does not hold; None where that is unknown."""
+        if document in self.without or len(self.near) < DEPTH:
+            return None
+        return self.near[-1].nearness
 
 
 def _by_meaning(
@@ -289,11 +291,13 @@ def _rerank(
             return reranked, None
     if meaning.model is None or meaning.question is None:
         return {}, problem
+    whole = semantic.whole(connection, meaning.model, meaning.question, candidates)
+    meaning.without = frozenset(candidates) - whole.keys()
     return rerank.embedded(
         candidates,
         {hit.document: hit.bm25 for hit in words},
         {hit.document: hit.nearness for hit in meaning.near},
-        semantic.whole(connection, meaning.model, meaning.question, candidates),
+        whole,
         total,
     ), problem
 

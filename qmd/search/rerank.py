@@ -62,8 +62,9 @@ def embedded(
     Returns:
         Document id → ((sum - least sum) / (greatest - least)) ** `POWER` over the candidates,
         where sum = `WORDS` · words + `NEAREST` · nearest + `WHOLE` · whole, each standardised.
-        A document that a list does not hold counts as its last one. Nothing, if there is
-        no vector: then the order of the words is all that is known.
+        A document that a list does not hold counts as its last one; one that has no vector yet
+        (neither list holds it) as the average of those near: not to know is not to be far.
+        Nothing, if there is no vector at all: the order of the words is all that is known.
     """
     if not nearest or not candidates:
         return {}
@@ -73,10 +74,11 @@ def embedded(
     by_whole = _standardised({number: whole[number] for number in candidates if number in whole})
     sums, parts = {}, {}
     for number in candidates:
+        has_vectors = number in whole or number in nearest
         some = {
             "words": WORDS * by_words(number) if by_words else 0.0,
-            "nearest": NEAREST * by_nearest(number),
-            "whole": WHOLE * by_whole(number),
+            "nearest": NEAREST * by_nearest(number) if has_vectors else 0.0,
+            "whole": WHOLE * by_whole(number) if has_vectors else 0.0,
         }
         parts[number], sums[number] = some, fsum(some.values())
     least, greatest = min(sums.values()), max(sums.values())

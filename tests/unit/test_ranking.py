@@ -98,6 +98,17 @@ def test_evidence_puts_what_is_far_ahead_in_one_list_before_the_middling() -> No
     assert min(hit.score for hit in ranked.values()) == 0.0
 
 
+def test_a_page_whose_vectors_are_still_to_be_made_is_not_taken_for_a_far_one() -> None:
+    words = {number: 10.0 - number for number in range(8)}
+    nearest = {number: 0.80 + 0.005 * number for number in range(1, 8)}
+    ranked = rerank.embedded(list(range(8)), words, nearest, nearest, 8)
+    best = ranked[0].parts
+    assert best is not None
+    assert (best["nearest"], best["whole"]) == (0.0, 0.0)
+    far = rerank.embedded(list(range(8)), words, nearest | {0: 0.5}, nearest | {0: 0.5}, 8)
+    assert ranked[0].score > far[0].score
+
+
 def test_one_document_with_one_word_is_not_ten_deviations_away() -> None:
     ranked = rerank.embedded([1, 2], {1: 3.0}, {1: 0.8, 2: 0.9}, {1: 0.8, 2: 0.9}, 1000)
     parts = ranked[1].parts
