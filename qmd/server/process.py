@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import stat
 import sys
 import threading
@@ -35,8 +36,6 @@ from qmd.server.security import Security, security_for
 from qmd.tools.toolsets import select
 
 if TYPE_CHECKING:
-    import socket
-
     from qmd.server.http import HttpServer
 
 Transport = Literal["both", "mcp", "http"]
@@ -294,10 +293,35 @@ class _Process:
 
         before = {each: signal.signal(each, received) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
-            yield
+            with _woken_by_signals(loop):
+                yield
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """
+    Wake a sleeping loop at any signal, so that its handler runs.
+
+    The system may hand a signal to any thread, but Python's handler runs in this one alone:
+    asleep in its selector, it would not hear of it before the next request.
+    """
+    if sys.platform == "win32":  # asyncio's loop does so by itself there
+        yield
+        return
+    heard, told = socket.socketpair()
+    with heard, told:
+        heard.setblocking(False)
+        told.setblocking(False)
+        loop.add_reader(heard, lambda: heard.recv(1024))
+        before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(heard)
 
 
 def _end_within(seconds: float, code: int) -> threading.Timer:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -165,6 +167,20 @@ def test_input_that_ends_at_once_is_no_error(start: Start) -> None:
     assert client.receive_all() == []
     assert client.process.wait(WAIT_S) == 0
     assert client.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")
+def test_a_signal_ends_it_also_when_another_thread_gets_it(start: Start) -> None:
+    client = start()
+    client.handshake()
+    assert client.call("ping")["result"] == {}
+    number = client.process.pid
+    threads = [int(each.name) for each in Path(f"/proc/{number}/task").iterdir()]
+    tgkill = 234 if platform.machine() == "x86_64" else 131
+    syscall = ctypes.CDLL(None).syscall
+    others = (each for each in threads if each != number)  # one of them may just have ended
+    assert any(syscall(tgkill, number, each, int(signal.SIGTERM)) == 0 for each in others)
+    assert client.process.wait(WAIT_S) == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
