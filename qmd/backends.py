@@ -233,14 +233,47 @@ class Unusable:
 
 
 class StoredMemory:
-    """The `Memory` in the database; a read-only one remembers nothing new."""
+    """
+    The `Memory` in the database.
+
+    What is not written yet is held here: a question that is asked again at once, or where
+    nothing may be written, is answered all the same.
+    """
+
+    #: So many answers that cannot be written are held, the latest.
+    _MOST_HELD = 1000
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._lock = threading.Lock()
+        self._held: dict[tuple[Kind, str, bytes], bytes] = {}
 
     def recall(self, kind: Kind, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        with self._store.reading() as connection:
-            return model_cache.recall(connection, kind, model, keys)
+        with self._lock:
+            held = {key: self._held.get((kind, model, key)) for key in keys}
+        known = {key: value for key, value in held.items() if value is not None}
+        others = [key for key in held if key not in known]
+        if others:
+            with self._store.reading() as connection:
+                known |= model_cache.recall(connection, kind, model, others)
+        return known
 
     def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None:
-        self._store.write_soon(lambda connection: model_cache.keep(connection, kind, model, values))
+        kept = {
+            (kind, model, key): value
+            for key, value in values.items()
+            if len(value) <= model_cache.MOST_BYTES
+        }
+        with self._lock:
+            self._held |= kept
+            for oldest in list(self._held)[: -self._MOST_HELD]:
+                del self._held[oldest]
+
+        def written() -> None:
+            with self._lock:
+                for each in kept:
+                    self._held.pop(each, None)
+
+        self._store.write_soon(
+            lambda connection: model_cache.keep(connection, kind, model, values), written
+        )

@@ -133,9 +133,12 @@ class Store:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
         return self._wait(self._submit(lambda: function(self._writing())))
 
-    def write_soon(self, function: Callable[[Connection], object]) -> None:
+    def write_soon(
+        self, function: Callable[[Connection], object], written: Callable[[], object]
+    ) -> None:
         """
-        Queue a write whose loss does not matter: nobody waits for it.
+        Queue a write whose loss does not matter: nobody waits for it. ``written`` is called
+        once it is committed.
 
         It is dropped where the database is read-only or closed, where another process holds
         the lock for more than a moment, and where the disk is full.
@@ -147,6 +150,7 @@ class Store:
                 connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
                 try:
                     self._transaction(function)
+                    written()
                 finally:
                     connection.execute(f"PRAGMA busy_timeout = {round(self.timeout * 1000)}")
             except (Error, StoreError) as error:
