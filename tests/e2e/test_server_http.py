@@ -18,6 +18,7 @@ from support.http_server import (
     Serving,
     initialize,
     mcp_message,
+    qmd_server,
     raw,
     request,
 )
@@ -31,7 +32,7 @@ from qmd.server.security import MAX_BODY_BYTES
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     directory = tmp_path_factory.mktemp("http")
-    with Serving(make_index(directory), directory / "stderr", "--no-watch") as server:
+    with qmd_server(make_index(directory), "--no-watch") as server:
         yield server
 
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from mcp import Client
 from support.cli import Scratch
-from support.http_server import WAIT_S, Serving
+from support.http_server import WAIT_S, Serving, qmd_server
 from support.live import until
 from support.model_server import ModelServer, hangs, says
 from support.tiny_onnx import write_embedder
@@ -33,7 +33,7 @@ def scratch(tmp_path: Path) -> Scratch:
 
 def serving(scratch: Scratch, **env: str) -> Serving:
     environment = scratch.environment | {"QMD_MODEL_BUDGET": "0.2"} | env
-    return Serving(scratch.database, scratch.root / "stderr", environment=environment)
+    return qmd_server(scratch.database, environment=environment)
 
 
 @pytest.fixture

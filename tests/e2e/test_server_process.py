@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.http_server import MCP_ACCEPT, WAIT_S, Serving, initialize, mcp_message, request
+from support.http_server import (
+    MCP_ACCEPT,
+    WAIT_S,
+    Serving,
+    initialize,
+    mcp_message,
+    qmd_server,
+    request,
+)
 from support.mcp_client import RawClient
 from support.vault import make_index
 
@@ -33,11 +41,11 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(database: Path, tmp_path: Path) -> Iterator[Start]:
+def start(database: Path) -> Iterator[Start]:
     started: list[Serving] = []
 
     def begin(*options: str, **settings: Any) -> Serving:
-        serving = Serving(database, tmp_path / f"stderr-{len(started)}", *options, **settings)
+        serving = qmd_server(database, *options, **settings)
         started.append(serving)
         return serving
 
@@ -120,19 +128,11 @@ sys.exit(serve(open_kb, ServerOptions(transport="http", port=0, watch=False)))
 
 
 @pytest.fixture
-def slow(database: Path, tmp_path: Path) -> Iterator[Serving]:
+def slow(database: Path) -> Iterator[Serving]:
     """A server whose model answers when a line comes on stdin."""
-    server = Serving.__new__(Serving)
-    server._stderr = tmp_path / "slow-stderr"
     tests = str(Path(__file__).parents[1])
-    with server._stderr.open("wb") as log:
-        server.process = subprocess.Popen(
-            [sys.executable, "-c", SLOW, str(database), tests],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-        )
-    with server:
+    command = [sys.executable, "-c", SLOW, str(database), tests]
+    with Serving(command, stdin=subprocess.PIPE) as server:
         yield server
 
 
@@ -318,7 +318,7 @@ def test_json_logs_are_one_object_a_line_without_what_was_asked(start: Start) ->
 
 def test_a_read_only_server_makes_an_empty_database_and_no_more(tmp_path: Path) -> None:
     database = tmp_path / "none.sqlite"
-    with Serving(database, tmp_path / "err", "--read-only") as server:
+    with qmd_server(database, "--read-only") as server:
         assert server.ask("GET", "/status").json()["total_documents"] == 0
         new = {"name": "x", "path": str(tmp_path)}
         assert server.ask("POST", "/collections/add", new).status == 403

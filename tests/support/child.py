@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -56,3 +57,31 @@ def start_unprivileged(code: str, *args: object) -> subprocess.Popen[str]:
 def unprivileged(code: str, *args: object) -> str:
     """As `run`, bound by permissions even if the tests run as root."""
     return finish(start_unprivileged(code, *args))
+
+
+class Stranger:
+    """
+    A process that runs now and is none of our children, so that nobody tells us of its end.
+
+    Raises ProcessLookupError: There is no such process (any more). Not for Windows.
+    """
+
+    def __init__(self, number: int) -> None:
+        if hasattr(os, "pidfd_open"):
+            self._descriptor = os.pidfd_open(number)
+        else:  # macOS and BSD
+            self._queue = select.kqueue()
+            end = select.kevent(
+                number, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT
+            )
+            self._queue.control([end], 0)
+
+    def wait(self) -> None:
+        """Until it has ended. May be called once."""
+        if hasattr(os, "pidfd_open"):
+            ended = select.select([self._descriptor], [], [], WAIT_S)[0]
+            os.close(self._descriptor)
+        else:
+            ended = self._queue.control([], 1, WAIT_S)
+            self._queue.close()
+        assert ended, "the process goes on for ever"

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,40 +67,27 @@ def initialize(version: str = "2025-11-25") -> dict[str, Any]:
 
 
 class Serving:
-    """``qmd server`` on a database, with a port that was free; always reaped."""
+    """A server in a process of its own, with all that it says on stderr; always reaped."""
 
     def __init__(
         self,
-        database: Path,
-        stderr: Path,
-        *options: str,
-        command: str = "server",
-        transport: str | None = "http",
+        command: Sequence[str],
+        *,
         stdin: Any = subprocess.DEVNULL,
         environment: Mapping[str, str] | None = None,
-        port: int = 0,
     ) -> None:
-        self._stderr = stderr
-        chosen = [] if transport is None else ["--transport", transport]
-        with stderr.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "qmd",
-                    "--db",
-                    str(database),
-                    command,
-                    *chosen,
-                    "--port",
-                    str(port),
-                    *options,
-                ],
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=None if environment is None else dict(environment),
-            )
+        self.process = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=None if environment is None else dict(environment),
+        )
+        self._said: list[bytes] = []
+        self._is_silent = False
+        self._heard = threading.Condition()
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
 
     def __enter__(self) -> Serving:
         return self
@@ -114,25 +101,39 @@ class Serving:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(WAIT_S)
-        for pipe in (self.process.stdin, self.process.stdout):
+        self._reader.join(WAIT_S)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None and not pipe.closed:
                 pipe.close()
 
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._heard:
+                self._said.append(line)
+                self._heard.notify_all()
+        with self._heard:
+            self._is_silent = True
+            self._heard.notify_all()
+
     @property
     def stderr(self) -> str:
-        return self._stderr.read_text(encoding="utf-8")
+        """What it has said so far; all of it once it has ended."""
+        if self.process.poll() is not None:
+            self._reader.join(WAIT_S)
+        return b"".join(self._said).decode()
 
     def says(self, pattern: str) -> re.Match[str]:
         """Wait until stderr holds the pattern."""
-        deadline = time.monotonic() + WAIT_S
-        while time.monotonic() < deadline:
-            found = re.search(pattern, self.stderr)
-            if found is not None:
-                return found
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.02)
-        raise AssertionError(f"no {pattern!r} in: {self.stderr!r}")
+
+        def found() -> re.Match[str] | None:
+            return re.search(pattern, b"".join(self._said).decode())
+
+        with self._heard:
+            self._heard.wait_for(lambda: found() or self._is_silent, WAIT_S)
+            match = found()
+        assert match is not None, f"no {pattern!r} in: {self.stderr!r}"
+        return match
 
     @property
     def url(self) -> str:
@@ -161,3 +162,17 @@ def raw(url: str, parts: Sequence[bytes]) -> bytes:
         for part in parts:
             connection.sendall(part)
         return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def qmd_server(
+    database: Path,
+    *options: str,
+    command: str = "server",
+    transport: str | None = "http",
+    port: int = 0,
+    **settings: Any,
+) -> Serving:
+    """``qmd server`` on a database, with a port that is free; ``settings`` as `Serving` has."""
+    chosen = [] if transport is None else ["--transport", transport]
+    program = [sys.executable, "-m", "qmd", "--db", str(database), command]
+    return Serving([*program, *chosen, "--port", str(port), *options], **settings)

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from qmd.errors import ExifToolError
 from qmd.writing.exiftool import ExifTool, escape
 from tests.support import child
+from tests.support.child import Stranger
 from tests.support.photos import listed, make, tags
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs with #!, signals")
@@ -239,7 +239,7 @@ tempfile.tempdir = sys.argv[2]
 tool = ExifTool()
 with tool.turn() as turn:
     turn.read(Path(sys.argv[1]), "JPG", ["-XMP-dc:Subject"])
-print(tool._process._child.pid, flush=True)
+print(tool._process._child.pid, tool._process._guard.pid, flush=True)
 sys.stdin.readline()
 """
 
@@ -249,19 +249,19 @@ def test_it_does_not_outlive_a_program_that_is_killed(photo: Path, tmp_path: Pat
     own.mkdir()
     process = child.start(KILLED, photo, own)
     assert process.stdout is not None and process.stdin is not None
-    number = int(process.stdout.readline())
-    assert is_alive(number)
+    running = [Stranger(int(number)) for number in process.stdout.readline().split()]
     process.kill()
     process.wait()
     process.stdout.close()
     process.stdin.close()
-    wait_until(lambda: not is_alive(number) and not list(own.iterdir()))
+    for each in running:
+        each.wait()
+    assert list(own.iterdir()) == []
 
 
 SCRIPT = """#!/bin/sh
 exec 3<&0
-(cat <&3; true) | exiftool "$@" &
-echo $! > '%s'
+(cat <&3; true) | sh -c 'echo $$ > "$0"; exec exiftool "$@"' '%s' "$@" &
 wait
 """
 
@@ -270,25 +270,9 @@ def test_a_script_in_its_place_leaves_nothing_behind(photo: Path, tmp_path: Path
     noted = tmp_path / "number"
     tool = ExifTool(program(tmp_path / "script", SCRIPT % noted))
     subjects(tool, photo)
-    number = int(noted.read_text())
-    assert is_alive(number)
+    running = Stranger(int(noted.read_text()))
     tool.close()
-    wait_until(lambda: not is_alive(number))
-
-
-def wait_until(ended: Callable[[], bool]) -> None:
-    """For processes that are not our children, and so cannot be waited for."""
-    deadline = time.monotonic() + 20
-    while not ended():
-        assert time.monotonic() < deadline, "exiftool goes on for ever"
-        time.sleep(0.02)
-
-
-def is_alive(number: int) -> bool:
-    done = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(number)], capture_output=True, text=True, check=False
-    )
-    return done.returncode == 0 and not done.stdout.startswith("Z")
+    running.wait()
 
 
 def children() -> set[str]:
