@@ -99,8 +99,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
     from qmd.model import Filters
     from qmd.search import semantic
     from qmd.search.bits import BitIndex
-    from qmd.store import filters
-    from qmd.store import vectors as store_vectors
+    from qmd.store import filters, vec0
     from qmd.store.store import Store
 
     with closing(Store(database, create=True)) as store:
@@ -109,7 +108,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
         theirs: list[float] = []
         found = 0
         with store.reading() as connection:
-            store_vectors.load(connection)
+            vec0.load(connection)
             everything = filters.where(connection, Filters())
             bits = BitIndex()
             start = time.process_time()
@@ -137,15 +136,16 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
 def fill(connection, vectors):  # type: ignore[no-untyped-def]
     """A document and a chunk for each vector, with as little in them as the schema allows."""
     from qmd.model import ModelSpec
-    from qmd.store import vectors as store_vectors
+    from qmd.store import embeddings, models
+    from qmd.store.vectors import pack
 
-    model = store_vectors.begin(connection, ModelSpec("synthetic", "synthetic", DIMENSION, 512))
+    model = models.begin(connection, ModelSpec("synthetic", "synthetic", DIMENSION, 512))
     connection.execute(
         "INSERT INTO collections (id, name, path, created_at) VALUES (1, 't', '/t', '')"
     )
     batch = 5000
     for start in range(0, len(vectors), batch):
-        packed = store_vectors.pack(vectors[start : start + batch])
+        packed = pack(vectors[start : start + batch])
         numbers = range(start + 1, start + 1 + len(packed))
         hashes = [number.to_bytes(16, "big") for number in numbers]
         connection.executemany(
@@ -160,7 +160,7 @@ def fill(connection, vectors):  # type: ignore[no-untyped-def]
             " VALUES (?1, ?1, 0, 0, 0, 0, 0, 1, 1, '', ?2)",
             list(zip(numbers, hashes, strict=True)),
         )
-        store_vectors.store(
+        embeddings.store(
             connection,
             model,
             list(zip(numbers, hashes, strict=True)),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qmd.model import ModelSpec
-from qmd.store import migrate, vectors
+from qmd.store import migrate, models
 from qmd.store.store import Store
 
 DOCUMENT = Path(__file__).with_name("schema.md")
@@ -61,7 +61,7 @@ def document() -> str:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "index.sqlite"
         store = Store(path, create=True)
-        store.write(lambda connection: vectors.begin(connection, _ANY_MODEL))
+        store.write(lambda connection: models.begin(connection, _ANY_MODEL))
         store.close()
         # The standard library, to prove that it can.
         connection = sqlite3.connect(path)

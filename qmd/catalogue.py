@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from qmd.embedders import EmbedderChoice
 from qmd.errors import InputError
 from qmd.model import ModelChange, ModelInfo, Progress
-from qmd.store import vectors
+from qmd.store import embeddings, models
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Catalogue:
     def list(self) -> list[ModelInfo]:
         """Those of this database first, then the default, then those of the hub."""
         with self._store.reading() as connection:
-            active, coming = vectors.active(connection), vectors.coming(connection)
+            active, coming = models.active(connection), models.coming(connection)
             wanted = self._choice.wanted(connection)
         return known_models(self._choice.cache_dir, active, coming, wanted)
 
@@ -91,17 +91,17 @@ class Catalogue:
         spec = embedder.spec
 
         def change(connection: Any) -> ModelChange:
-            before = vectors.active(connection)
-            had = vectors.has_vectors(connection)
+            before = models.active(connection)
+            had = models.has_vectors(connection)
             if before is not None and before.fingerprint == spec.fingerprint:
-                vectors.cancel(connection)
-            model = vectors.begin(connection, spec)
-            vectors.choose(connection, spec.name)
+                models.cancel(connection)
+            model = models.begin(connection, spec)
+            models.choose(connection, spec.name)
             return ModelChange(
                 model=spec.name,
                 dimension=spec.dimension,
                 before=before.name if before is not None and had else None,
-                waiting=vectors.count_waiting(connection, model),
+                waiting=embeddings.count_waiting(connection, model),
                 kept=False,
             )
 
@@ -112,8 +112,8 @@ class Catalogue:
 
 def known_models(
     cache_dir: Path,
-    active: vectors.Model | None = None,
-    coming: vectors.Model | None = None,
+    active: models.Model | None = None,
+    coming: models.Model | None = None,
     wanted: str | None = None,
 ) -> list[ModelInfo]:
     """Every model we know of, with what is told of it; imports fastembed."""

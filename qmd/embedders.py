@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.store import vectors
+from qmd.store import models
 from qmd.store.store import Store
 
 # Opening a knowledge base must load no model code: `qmd search` needs none.
@@ -72,9 +72,9 @@ class EmbedderChoice:
 
         if self.given is not None:
             return self.given.spec.name
-        name = vectors.chosen(connection) or self.model
+        name = models.chosen(connection) or self.model
         if name is None:
-            begun = vectors.coming(connection) or vectors.active(connection)
+            begun = models.coming(connection) or models.active(connection)
             name = begun.name if begun is not None else embedders.DEFAULT_MODEL
         return embedders.normal(name)
 
@@ -82,8 +82,8 @@ class EmbedderChoice:
         """The name of the model that embeds questions: that of the vectors, if there are any."""
         if self.given is not None:
             return self.given.spec.name
-        active = vectors.active(connection)
-        if active is not None and vectors.has_vectors(connection):
+        active = models.active(connection)
+        if active is not None and models.has_vectors(connection):
             return active.name
         return self.wanted(connection)
 
@@ -198,7 +198,7 @@ class EmbedderChoice:
     @staticmethod
     def _dimension(connection: Connection, name: str) -> int | None:
         """As it was recorded, so that no server is asked for it."""
-        known = (vectors.active(connection), vectors.coming(connection))
+        known = (models.active(connection), models.coming(connection))
         return next((each.dimension for each in known if each and each.name == name), None)
 
     def _spec(self, connection: Connection, name: str) -> ModelSpec:

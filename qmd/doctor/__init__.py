@@ -12,7 +12,7 @@ from qmd.doctor import clients, keeping, models, photos
 from qmd.embedders import EmbedderChoice
 from qmd.errors import QmdError, StoreError
 from qmd.model import Check
-from qmd.store import collections, files, migrate, upkeep, vectors
+from qmd.store import collections, files, migrate, upkeep, vec0
 from qmd.store.store import Store
 
 
@@ -45,7 +45,7 @@ def _sqlite(store: Store) -> Iterator[Check]:
     yield Check("sqlite", "ok", f"{sqlite.library()}")
     with store.reading() as connection:
         try:
-            version = vectors.load(connection)
+            version = vec0.load(connection)
         except QmdError as error:
             yield Check("sqlite-vec", "warning", str(error), error.hint)
         else:

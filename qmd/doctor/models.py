@@ -13,7 +13,7 @@ from qmd.inference import embedders
 from qmd.inference.guard import Guard
 from qmd.inference.protocols import Reranker
 from qmd.model import Check
-from qmd.store import upkeep, vectors
+from qmd.store import embeddings, models, upkeep
 from qmd.store.store import Store
 
 #: Longer than a query waits, so that "slow" and "not at all" are told apart.
@@ -27,9 +27,9 @@ def examine(store: Store, choice: EmbedderChoice, backends: Backends) -> Iterato
 
 def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterator[Check]:
     with store.reading() as connection:
-        active, coming = vectors.active(connection), vectors.coming(connection)
-        wanted, chosen = choice.wanted(connection), vectors.chosen(connection)
-        missing = 0 if coming is None else vectors.count_waiting(connection, coming)
+        active, coming = models.active(connection), models.coming(connection)
+        wanted, chosen = choice.wanted(connection), models.chosen(connection)
+        missing = 0 if coming is None else embeddings.count_waiting(connection, coming)
         waiting = upkeep.needs_embedding(connection)
     try:
         ready = choice.available(wanted)

@@ -16,7 +16,7 @@ from qmd.ingest.events import Event, EventBus
 from qmd.ingest.freshness import KeeperState
 from qmd.model import ModelSpec, Progress
 from qmd.sqlite import Connection
-from qmd.store import clock, vectors
+from qmd.store import clock, embeddings, models
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ class Background:
         First for the model that answers, then for the one that is to take its place.
         """
         with self._store.reading() as connection:
-            active = vectors.active(connection)
-            waiting = vectors.count_waiting(connection, None)
-            coming = vectors.coming(connection)
-            chosen = vectors.chosen(connection)
+            active = models.active(connection)
+            waiting = embeddings.count_waiting(connection, None)
+            coming = models.coming(connection)
+            chosen = models.chosen(connection)
             wanted = self._models.wanted(connection)
         problem = None
         if waiting:
@@ -140,7 +140,7 @@ class Background:
             )
         return self._embed_for(None, wanted)
 
-    def _embed_for(self, model: vectors.Model | None, name: str) -> str | None:
+    def _embed_for(self, model: models.Model | None, name: str) -> str | None:
         """``model``: whose vectors they must be; None for any of this name."""
         if not self._models.available(name):
             if model is None:

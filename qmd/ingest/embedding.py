@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qmd.model import EmbedReport, Progress
 from qmd.sqlite import Connection
-from qmd.store import vectors
+from qmd.store import embeddings, models, vec0, vectors
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
@@ -49,23 +49,23 @@ def embed(
     """
     tick = progress or (lambda _: None)
 
-    def prepare(connection: Connection) -> vectors.Model:
-        model = vectors.begin(connection, embedder.spec)
+    def prepare(connection: Connection) -> models.Model:
+        model = models.begin(connection, embedder.spec)
         if tidy:
-            vectors.purge(connection, model)
+            vec0.purge(connection, model.table)
         if force:
-            vectors.forget(connection, model, collection_ids)
+            embeddings.forget(connection, model, collection_ids)
         return model
 
     model = store.write(prepare)
     with store.reading() as connection:
-        total = vectors.count_waiting(connection, model, collection_ids)
+        total = embeddings.count_waiting(connection, model, collection_ids)
     embedded = reused = done = last = 0
     while True:
         tick(Progress("embed", done, total))
         with store.reading() as connection:
-            waiting = vectors.waiting(connection, model, BATCH, collection_ids, after=last)
-            known = vectors.cached(connection, model, (chunk.hash for chunk in waiting))
+            waiting = embeddings.waiting(connection, model, BATCH, collection_ids, after=last)
+            known = embeddings.cached(connection, model, (chunk.hash for chunk in waiting))
         if not waiting:
             break
         last = waiting[-1].id
@@ -82,10 +82,10 @@ def embed(
         done += len(waiting)
         total = max(total, done)
     with store.reading() as connection:
-        remaining = vectors.count_waiting(connection, model, collection_ids)
-        coming = vectors.coming(connection) == model
+        remaining = embeddings.count_waiting(connection, model, collection_ids)
+        coming = models.coming(connection) == model
     if coming and not remaining:
-        done_with = store.write(lambda connection: vectors.take_over(connection, model))
+        done_with = store.write(lambda connection: models.take_over(connection, model))
         if not done_with and not collection_ids:  # a document came just now
             rest = embed(store, embedder, tidy=False, progress=progress)
             embedded, reused = embedded + rest.embedded, reused + rest.reused
@@ -95,9 +95,9 @@ def embed(
 
 def _store(
     store: Store,
-    model: vectors.Model,
-    chunks: Sequence[vectors.Waiting],
+    model: models.Model,
+    chunks: Sequence[embeddings.Waiting],
     made: dict[bytes, bytes],
 ) -> None:
     places = [(chunk.id, chunk.hash) for chunk in chunks]
-    store.write(lambda connection: vectors.store(connection, model, places, made))
+    store.write(lambda connection: embeddings.store(connection, model, places, made))

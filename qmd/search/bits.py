@@ -17,7 +17,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.sqlite import Connection
-from qmd.store import vectors
+from qmd.store import models, vec0, vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +62,7 @@ class BitIndex:
     """
     The codes of one database's vectors. Thread-safe; empty until the second search.
 
-    The index's state (`vectors.state`) tells when they are out of date: then what came is read
+    The index's state (`vec0.state`) tells when they are out of date: then what came is read
     and what went is dropped. Stale codes could not lie: every hit is looked up in the database.
     """
 
@@ -81,7 +81,7 @@ class BitIndex:
     def nearest(
         self,
         connection: Connection,
-        model: vectors.Model,
+        model: models.Model,
         query: NDArray[np.float32],
         k: int,
         where: Where,
@@ -120,8 +120,8 @@ class BitIndex:
             self._closed = True
             self._ready, self._codes, self._missing = (None, None), None, None
 
-    def _current(self, connection: Connection, model: vectors.Model) -> _Codes | None:
-        epoch, count = vectors.state(connection)
+    def _current(self, connection: Connection, model: models.Model) -> _Codes | None:
+        epoch, count = vec0.state(connection)
         key = (model.id, epoch, count)
         known, codes = self._ready
         if known == key:
@@ -137,7 +137,7 @@ class BitIndex:
             self._lock.release()
 
     def _refresh(
-        self, connection: Connection, model: vectors.Model, key: tuple[int, int, int]
+        self, connection: Connection, model: models.Model, key: tuple[int, int, int]
     ) -> _Codes | None:
         import numpy as np
 

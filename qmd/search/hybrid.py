@@ -12,8 +12,8 @@ from qmd.model import ModelSpec, SearchReply, Source
 from qmd.search import fusion, language, lexical, lines, rerank, semantic
 from qmd.search.pipeline import Found, Request, read, reply
 from qmd.sqlite import Connection
-from qmd.store import vectors
 from qmd.store.filters import Where
+from qmd.store.models import Model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,7 +225,7 @@ class _Meaning:
     runs: list[fusion.Run] = field(default_factory=list)
     best: dict[int, semantic.SemanticHit] = field(default_factory=dict)
     spec: ModelSpec | None = None
-    model: vectors.Model | None = None
+    model: Model | None = None
     question: semantic.Question | None = None
     near: list[semantic.SemanticHit] = field(default_factory=list)
     without: frozenset[int] = frozenset()  # candidates whose vectors are still to be made

@@ -18,7 +18,7 @@ from qmd.errors import ModelMismatchError, VectorIndexMissingError
 from qmd.model import ModelSpec
 from qmd.search.bits import BitIndex
 from qmd.sqlite import Connection
-from qmd.store import vectors
+from qmd.store import models, vec0, vectors
 from qmd.store.filters import Where
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def bare(vector: NDArray[np.float32]) -> Question:
     return Question(vector, vector, 0.0)
 
 
-def question(connection: Connection, model: vectors.Model, vector: NDArray[np.float32]) -> Question:
+def question(connection: Connection, model: models.Model, vector: NDArray[np.float32]) -> Question:
     """Where there are too few texts to know what all share, it is the vector itself."""
     import numpy as np
 
@@ -83,7 +83,7 @@ def question(connection: Connection, model: vectors.Model, vector: NDArray[np.fl
     return Question(vector, vector - shared, float(CENTRED * (mean @ mean)))
 
 
-def require_index(connection: Connection, spec: ModelSpec | None) -> vectors.Model:
+def require_index(connection: Connection, spec: ModelSpec | None) -> models.Model:
     """
     The model of the vector index.
 
@@ -92,10 +92,10 @@ def require_index(connection: Connection, spec: ModelSpec | None) -> vectors.Mod
         ModelMismatchError: The index holds vectors of another model than ``spec``.
         VectorsUnavailableError: sqlite-vec cannot be loaded here.
     """
-    model = vectors.active(connection)
-    if model is None or not vectors.has_vectors(connection):
+    model = models.active(connection)
+    if model is None or not models.has_vectors(connection):
         raise VectorIndexMissingError
-    vectors.load(connection)
+    vec0.load(connection)
     if spec is not None and model.fingerprint != spec.fingerprint:
         raise ModelMismatchError(
             f"The index was made with the model {model.name}, not with {spec.name}."
@@ -108,7 +108,7 @@ def require_index(connection: Connection, spec: ModelSpec | None) -> vectors.Mod
 
 def search(
     connection: Connection,
-    model: vectors.Model,
+    model: models.Model,
     query: Question,
     where: Where,
     limit: int | None,
@@ -150,7 +150,7 @@ def search(
 
 
 def of(
-    connection: Connection, model: vectors.Model, query: Question, documents: Sequence[int]
+    connection: Connection, model: models.Model, query: Question, documents: Sequence[int]
 ) -> dict[int, SemanticHit]:
     """These documents as `search` would find them, of long ones the first `WHOLE` chunks."""
     rows = vectors.of_documents(connection, model, documents, WHOLE)
@@ -158,7 +158,7 @@ def of(
 
 
 def whole(
-    connection: Connection, model: vectors.Model, query: Question, documents: Sequence[int]
+    connection: Connection, model: models.Model, query: Question, documents: Sequence[int]
 ) -> dict[int, float]:
     """Document → mean nearness of its chunks, of the first `WHOLE` in a long one."""
     import numpy as np

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from qmd.model import Status
 from qmd.sqlite import Connection
-from qmd.store import collections, files, upkeep, vectors
+from qmd.store import collections, embeddings, files, models, upkeep
 
 
 def read(connection: Connection, path: Path) -> Status:
     counts = upkeep.counts(connection)
-    model = vectors.active(connection)
-    coming = vectors.coming(connection)
-    missing = counts.chunks if coming is None else vectors.count_waiting(connection, coming)
+    model = models.active(connection)
+    coming = models.coming(connection)
+    missing = counts.chunks if coming is None else embeddings.count_waiting(connection, coming)
     known = collections.everything(connection)
     return Status(
         database=str(path),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from qmd.errors import CollectionNotFoundError, ConflictError
 from qmd.model import Collection
 from qmd.sqlite import Connection
-from qmd.store import clock, vectors
+from qmd.store import clock, vec0
 
 if TYPE_CHECKING:
     from sqlite_utils.db import Table
@@ -115,7 +115,7 @@ def rename(connection: Connection, old: str, new: str) -> Collection:
 def remove(connection: Connection, name: str) -> Collection:
     """With its documents, contexts, chunks and vectors; the embedding cache stays until cleanup."""
     collection = by_name(connection, name)
-    vectors.delete_where(
+    vec0.delete_where(
         connection,
         "document_id IN (SELECT id FROM documents WHERE collection_id = ?)",
         [collection.id],

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from qmd.model import ParsedDocument, SkippedFile
 from qmd.sqlite import Connection
-from qmd.store import clock, vectors
+from qmd.store import clock, vec0
 from qmd.store.documents import name_key
 
 
@@ -273,7 +273,7 @@ def _put_chunks(connection: Connection, number: int, document: NewDocument, *, f
 
 
 def delete_chunks(connection: Connection, ids: Sequence[int]) -> None:
-    vectors.delete(connection, ids)
+    vec0.delete(connection, ids)
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number in ids])
 
 
@@ -301,7 +301,7 @@ def delete_at(
             [known.id, collection_id, path],
         ).fetchone()
         if row is not None and FileState(*row) == known.state:
-            vectors.delete_where(connection, "document_id = ?", [known.id])
+            vec0.delete_where(connection, "document_id = ?", [known.id])
             connection.execute("DELETE FROM documents WHERE id = ?", [known.id])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from qmd.sqlite import Connection, ReadingConnection
-from qmd.store import vectors
+from qmd.store import models, vec0
 
 
 class Counts(NamedTuple):
@@ -92,7 +92,9 @@ def leftovers(connection: Connection) -> dict[str, int]:
     }
     found[_UNMATCHED] = _unmatched(connection)
     model = _index(connection)
-    return found if model is None else found | {_ORPHANS: vectors.count_orphans(connection, model)}
+    if model is not None:
+        found[_ORPHANS] = vec0.count_orphans(connection, model.table)
+    return found
 
 
 def remove_leftovers(connection: Connection) -> dict[str, int]:
@@ -106,7 +108,7 @@ def remove_leftovers(connection: Connection) -> dict[str, int]:
         connection.execute("INSERT INTO documents_fts (documents_fts) VALUES ('rebuild')")
     model = _index(connection)
     if model is not None:
-        removed[_ORPHANS] = vectors.purge(connection, model)
+        removed[_ORPHANS] = vec0.purge(connection, model.table)
     return removed
 
 
@@ -121,10 +123,10 @@ def _unmatched(connection: Connection) -> int:
     return int(sum(row))
 
 
-def _index(connection: Connection) -> vectors.Model | None:
+def _index(connection: Connection) -> models.Model | None:
     """The model whose index can be read; without sqlite-vec there is nothing to tidy up."""
-    vectors.load_if_used(connection)
-    return vectors.active(connection) if vectors.is_loaded(connection) else None
+    vec0.load_if_used(connection)
+    return models.active(connection) if vec0.is_loaded(connection) else None
 
 
 def compact(connection: Connection) -> None:

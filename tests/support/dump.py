@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qmd import sqlite
-from qmd.store import vectors
+from qmd.store import models, vec0
 
 Dump = dict[str, list[tuple[Any, ...]]]
 
@@ -50,10 +50,10 @@ def vector_rows(database: Path) -> list[tuple[Any, ...]]:
     """Each chunk with its exact vector and its copy in the index, None where one is missing."""
     connection = sqlite.connect(database, read_only=True)
     try:
-        model = vectors.active(connection)
+        model = models.active(connection)
         if model is None:
             return []
-        vectors.load(connection)
+        vec0.load(connection)
         rows = list(
             connection.execute(
                 f"SELECT {_FILE.format('k.document_id')}, k.seq, hex(k.hash),"

@@ -16,7 +16,7 @@ from qmd.model import Filters, ModelSpec
 from qmd.search import semantic
 from qmd.search.bits import BitIndex
 from qmd.sqlite import Connection
-from qmd.store import filters, vectors
+from qmd.store import embeddings, filters, models, vec0, vectors
 from qmd.store.filters import EVERYTHING
 from qmd.store.store import Store
 from tests.support.corpus import Corpus
@@ -45,10 +45,10 @@ def clusters(rng: np.random.Generator, count: int, dimension: int) -> Matrix:
     )
 
 
-def fill(connection: Connection, matrix: Matrix) -> vectors.Model:
+def fill(connection: Connection, matrix: Matrix) -> models.Model:
     """A document and a chunk a vector, with ids from 1, in collections 1 and 2 by turns."""
     dimension = matrix.shape[1]
-    model = vectors.begin(connection, ModelSpec("m", "m", dimension, 512))
+    model = models.begin(connection, ModelSpec("m", "m", dimension, 512))
     connection.execute(
         "INSERT INTO collections (id, name, path, created_at)"
         " VALUES (1, 'a', '/a', ''), (2, 'b', '/b', '')"
@@ -68,7 +68,7 @@ def fill(connection: Connection, matrix: Matrix) -> vectors.Model:
         chunks,
     )
     packed = dict(zip(hashes, vectors.pack(matrix), strict=True))
-    vectors.store(connection, model, chunks, packed)
+    embeddings.store(connection, model, chunks, packed)
     return model
 
 
@@ -115,7 +115,7 @@ def exactly(
     connection: Connection, bits: BitIndex, text: str = "word 3"
 ) -> Sequence[semantic.SemanticHit]:
     """What the codes find, after it was compared with an exact scan of the same snapshot."""
-    model = vectors.active(connection)
+    model = models.active(connection)
     assert model is not None
     query = HashEmbedder().embed_query(text)
     number = len(vectors.indexed(connection))
@@ -201,7 +201,7 @@ def test_vectors_that_were_made_anew_take_the_place_of_the_old(corpus: Corpus) -
     corpus.kb.embed(force=True)
     with corpus.store.reading() as connection:
         assert exactly(connection, bits) != before
-        model = vectors.active(connection)
+        model = models.active(connection)
         assert model is not None
         fresh = BitIndex(least=1)
         for text in ("word 3", "word 7", "3 drow"):
@@ -216,15 +216,15 @@ def test_vectors_that_were_made_anew_take_the_place_of_the_old(corpus: Corpus) -
 def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpus: Corpus) -> None:
     def state() -> tuple[int, int]:
         with corpus.store.reading() as connection:
-            return vectors.state(connection)
+            return vec0.state(connection)
 
     first = state()
     corpus.kb.embed()  # nothing to do
     assert state() == first
 
     def fail(connection: Connection) -> None:
-        vectors.delete(connection, [1])
-        assert vectors.state(connection) != first
+        vec0.delete(connection, [1])
+        assert vec0.state(connection) != first
         raise KeyError
 
     with pytest.raises(KeyError):
@@ -241,7 +241,7 @@ def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpu
 def test_few_chunks_and_other_filters_are_left_to_sqlite_vec(corpus: Corpus) -> None:
     query = corpus.embedder.embed_query("word 3")
     with corpus.store.reading() as connection:
-        model = vectors.active(connection)
+        model = models.active(connection)
         assert model is not None
         few, enough = BitIndex(least=13), BitIndex(least=12)
         tagged = filters.where(connection, Filters(tags=("x",)))
@@ -264,7 +264,7 @@ def test_threads_search_while_one_writes_and_all_find_what_is_there(corpus: Corp
         try:
             while not done.is_set():
                 with corpus.store.reading() as connection:
-                    model = vectors.active(connection)
+                    model = models.active(connection)
                     assert model is not None
                     near = semantic.search(
                         connection, model, semantic.bare(query), EVERYTHING, 100, bits

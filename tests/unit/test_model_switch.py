@@ -19,7 +19,7 @@ from qmd.errors import ModelMismatchError
 from qmd.inference.embedders import spec_of
 from qmd.ingest import embedding
 from qmd.model import ModelSpec
-from qmd.store import vectors
+from qmd.store import models
 
 PAGES = {
     "boat.md": "# Boat\n\na red boat lies in the harbour\n",
@@ -66,10 +66,10 @@ def kb(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KnowledgeBase]:
         yield made
 
 
-def models(kb: KnowledgeBase) -> tuple[str | None, str | None]:
+def model_names(kb: KnowledgeBase) -> tuple[str | None, str | None]:
     """The active and the coming one."""
     with kb._store.reading() as connection:
-        active, coming = vectors.active(connection), vectors.coming(connection)
+        active, coming = models.active(connection), models.coming(connection)
     return active and active.name, coming and coming.name
 
 
@@ -103,7 +103,7 @@ def hits(kb: KnowledgeBase) -> list[str]:
 def test_the_old_vectors_answer_until_the_new_set_is_complete(kb: KnowledgeBase) -> None:
     before = hits(kb)
     interrupted(kb, 3)
-    assert models(kb) == ("test-hash", "other")
+    assert model_names(kb) == ("test-hash", "other")
     assert tables(kb) == {"vectors_1": 5, "vectors_2": 3}
     assert hits(kb) == before
     assert kb.query("red boat").degraded is None
@@ -116,7 +116,7 @@ def test_an_interrupted_change_goes_on_where_it_was(kb: KnowledgeBase) -> None:
     report = embedding.embed(kb._store, other)
     assert (report.embedded, report.remaining, report.model) == (2, 0, "other")
     assert other.calls == 2
-    assert models(kb) == ("other", None)
+    assert model_names(kb) == ("other", None)
     assert tables(kb) == {"vectors_2": 5}
     with KnowledgeBase.open(kb.path, embedder=Other()) as new:
         assert len(hits(new)) == 5
@@ -134,7 +134,7 @@ def test_the_way_back_costs_nothing_until_cleanup(kb: KnowledgeBase) -> None:
     back = HashEmbedder()
     report = embedding.embed(kb._store, back)
     assert (report.embedded, report.reused, back.calls) == (0, 5, 0)
-    assert models(kb) == ("test-hash", None)
+    assert model_names(kb) == ("test-hash", None)
     removed = kb.cleanup().removed
     assert removed["vectors of models that are not in use"] == 5
     assert removed["models that are not in use"] == 1
@@ -154,11 +154,11 @@ def test_what_changes_meanwhile_is_in_both_sets(kb: KnowledgeBase, notes: Path) 
     (notes / "new.md").write_text("# New\n\na red boat\n")
     kb.index()
     assert kb.embed().embedded == 2  # for the model that answers
-    assert models(kb) == ("test-hash", "other")
+    assert model_names(kb) == ("test-hash", "other")
     assert "new.md" in hits(kb)
     assert "bad.md" not in hits(kb)
     embedding.embed(kb._store, Other())
-    assert models(kb) == ("other", None)
+    assert model_names(kb) == ("other", None)
     assert tables(kb) == {"vectors_2": 5}
     with KnowledgeBase.open(kb.path, embedder=Other()) as new:
         assert sorted(hits(new)) == ["boat.md", "good.md", "new.md", "ship.md", "town.md"]
@@ -177,7 +177,7 @@ def test_it_takes_over_only_when_nothing_is_missing(kb: KnowledgeBase, notes: Pa
 
     report = embedding.embed(kb._store, Slow())
     assert (report.embedded, report.remaining) == (6, 0)
-    assert models(kb) == ("other", None)
+    assert model_names(kb) == ("other", None)
     with KnowledgeBase.open(kb.path, embedder=Other()) as new:
         assert "late.md" in hits(new)
 
@@ -190,10 +190,10 @@ def test_a_part_of_the_collections_is_not_enough(kb: KnowledgeBase, notes: Path)
     kb.index()
     kb.embed()
     embedding.embed(kb._store, Other(), collection_ids=[number])
-    assert models(kb) == ("test-hash", "other")
+    assert model_names(kb) == ("test-hash", "other")
     assert len(hits(kb)) == 6
     assert embedding.embed(kb._store, Other()).embedded == 5
-    assert models(kb) == ("other", None)
+    assert model_names(kb) == ("other", None)
 
 
 def test_a_third_model_takes_the_place_of_the_second(kb: KnowledgeBase) -> None:
@@ -202,7 +202,7 @@ def test_a_third_model_takes_the_place_of_the_second(kb: KnowledgeBase) -> None:
 
     interrupted(kb, 3)
     report = embedding.embed(kb._store, Third())
-    assert (report.embedded, models(kb)) == (5, ("third", None))
+    assert (report.embedded, model_names(kb)) == (5, ("third", None))
     assert list(tables(kb)) == ["vectors_3"]
 
 
@@ -210,12 +210,12 @@ def test_whoever_fills_a_set_that_is_given_up_is_told(kb: KnowledgeBase) -> None
     class Late(Other):
         def embed_passages(self, texts: Sequence[str]) -> Any:
             if self.calls == 2:
-                kb._store.write(vectors.cancel)
+                kb._store.write(models.cancel)
             return super().embed_passages(texts)
 
     with pytest.raises(ModelMismatchError, match="Another process"):
         embedding.embed(kb._store, Late())
-    assert models(kb) == ("test-hash", None)
+    assert model_names(kb) == ("test-hash", None)
     assert tables(kb) == {"vectors_1": 5}
     assert len(hits(kb)) == 5
 
@@ -233,10 +233,10 @@ def test_an_empty_index_takes_another_model_at_once(notes: Path) -> None:
     path = notes.parent / "kb.sqlite"
     with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
         kb.embed()
-        assert models(kb) == ("test-hash", None)
+        assert model_names(kb) == ("test-hash", None)
     with KnowledgeBase.open(path, embedder=Other()) as kb:
         kb.embed()
-        assert models(kb) == ("other", None)
+        assert model_names(kb) == ("other", None)
         assert len(tables(kb)) == 1
 
 
@@ -269,10 +269,10 @@ with KnowledgeBase.open(sys.argv[1], embedder=HashEmbedder()) as kb:
     assert process.stdout.readline() == "three\n"
     process.kill()
     process.communicate()
-    assert models(kb) == ("test-hash", "other")
+    assert model_names(kb) == ("test-hash", "other")
     assert len(hits(kb)) == 5
     assert embedding.embed(kb._store, Other()).embedded == 2
-    assert models(kb) == ("other", None)
+    assert model_names(kb) == ("other", None)
 
 
 # --- by name -------------------------------------------------------------------------
@@ -336,16 +336,16 @@ def test_what_embed_has_begun_is_ended_by_whoever_has_no_setting_of_its_own(
     one, two = map(str, folders)
 
     def begin(connection: Any) -> None:
-        vectors.begin(connection, spec_of(two))
+        models.begin(connection, spec_of(two))
 
     named._store.write(begin)
-    assert models(named) == (one, two)
+    assert model_names(named) == (one, two)
     with KnowledgeBase.open(named.path, model=one) as kb:
         kb.embed()
-    assert models(named) == (one, two)
+    assert model_names(named) == (one, two)
     with KnowledgeBase.open(named.path) as kb:
         kb.keep()
-        until(lambda: models(kb) == (two, None))
+        until(lambda: model_names(kb) == (two, None))
 
 
 def test_a_keeper_begins_no_change_because_of_its_own_setting(
@@ -358,4 +358,4 @@ def test_a_keeper_begins_no_change_because_of_its_own_setting(
         until(lambda: any("'qmd models use" in each for each in kb.freshness().notices))
         (notes / "new.md").write_text("# New\n\na good red ship\n")
         until(lambda: "new.md" in hits(kb))
-    assert models(named) == (one, None)
+    assert model_names(named) == (one, None)

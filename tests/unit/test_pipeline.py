@@ -19,7 +19,7 @@ from qmd.errors import (
 from qmd.inference.protocols import Expander, Expansion, Reranker
 from qmd.model import Filters, ModelSpec
 from qmd.search import semantic
-from qmd.store import vectors
+from qmd.store import embeddings, models, vectors
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 
@@ -150,12 +150,12 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     random = np.random.default_rng(7)
 
     def run(connection: vectors.Connection) -> None:
-        model = vectors.begin(connection, made.embedder.spec)
-        waiting = vectors.waiting(connection, model, 1000)
+        model = models.begin(connection, made.embedder.spec)
+        waiting = embeddings.waiting(connection, model, 1000)
         matrix = random.normal(size=(len(waiting), 384)).astype(np.float32)
         matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
         packed = vectors.pack(matrix)
-        vectors.store(
+        embeddings.store(
             connection,
             model,
             [(chunk.id, chunk.hash) for chunk in waiting],
