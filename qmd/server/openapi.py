@@ -14,7 +14,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
 from qmd import __version__
-from qmd.server.rest_endpoints import ENDPOINTS, Endpoint
+from qmd.server.endpoints import ENDPOINTS
+from qmd.server.endpoints.definition import Endpoint
 from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
 

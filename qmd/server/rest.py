@@ -1,5 +1,5 @@
 """
-The REST face: one route for each path of `qmd.server.rest_endpoints`, and what has no tool.
+The REST face: one route for each path of `qmd.server.endpoints`, and what has no tool.
 
 A request is checked (method, body, arguments), waits for its turn on a worker thread, and
 is answered with JSON in every case. Mutating ones wait for each other and block no reader.
@@ -27,7 +27,8 @@ from qmd import __version__
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import event_stream, openapi
-from qmd.server.rest_endpoints import ENDPOINTS, Call, Endpoint, Lane, RestError
+from qmd.server.endpoints import ENDPOINTS
+from qmd.server.endpoints.definition import Call, Endpoint, Lane, RestError
 from qmd.server.rest_errors import (
     error_response,
     exception_handlers,

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from qmd.errors import QmdError, VectorIndexMissingError
-from qmd.server.rest_endpoints import RestError
+from qmd.server.endpoints.definition import RestError
 from qmd.tools import texts
 
 _log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from support.rest import rest_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase
+from qmd.server.endpoints import ENDPOINTS
 from qmd.server.rest import Limits
-from qmd.server.rest_endpoints import ENDPOINTS
 from qmd.server.rest_errors import INTERNAL
 from qmd.sqlite import connect
 

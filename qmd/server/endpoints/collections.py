@@ -1,0 +1,141 @@
+"""Collections: add, list, rename, forget."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from qmd.errors import InputError, NotFoundError
+from qmd.server import rest_models as models
+from qmd.server.endpoints.definition import Call, Endpoint
+from qmd.server.endpoints.index import count, errors
+
+
+def _add_collection(call: Call) -> BaseModel:
+    arguments: models.AddCollectionArguments = call.arguments
+    directory = call.kb.policy.new_collection(arguments.path)
+    try:
+        added = call.kb.add_collection(
+            directory, name=arguments.name, mask=arguments.glob_pattern or "**/*.md"
+        )
+    except NotFoundError as error:  # what the request names beside its own resource
+        raise InputError(str(error), hint=error.hint) from error
+    report = call.kb.index([added.name])
+    indexed = call.kb.collection(added.name)
+    return models.CollectionAdded(
+        status="added",
+        name=indexed.name,
+        path=indexed.path,
+        documents=indexed.documents,
+        content=f"Added collection '{indexed.name}' with {count(indexed.documents, 'document')}",
+        **errors(report),
+    )
+
+
+def _collections(call: Call) -> BaseModel:
+    found = call.kb.collections()
+    lines = [f"Collections: {len(found)}"]
+    lines += [f"- {each.name} ({each.documents} docs)" for each in found]
+    return models.CollectionList(
+        collections=[
+            models.ListedCollection(
+                name=each.name, path=each.path, pattern=each.pattern, documents=each.documents
+            )
+            for each in found
+        ],
+        content="\n".join(lines),
+    )
+
+
+def _collection(call: Call) -> BaseModel:
+    found = call.kb.collection(call.path["name"])
+    return models.CollectionDetails(
+        name=found.name,
+        path=found.path,
+        pattern=found.pattern,
+        documents=found.documents,
+        last_indexed=found.last_indexed,
+    )
+
+
+def _remove_collection(call: Call) -> BaseModel:
+    removed = call.kb.remove_collection(call.path["name"])
+    return models.CollectionRemoved(
+        status="removed", name=removed.name, content=f"Removed collection '{removed.name}'"
+    )
+
+
+def _rename_collection(call: Call) -> BaseModel:
+    arguments: models.RenameCollectionArguments = call.arguments
+    old = call.path["name"]
+    renamed = call.kb.rename_collection(old, arguments.new_name)
+    return models.CollectionRenamed(
+        status="renamed",
+        old_name=old,
+        new_name=renamed.name,
+        content=f"Renamed '{old}' to '{renamed.name}'",
+    )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        method="POST",
+        path="/collections/add",
+        name="add_collection",
+        group="collections",
+        summary="Add a collection and index it",
+        description="The directory must lie below a write root of the server.",
+        body=models.AddCollectionArguments,
+        reply=models.CollectionAdded,
+        run=_add_collection,
+        errors=(409,),
+        lane="write",
+        examples=({"name": "my-docs", "path": "/home/me/docs", "glob_pattern": "**/*.md"},),
+    ),
+    Endpoint(
+        method="GET",
+        path="/collections",
+        name="collections",
+        group="collections",
+        summary="All collections",
+        description="The one whose documents changed last comes first.",
+        reply=models.CollectionList,
+        run=_collections,
+    ),
+    Endpoint(
+        method="GET",
+        path="/collections/{name}",
+        name="collection",
+        group="collections",
+        summary="One collection",
+        description="Where it lies, and when it was last indexed.",
+        reply=models.CollectionDetails,
+        run=_collection,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/collections/{name}",
+        name="remove_collection",
+        group="collections",
+        summary="Forget a collection",
+        description="Its documents leave the index; the files on the disk stay.",
+        reply=models.CollectionRemoved,
+        run=_remove_collection,
+        errors=(404,),
+        lane="write",
+    ),
+    Endpoint(
+        method="PUT",
+        path="/collections/{name}",
+        name="rename_collection",
+        group="collections",
+        summary="Rename a collection",
+        description="Its documents and contexts follow.",
+        body=models.RenameCollectionArguments,
+        reply=models.CollectionRenamed,
+        run=_rename_collection,
+        errors=(404, 409),
+        lane="write",
+        examples=({"new_name": "my-docs-v2"},),
+    ),
+)

@@ -1,0 +1,85 @@
+"""Contexts: what lies below a path, in a person's words."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from qmd.errors import ContextNotFoundError, InputError, NotFoundError
+from qmd.server import rest_models as models
+from qmd.server.endpoints.definition import Call, Endpoint
+
+
+def _add_context(call: Call) -> BaseModel:
+    arguments: models.AddContextArguments = call.arguments
+    try:
+        added = call.kb.add_context(arguments.path, arguments.text)
+    except NotFoundError as error:
+        raise InputError(str(error), hint=error.hint) from error
+    return models.ContextAdded(
+        status="added", path=added.path, content=f"Added context for {added.path}"
+    )
+
+
+def _contexts(call: Call) -> BaseModel:
+    return models.ContextList(
+        contexts=[
+            models.ListedContext(path=each.path, text=each.text) for each in call.kb.contexts()
+        ]
+    )
+
+
+def _remove_context(call: Call) -> BaseModel:
+    given = call.path["path"]
+    # A client that joins "/contexts" and "/path/to/docs" has lost the first slash.
+    spellings = [given] if given.startswith("/") else [given, f"/{given}"]
+    for spelling in spellings if given else ():
+        try:
+            removed = call.kb.remove_context(spelling)
+        except (NotFoundError, InputError):
+            continue
+        return models.ContextRemoved(status="removed", path=removed.path)
+    raise ContextNotFoundError(
+        f"There is no context for {given}", hint="GET /contexts lists the paths that have one."
+    )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        method="POST",
+        path="/contexts/add",
+        name="add_context",
+        group="contexts",
+        summary="Say what lies below a path",
+        description="Replaces what was said there before; hits below it carry the text.",
+        body=models.AddContextArguments,
+        reply=models.ContextAdded,
+        run=_add_context,
+        lane="write",
+        examples=({"path": "/home/me/docs", "text": "Project documentation"},),
+    ),
+    Endpoint(
+        method="GET",
+        path="/contexts",
+        name="contexts",
+        group="contexts",
+        summary="All contexts",
+        description="From the global one to the most specific.",
+        reply=models.ContextList,
+        run=_contexts,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/contexts/{path}",
+        name="remove_context",
+        group="contexts",
+        summary="Remove a context",
+        description=(
+            "The path as /contexts lists it, or as qmd://collection/prefix, percent-encoded: "
+            "/contexts/%2Fhome%2Fme%2Fdocs."
+        ),
+        reply=models.ContextRemoved,
+        run=_remove_context,
+        errors=(404,),
+        lane="write",
+    ),
+)

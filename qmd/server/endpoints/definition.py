@@ -1,0 +1,64 @@
+"""What an endpoint is: method, path, what it takes, what it does, what it answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from qmd.kb import KnowledgeBase
+from qmd.server import rest_models as models
+from qmd.tools.arguments import Arguments
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+Lane = Literal["read", "write", "embed", "health"]
+"""Which queue a call waits in: reads run side by side, writes and embeddings one by one."""
+
+
+class RestError(Exception):
+    """What only HTTP knows: an error with a status that no error of the engine has."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, checked. ``given_up`` is set when nobody waits for the reply any more."""
+
+    kb: KnowledgeBase
+    arguments: Any
+    path: Mapping[str, str]
+    given_up: threading.Event
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """
+    One operation.
+
+    ``path`` as OpenAPI writes it; a parameter named ``path`` may hold slashes. ``errors``
+    are the statuses it has beside those that all of its kind have.
+    """
+
+    method: Method
+    path: str
+    name: str
+    group: str
+    summary: str
+    description: str
+    reply: type[models.Reply]
+    run: Callable[[Call], BaseModel]
+    body: type[Arguments] | None = None
+    query: type[Arguments] = models.NoArguments
+    errors: tuple[int, ...] = ()
+    lane: Lane = "read"
+    examples: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        return self.lane == "write"

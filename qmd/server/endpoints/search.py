@@ -1,0 +1,63 @@
+"""Searching, by the tools of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import BaseModel
+
+from qmd.server import rest_models as models
+from qmd.server.endpoints import tool
+from qmd.server.endpoints.definition import Call, Endpoint
+from qmd.tools.arguments import SearchArguments, VsearchArguments
+
+
+def _search(name: str) -> Callable[[Call], BaseModel]:
+    def answer(call: Call) -> BaseModel:
+        reply = tool.run(name, call.kb, call.arguments)
+        return models.SearchReply.model_validate(tool.fields(reply))
+
+    return answer
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        method="POST",
+        path="/search",
+        name="search",
+        group="search",
+        summary="Full-text search (BM25)",
+        description=tool.TOOLS["search"].description,
+        body=SearchArguments,
+        reply=models.SearchReply,
+        run=_search("search"),
+        errors=(404,),
+        examples=({"query": "meeting notes", "limit": 5, "min_score": 0.5},),
+    ),
+    Endpoint(
+        method="POST",
+        path="/vsearch",
+        name="vsearch",
+        group="search",
+        summary="Semantic search by vectors",
+        description=tool.TOOLS["vsearch"].description,
+        body=VsearchArguments,
+        reply=models.SearchReply,
+        run=_search("vsearch"),
+        errors=(404,),
+        examples=({"query": "how do we back up the database?"},),
+    ),
+    Endpoint(
+        method="POST",
+        path="/query",
+        name="query",
+        group="search",
+        summary="Hybrid search, the best results",
+        description=tool.TOOLS["query"].description,
+        body=SearchArguments,
+        reply=models.SearchReply,
+        run=_search("query"),
+        errors=(404,),
+        examples=({"query": "how do we back up the database?", "collection": "notes"},),
+    ),
+)
