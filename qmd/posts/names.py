@@ -10,9 +10,7 @@ from qmd.model import Post
 SUFFIX = ".md"
 
 # Digits are checked, for a title may have "_" where a timestamp has it.
-_DATED = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})_(?:[0-9]{2}_[0-9]{2}_[0-9]{2}_(.*)|(.+))", re.DOTALL
-)
+_DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})_(?:[0-9]{2}_[0-9]{2}_[0-9]{2}_)?(.*)", re.DOTALL)
 
 
 def post_at(path: str) -> Post:
@@ -22,5 +20,5 @@ def post_at(path: str) -> Post:
     dated = _DATED.fullmatch(stem)
     if dated is None:
         return Post(path, None, stem)
-    day, behind_time, behind_day = dated.groups()
-    return Post(path, day, behind_day if behind_time is None else behind_time)
+    day, title = dated.groups()
+    return Post(path, day, title)

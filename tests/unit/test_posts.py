@@ -65,6 +65,9 @@ def test_posts_are_grouped_motions_first_and_empty_groups_left_out(
         "a/motions/deeper/2020-12-15_20_10_39_x.md",
         "a/beside.md",
         "a/.assets/x.md",
+        "a/untitled/2022-01-01_.md",
+        "a/untitled/2022-01-01_12_30_45_.md",
+        "a/untitled/2022-01-02.md",
     ):
         write(root, path)
     (root / "a" / "empty").mkdir()
@@ -72,6 +75,7 @@ def test_posts_are_grouped_motions_first_and_empty_groups_left_out(
     assert [(group.name, len(group.posts)) for group in listed.groups] == [
         ("motions", 3),
         ("Zeichen", 1),
+        ("untitled", 3),
     ]
     assert [(post.date, post.title) for post in listed.groups[0].posts] == [
         ("2020-12-15", " a_b"),
@@ -79,6 +83,11 @@ def test_posts_are_grouped_motions_first_and_empty_groups_left_out(
         (None, "no date"),
     ]
     assert listed.groups[1].posts[0].path == "a/Zeichen/2024-03-07_标题.md"
+    assert [(post.date, post.title) for post in listed.groups[2].posts] == [
+        ("2022-01-01", ""),
+        ("2022-01-01", ""),
+        (None, "2022-01-02"),
+    ]
 
 
 @pytest.mark.parametrize(
