@@ -72,6 +72,7 @@ def list_(author: str, as_json: bool) -> None:
         write_json({"author": found.author, "groups": groups})
     else:
         _print(posts_texts.posts(found))
+    _warn(posts_texts.unread(found))
 
 
 @command(
@@ -102,13 +103,14 @@ def read(path: str | None, author: str | None, title: str | None, as_json: bool)
                     hint="qmd posts read PATH, or --author and --title.",
                 )
             found = archive.matching(author, title)
-            if len(found) != 1:
+            _warn(posts_texts.unread(found))
+            if len(found.posts) != 1:
                 if as_json:
-                    write_json({"matches": [_post_object(post) for post in found]})
+                    write_json({"matches": [_post_object(post) for post in found.posts]})
                 else:
-                    _print(posts_texts.matches(title, found))
+                    _print(posts_texts.matches(title, found.posts))
                 return
-            path = found[0].path
+            path = found.posts[0].path
         post = archive.read(path)
     if as_json:
         write_json(_post_object(post.post) | {"text": post.text})
@@ -148,9 +150,7 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
         write_json({"query": found.query, "total": found.total, "hits": hits})
     else:
         _print(posts_texts.hits(found))
-    problem = posts_texts.unread(found.unread)
-    if problem is not None:
-        note(problem, style="warning")
+    _warn(posts_texts.unread(found))
 
 
 @contextmanager
@@ -181,6 +181,11 @@ def _opened() -> KnowledgeBase:
 
 def _print(text: str) -> None:
     write_text(text if text.endswith("\n") else text + "\n")
+
+
+def _warn(problem: str | None) -> None:
+    if problem is not None:
+        note(problem, style="warning")
 
 
 def _post_object(post: Post) -> dict[str, Any]:

@@ -24,10 +24,18 @@ class PostGroup:
 
 @dataclass(frozen=True, slots=True)
 class AuthorPosts:
-    """The groups that have posts: motions, then the albums by name."""
+    """
+    The groups that have posts: motions, then the albums by name. ``unread`` are folders that
+    could not be read.
+    """
 
     author: str
     groups: tuple[PostGroup, ...]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def posts(self) -> tuple[Post, ...]:
+        return tuple(post for group in self.groups for post in group.posts)
 
 
 @dataclass(frozen=True, slots=True)

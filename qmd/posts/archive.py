@@ -16,6 +16,7 @@ import os
 import unicodedata
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +25,8 @@ from qmd.ingest.explain import explain
 from qmd.ingest.places import new_collection
 from qmd.ingest.read import read_file
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, is_utf8, printable
-from qmd.model import AuthorPosts, Collection, Post, PostGroup, PostHit, PostHits, PostText
+from qmd.ingest.scan import FoundFile, is_utf8, is_vanished, printable
+from qmd.model import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText
 from qmd.parse.decode import decode
 from qmd.posts import folder
 from qmd.posts.literal import Literal, around
@@ -65,33 +66,45 @@ class Posts:
 
         Raises:
             NotFoundError: There is no such author.
+            InputError: No posts were found, and a folder that may have some cannot be read.
         """
         root = folder.require(self._directory)
         author = self._author(root, author)
-        groups: list[PostGroup] = []
         try:
             names = folder.folders(root / author)
-            for name in sorted(names, key=lambda name: name != folder.MOTIONS):
-                files = folder.files(root / author / name)
-                posts = tuple(post_at(f"{author}/{name}/{file}") for file in files)
-                if posts:
-                    groups.append(PostGroup(printable(name), posts))
         except OSError as error:
-            raise InputError(f"无法读取作者目录：{author}（{error.strerror}）") from error
-        return AuthorPosts(printable(author), tuple(groups))
+            raise _closed(author, error) from error
+        groups: list[PostGroup] = []
+        unread: dict[str, OSError] = {}
+        for name in sorted(names, key=lambda name: name != folder.MOTIONS):
+            path = f"{author}/{name}"
+            try:
+                files = folder.files(root / path)
+            except OSError as error:
+                if not is_vanished(error):
+                    unread[path] = error
+                continue
+            if files:
+                posts = tuple(post_at(f"{path}/{file}") for file in files)
+                groups.append(PostGroup(printable(name), posts))
+        if unread and not groups:  # "there are no posts" would be a guess
+            raise _closed(*next(iter(unread.items())))
+        return AuthorPosts(printable(author), tuple(groups), tuple(map(printable, unread)))
 
-    def matching(self, author: str, title: str) -> tuple[Post, ...]:
+    def matching(self, author: str, title: str) -> AuthorPosts:
         """
         An author's posts whose title holds this text, whatever its letter case.
 
         Raises:
-            NotFoundError: There is no such author.
+            As `posts`.
         """
         wanted = _folded(title)
-        groups = self.posts(author).groups
-        return tuple(
-            post for group in groups for post in group.posts if wanted in _folded(post.title)
+        found = self.posts(author)
+        groups = (
+            replace(group, posts=tuple(p for p in group.posts if wanted in _folded(p.title)))
+            for group in found.groups
         )
+        return replace(found, groups=tuple(group for group in groups if group.posts))
 
     def read(self, path: str) -> PostText:
         """
@@ -242,6 +255,12 @@ class Posts:
             if is_utf8(below):
                 for post in stored_posts.below(connection, collection.id, below):
                     yield post._replace(path=post.path[len(above) :]) if above else post
+
+
+def _closed(path: str, error: OSError) -> InputError:
+    return InputError(
+        f"无法读取目录：{printable(path)}（{error.strerror}）", hint="请检查该目录的权限。"
+    )
 
 
 class _Match(NamedTuple):

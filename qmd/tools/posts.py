@@ -49,24 +49,26 @@ def list_authors(kb: KnowledgeBase, arguments: ListAuthorsArguments, dialect: Di
 def list_posts(kb: KnowledgeBase, arguments: ListPostsArguments, dialect: Dialect) -> Reply:
     if arguments.author is None:
         raise InputError("请提供 author 参数")
-    return _said(texts.posts(kb.posts.posts(arguments.author)))
+    found = kb.posts.posts(arguments.author)
+    return _said(texts.posts(found), texts.unread(found))
 
 
 def read_post(kb: KnowledgeBase, arguments: ReadPostArguments, dialect: Dialect) -> Reply:
-    path = arguments.path
-    if not path:
-        if not arguments.author or not arguments.title:
-            raise InputError("请提供 path 或 author+title 参数")
-        found = kb.posts.matching(arguments.author, arguments.title)
-        if len(found) != 1:
-            return _said(texts.matches(arguments.title, found))
-        path = found[0].path
-    return _said(texts.post(kb.posts.read(path)))
+    if arguments.path:
+        return _said(texts.post(kb.posts.read(arguments.path)))
+    if not arguments.author or not arguments.title:
+        raise InputError("请提供 path 或 author+title 参数")
+    found = kb.posts.matching(arguments.author, arguments.title)
+    if len(found.posts) == 1:
+        said = texts.post(kb.posts.read(found.posts[0].path))
+    else:
+        said = texts.matches(arguments.title, found.posts)
+    return _said(said, texts.unread(found))
 
 
 def search(kb: KnowledgeBase, arguments: SearchPostsArguments, dialect: Dialect) -> Reply:
     found = kb.posts.search(arguments.query or "", author=arguments.author or None)
-    return _said(texts.hits(found), texts.unread(found.unread))
+    return _said(texts.hits(found), texts.unread(found))
 
 
 def _said(*parts: str | None) -> Reply:

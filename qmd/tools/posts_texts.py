@@ -49,9 +49,12 @@ def hits(found: PostHits) -> str:
     return "".join(parts)
 
 
-def unread(paths: Sequence[str]) -> str | None:
-    """What a search could not look into, if there is anything."""
-    return f"有 {len(paths)} 处无法读取，未搜索：{'、'.join(paths)}" if paths else None
+def unread(found: PostHits | AuthorPosts) -> str | None:
+    """What could not be looked into, if there is anything."""
+    if not found.unread:
+        return None
+    undone = "未搜索" if isinstance(found, PostHits) else "未列出"
+    return f"有 {len(found.unread)} 处无法读取，{undone}：{'、'.join(found.unread)}"
 
 
 def _listed(found: Iterable[Post]) -> str:

@@ -109,17 +109,17 @@ def test_an_author_and_a_title_are_known_in_any_unicode_form(kb: KnowledgeBase, 
     decomposed = "Ame\u0301lie"
     write(root, f"{decomposed}/motions/2020-01-01_Cafe\u0301.md")
     assert kb.posts.posts("Am\u00e9lie").author == decomposed
-    (post,) = kb.posts.matching("Am\u00e9lie", "CAF\u00c9")
+    (post,) = kb.posts.matching("Am\u00e9lie", "CAF\u00c9").posts
     assert kb.posts.read(post.path).text == "text\n"
 
 
 def test_a_title_is_matched_in_the_title_alone(kb: KnowledgeBase, root: Path) -> None:
     write(root, "a/2020/2020-12-15_20_10_39_Docker 入门.md")
     write(root, "a/motions/2020-12-16_docker.md")
-    titles = [post.title for post in kb.posts.matching("a", "DOCKER")]
+    titles = [post.title for post in kb.posts.matching("a", "DOCKER").posts]
     assert titles == ["docker", "Docker 入门"]
-    assert kb.posts.matching("a", "2020") == ()
-    assert kb.posts.matching("a", "md") == ()
+    assert kb.posts.matching("a", "2020").groups == ()
+    assert kb.posts.matching("a", "md").groups == ()
 
 
 def test_no_directory_is_an_error_until_it_is_there(tmp_path: Path) -> None:
@@ -299,6 +299,51 @@ def test_what_cannot_be_read_is_named_and_the_rest_found(kb: KnowledgeBase, root
         folder.chmod(0o700)
     assert found == "a/m/x.md | a/m/closed.md a/shut"
     assert read.startswith("无法读取文件：a/m/closed.md（")
+
+
+ASK = """
+import sys
+from pathlib import Path
+from qmd import KnowledgeBase
+from qmd.tools.texts import MCP
+from qmd.tools.toolsets import select
+tools = {tool.name: tool for tool in select(["posts"]).tools}
+with KnowledgeBase.open(sys.argv[1], posts_dir=Path(sys.argv[2])) as kb:
+    for line in sys.argv[3:]:
+        name, *given = line.split()
+        arguments = dict(each.split("=") for each in given)
+        reply = tools[name].call(kb, arguments, MCP)
+        print("error:" if reply.is_error else "said:", *(repr(block.text) for block in reply.blocks))
+"""
+
+
+def test_a_folder_that_cannot_be_read_is_named_beside_the_posts_of_the_others(
+    kb: KnowledgeBase, root: Path
+) -> None:
+    paths = ["a/m/x.md", "a/shut/y.md", "a/shut too/z.md", "b/shut/y.md", "c/empty/y.txt"]
+    for path in paths:
+        write(root, path)
+    write(root, "d/y.md")
+    closed = [root / name for name in ("a/shut", "a/shut too", "b/shut", "d")]
+    for each in closed:
+        each.chmod(0)
+    asked = ["list_posts author=a", "read_post author=a title=x", "read_post author=a title=y"]
+    asked += [f"list_posts author={author}" for author in "bcd"]
+    try:
+        told = child.unprivileged(ASK, kb.path, root, *asked).splitlines()
+    finally:
+        for each in closed:
+            each.chmod(0o700)
+    unread = "'有 2 处无法读取，未列出：a/shut、a/shut too'"
+    refused = "error: '无法读取目录：{}（Permission denied）'"
+    assert told == [
+        f"said: '作者：a\\n\\n## 作品集：m（共 1 篇）\\n- x → a/m/x.md\\n' {unread}",
+        f"said: '📄 文件：a/m/x.md\\n\\ntext\\n' {unread}",
+        f"said: \"未找到标题包含 'y' 的文章\" {unread}",
+        refused.format("b/shut"),
+        "said: '作者 c 下没有任何文章。'",
+        refused.format("d"),
+    ]
 
 
 # --- the collection ------------------------------------------------------------------
