@@ -46,19 +46,17 @@ class FileTools:
     """
     Makes the objects behind `KnowledgeBase.notes` and its siblings.
 
-    ``collections`` and ``events`` are asked anew each time, for they come and go.
+    ``events`` is asked anew each time: mostly nobody listens.
     """
 
     def __init__(
         self,
         store: Store,
         places: Places,
-        collections: Callable[[], list[Collection]],
         events: Callable[[], EventBus | None],
     ) -> None:
         self._store = store
         self._places = places
-        self._collections = collections
         self._events = events
         self._exiftool: ExifTool | None = None
         self._lock = threading.Lock()
@@ -124,6 +122,12 @@ class FileTools:
         """End the program that writes into photos, if it runs."""
         if self._exiftool is not None:
             self._exiftool.close()
+
+    def _collections(self) -> list[Collection]:
+        from qmd.store import collections
+
+        with self._store.reading() as connection:
+            return collections.everything(connection)
 
     def _index(self, file: Path) -> None:
         from qmd.ingest import runs

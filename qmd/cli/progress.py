@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from qmd.kb import ProgressCallback
-    from qmd.model import Progress
+    from qmd.model import Progress, ProgressCallback
 
 _LABELS = {
     "scan": "Scanning",
@@ -51,7 +50,7 @@ def progress_bar() -> Iterator[ProgressCallback | None]:
         yield _drawer(bars)
 
 
-def _drawer(bars: object) -> Callable[[Progress], None]:
+def _drawer(bars: object) -> ProgressCallback:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 

@@ -15,8 +15,8 @@ from qmd.model import Filters, Progress
 
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import Judgments, Question
-    from qmd.kb import KnowledgeBase, ProgressCallback
-    from qmd.model import SearchReply
+    from qmd.kb import KnowledgeBase
+    from qmd.model import ProgressCallback, SearchReply
 
 Ask = Callable[["KnowledgeBase", str, Filters], "SearchReply"]
 

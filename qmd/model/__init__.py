@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         ModelChange,
         ModelInfo,
         Progress,
+        ProgressCallback,
         SkippedFile,
         Status,
     )
@@ -90,6 +91,7 @@ __all__ = [
     "PostHits",
     "PostText",
     "Progress",
+    "ProgressCallback",
     "Revision",
     "SearchReply",
     "SkippedDocument",

@@ -1,0 +1,119 @@
+"""Collections and contexts: which folders there are, and what lies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.kb.parts import Parts
+from qmd.store.store import Store
+
+if TYPE_CHECKING:
+    from qmd.model import Collection, Context
+
+
+class Collections(Parts):
+    def add_collection(
+        self,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        mask: str = "**/*.md",
+        ignore: Sequence[str] = (),
+    ) -> Collection:
+        """
+        Register a directory; `index` fills it.
+
+        Args:
+            name: None for the directory's own name.
+            mask: Which files are documents: globs, by comma or braces.
+            ignore: What is left out, as in a .gitignore.
+
+        Raises:
+            InputError: No such directory, or a bad name or mask.
+            ConflictError: There is a collection of that name.
+        """
+        from qmd.ingest import places
+        from qmd.store import collections
+
+        place = places.new_collection(path, name, mask, ignore)
+        return self._store.write(
+            lambda c: collections.add(
+                c, name=place.name, path=place.path, pattern=mask, ignore=ignore
+            )
+        )
+
+    def collections(self) -> list[Collection]:
+        """All collections, the one whose documents changed last first."""
+        from qmd.store import collections
+
+        with self._store.reading() as connection:
+            return collections.everything(connection)
+
+    def collection(self, name: str) -> Collection:
+        """Raises CollectionNotFoundError."""
+        from qmd.store import collections
+
+        with self._store.reading() as connection:
+            return collections.by_name(connection, name)
+
+    def remove_collection(self, name: str) -> Collection:
+        """Forget a collection; its files stay. Raises CollectionNotFoundError."""
+        from qmd.store import collections
+
+        return self._store.write(lambda c: collections.remove(c, name))
+
+    def rename_collection(self, old: str, new: str) -> Collection:
+        """Raises CollectionNotFoundError, ConflictError, InputError."""
+        from qmd.ingest import places
+        from qmd.store import collections
+
+        places.check_name(new)
+        return self._store.write(lambda c: collections.rename(c, old, new))
+
+    def add_context(self, path: str, text: str) -> Context:
+        """
+        Say what lies below a path; replaces what was said there before.
+
+        Args:
+            path: A directory or file on the disk, ``qmd://collection/prefix``, or ``/`` for all.
+
+        Raises:
+            InputError: The path lies in no collection, or the text is blank.
+        """
+        from qmd.ingest import places
+        from qmd.store import contexts
+
+        places.check_context_text(text)
+        number, prefix = self._context_place(path)
+        return self._store.write(lambda c: contexts.put(c, number, prefix, text.strip()))
+
+    def contexts(self) -> list[Context]:
+        """From the global one to the most specific."""
+        from qmd.store import contexts
+
+        with self._store.reading() as connection:
+            return contexts.everything(connection)
+
+    def remove_context(self, path: str) -> Context:
+        """Raises ContextNotFoundError, InputError."""
+        from qmd.store import contexts
+
+        number, prefix = self._context_place(path)
+        return self._store.write(lambda c: contexts.remove(c, number, prefix))
+
+    def _context_place(self, path: str) -> tuple[int | None, str]:
+        from qmd.ingest import places
+
+        return places.context_place(path, self.collections())
+
+
+def chosen(store: Store, names: Sequence[str]) -> list[Collection]:
+    """Of these names, each once; without names all, by name. Raises CollectionNotFoundError."""
+    from qmd.store import collections
+
+    with store.reading() as connection:
+        if not names:
+            return sorted(collections.everything(connection), key=lambda c: c.name)
+        return [collections.by_name(connection, name) for name in dict.fromkeys(names)]

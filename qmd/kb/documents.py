@@ -1,0 +1,80 @@
+"""Reading documents by name, and listing them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd.kb.parts import Parts
+
+if TYPE_CHECKING:
+    from qmd.model import DocumentInfo, DocumentSlice, MultiGetReply
+    from qmd.sqlite import Connection
+
+
+class Documents(Parts):
+    def get(
+        self, file: str, *, from_line: int | None = None, max_lines: int | None = None
+    ) -> DocumentSlice:
+        """
+        One document, by ``collection/path``, ``qmd://…``, a path on the disk, a unique suffix,
+        ``#docid`` or six hex digits; ``:LINE`` (and ``:COUNT``) behind it beats ``from_line``.
+
+        Raises:
+            DocumentNotFoundError: With up to three suggestions.
+            AmbiguousNameError: More than one document fits.
+            InputError: ``max_lines`` below 1.
+        """
+        from qmd.search import lookup
+
+        with self._store.reading() as connection:
+            return lookup.get(connection, file, from_line=from_line, max_lines=max_lines)
+
+    def multi_get(
+        self, pattern: str, *, max_lines: int | None = None, max_bytes: int = 10240
+    ) -> MultiGetReply:
+        """
+        Several documents by glob or comma-separated list; larger ones than ``max_bytes`` are
+        named, not read.
+
+        Raises:
+            NoMatchError, InputError.
+        """
+        from qmd.search import lookup
+
+        with self._store.reading() as connection:
+            return lookup.multi_get(connection, pattern, max_lines=max_lines, max_bytes=max_bytes)
+
+    def documents(
+        self, prefix: str = "", *, limit: int | None = None, offset: int = 0
+    ) -> list[DocumentInfo]:
+        """
+        The documents below ``collection/prefix``, by collection and path.
+
+        Args:
+            limit: None for all.
+            offset: How many to leave out at the start.
+
+        Raises:
+            CollectionNotFoundError.
+        """
+        from qmd.store import documents
+
+        with self._store.reading() as connection:
+            collection, rest = _folder(connection, prefix)
+            return documents.below(connection, collection, rest, limit=limit, offset=offset)
+
+    def count_documents(self, prefix: str = "") -> int:
+        """How many documents `documents` lists without a limit. Raises CollectionNotFoundError."""
+        from qmd.store import documents
+
+        with self._store.reading() as connection:
+            return documents.count_below(connection, *_folder(connection, prefix))
+
+
+def _folder(connection: Connection, prefix: str) -> tuple[str | None, str]:
+    from qmd.store import collections
+
+    collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
+    if collection:
+        collections.by_name(connection, collection)
+    return collection or None, rest

@@ -1,0 +1,87 @@
+"""Store → vectors, and the models that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from qmd.kb.collections import chosen
+from qmd.kb.parts import Parts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qmd.catalogue import Catalogue
+    from qmd.model import EmbedReport, ModelSpec, ProgressCallback
+
+
+class Embedding(Parts):
+    def embed(
+        self,
+        collections: Sequence[str] = (),
+        *,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> EmbedReport:
+        """
+        Make the missing vectors (``force``: all anew); what is finished survives an interruption.
+
+        Raises:
+            ModelMissingError: The model is not on this machine and cannot be had.
+            VectorsUnavailableError: sqlite-vec cannot be loaded here.
+        """
+        from qmd.ingest.embedding import embed
+
+        ids = [each.id for each in chosen(self._store, collections)] if collections else []
+        embedder = self._embedders.open(download=True, progress=progress)
+        return embed(self._store, embedder, collection_ids=ids, force=force, progress=progress)
+
+    def embed_texts(
+        self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
+    ) -> NDArray[np.float32]:
+        """
+        The vectors of these texts; nothing is stored.
+
+        Args:
+            kind: Some models embed questions differently from what answers them.
+
+        Returns:
+            float32[len(texts), dimension], unit norm.
+
+        Raises:
+            ModelMissingError: The model is not on this machine.
+            InferenceError: It is, and fails.
+        """
+        import numpy as np
+
+        embedder = self._embedders.answerer()
+        if kind == "passage":
+            return embedder.embed_passages(texts)
+        vectors = [embedder.embed_query(text) for text in texts]
+        return np.array(vectors, np.float32).reshape(len(texts), embedder.spec.dimension)
+
+    def embedding_model(self) -> ModelSpec:
+        """What `embed_texts` would answer with; loads nothing. Raises ModelMissingError."""
+        return self._embedders.spec()
+
+    def model_loaded(self) -> bool:
+        """Whether the embedding model's weights are in this process's memory."""
+        return self._embedders.is_loaded()
+
+    def can_embed(self) -> bool:
+        """Whether `embed` can run without downloading anything."""
+        return self._embedders.is_available()
+
+    @property
+    def models(self) -> Catalogue:
+        """Which models there are, which is in use; how to get and how to change one."""
+        from qmd.catalogue import Catalogue
+        from qmd.ingest.leader import is_led
+
+        return Catalogue(
+            self._store,
+            self._embedders,
+            is_kept=lambda: is_led(self._store.path),
+            wake=lambda: self._keeper.embed_soon() if self._keeper is not None else None,
+        )

@@ -1,0 +1,65 @@
+"""Files on the disk: notes, posts, photos, and writing them with what was there before kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.kb.parts import Parts
+
+if TYPE_CHECKING:
+    from qmd.model import PhotoMetadata
+    from qmd.posts.archive import Posts
+    from qmd.writing.files import FileWriter
+    from qmd.writing.images import Images
+    from qmd.writing.notes import Notes
+    from qmd.writing.policy import WritePolicy
+    from qmd.writing.revisions import Revisions
+    from qmd.writing.summary import Summary
+
+
+class Files(Parts):
+    @property
+    def policy(self) -> WritePolicy:
+        """
+        Where tools may change files: below the write roots given, else below the collections,
+        the vault, the working directory, and what is not hidden in home and temporary directory.
+        """
+        return self._file_tools.policy()
+
+    @property
+    def files(self) -> FileWriter:
+        """Changes files on the disk, where `policy` allows it."""
+        return self._file_tools.files()
+
+    @property
+    def revisions(self) -> Revisions:
+        """What files held before tools changed them."""
+        return self._file_tools.revisions()
+
+    @property
+    def summary(self) -> Summary:
+        """Writes what AI clients want kept, as the toolset ``summary`` has it."""
+        return self._file_tools.summary()
+
+    @property
+    def images(self) -> Images:
+        """What photos say about themselves, and writing it."""
+        return self._file_tools.images()
+
+    @staticmethod
+    def photo_metadata(path: str | Path) -> PhotoMetadata:
+        """What a photo says about itself. Raises PhotoError."""
+        from qmd.writing.images import Images
+
+        return Images.show(path)
+
+    @property
+    def notes(self) -> Notes:
+        """Read, create and list notes, in the vault or across the collections."""
+        return self._file_tools.notes()
+
+    @property
+    def posts(self) -> Posts:
+        """The archive of posts: its authors, their posts, and literals in them."""
+        return self._file_tools.posts()

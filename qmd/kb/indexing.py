@@ -1,0 +1,121 @@
+"""Disk → store: once, or from now on; and why a file is a document or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.kb.collections import chosen
+from qmd.kb.parts import Parts
+
+if TYPE_CHECKING:
+    from qmd.ingest.keeper import Keeper
+    from qmd.model import Explanation, Freshness, IndexReport, ProgressCallback
+
+
+class Indexing(Parts):
+    def index(
+        self,
+        collections: Sequence[str] = (),
+        *,
+        verify: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> IndexReport:
+        """
+        Bring the store in line with the disk; may be interrupted and repeated at any time.
+
+        Args:
+            collections: Names; none for all.
+            verify: Read also the files that look unchanged.
+
+        Raises:
+            CollectionNotFoundError, DatabaseBusyError, DiskFullError. A collection whose
+            directory cannot be read is told in ``report.errors``, and keeps its documents.
+        """
+        from qmd.ingest import runs
+
+        return runs.index(
+            self._store,
+            chosen(self._store, collections),
+            verify=verify,
+            progress=progress,
+            events=self._events,
+        )
+
+    def update(
+        self, *, pull: bool = False, progress: ProgressCallback | None = None
+    ) -> IndexReport:
+        """``git pull`` in each collection that is a git work tree (if ``pull``), then `index`."""
+        from qmd.ingest import runs
+
+        known = chosen(self._store, ())
+        problems = runs.pull(known) if pull else []
+        return runs.index(
+            self._store, known, problems=problems, progress=progress, events=self._events
+        )
+
+    def why(self, path: str | Path) -> Explanation:
+        """
+        Is this file a document, and if not, which rule says so?
+
+        Args:
+            path: On the disk, or ``collection/path``, or ``qmd://…``.
+        """
+        from qmd.ingest import why
+
+        with self._store.reading() as connection:
+            return why.explain_path(connection, str(path))
+
+    def keep(
+        self,
+        *,
+        watch: bool = True,
+        embed: bool = True,
+        polling: bool = False,
+        poll_s: float = 2.0,
+        reconcile_s: float = 600.0,
+    ) -> Keeper:
+        """
+        Begin to keep the index true to the disk, in the background, until `close`.
+
+        Of all processes that do so on one database, one works; another takes over when it
+        ends. A second call gives the same keeper.
+
+        Args:
+            watch: React to changes at once; else only walk the folders, now and then.
+            embed: Make missing vectors, if a model is on this machine.
+            polling: Look for changes rather than rely on the file system's events.
+            poll_s: Seconds between two looks, where events fail or are not relied on.
+            reconcile_s: Seconds between two walks through everything.
+
+        Raises:
+            ReadOnlyError: The database was opened read-only.
+        """
+        from qmd.ingest.background import Models
+        from qmd.ingest.keeper import Keeper
+        from qmd.ingest.lead import KeepOptions
+
+        self._store.require_writable()
+        events = self.events
+        options = KeepOptions(watch, embed, polling, poll_s, reconcile_s)
+        models = Models(self._embedders.wanted, self._embedders.available, self._embedders.open)
+        with self._lock:
+            if self._keeper is None:
+                self._keeper = Keeper(self._store, events, models, options)
+            keeper = self._keeper
+        keeper.start()
+        return keeper
+
+    def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
+        """
+        How far the index is behind the disk, and who keeps it.
+
+        Args:
+            embeddings_pending: As a search has just counted it, so that it is not done again.
+        """
+        from qmd.ingest import freshness
+
+        keeper = self._keeper
+        state, waiting = (None, 0) if keeper is None else (keeper.state, keeper.waiting)
+        return freshness.read(self._store, state, waiting, embeddings_pending=embeddings_pending)

@@ -1,0 +1,84 @@
+"""The database itself: its state, its size, its copies, its health."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.kb.parts import Parts
+
+if TYPE_CHECKING:
+    from qmd.model import Check, CleanupReport, Status
+
+
+class Upkeep(Parts):
+    def status(self) -> Status:
+        """What is indexed, waits for vectors, or was left out."""
+        from qmd.search import status
+
+        with self._store.reading() as connection:
+            return status.read(connection, self._store.path)
+
+    def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
+        """Remove what nothing refers to any more, and give the space back to the disk."""
+        from qmd.model import CleanupReport
+        from qmd.store import upkeep
+
+        before = self._store.path.stat().st_size
+        if dry_run:
+            with self._store.reading() as connection:
+                return CleanupReport(upkeep.leftovers(connection), before, before, dry_run=True)
+        removed = self._store.write(upkeep.remove_leftovers)
+        self._store.write_outside_transaction(upkeep.compact)
+        return CleanupReport(removed, before, self._store.path.stat().st_size, dry_run=False)
+
+    def backup(self, path: str | Path, *, force: bool = False) -> int:
+        """
+        Write a consistent copy of the database to a file, while others go on writing.
+
+        Returns:
+            The copy's size in bytes.
+
+        Raises:
+            ConflictError: The file exists and ``force`` is false.
+            InputError, StoreError, DiskFullError: It cannot be written.
+        """
+        from qmd.store import copies
+
+        target = Path(path).expanduser().absolute()
+        with self._store.reading() as connection:
+            return copies.copy(connection, target, replace=force)
+
+    @staticmethod
+    def restore(database: str | Path, backup: str | Path) -> Path | None:
+        """
+        Put a backup in the place of a database that no program has open; the old one is kept.
+
+        Returns:
+            Where the old database is now, None if there was none.
+
+        Raises:
+            DatabaseMissingError: There is no such backup.
+            ConflictError: A program keeps the database, or has it open.
+            StoreError: The backup is damaged, or none that this program can read.
+        """
+        from qmd.ingest.restore import restore
+
+        return restore(Path(database).expanduser().absolute(), Path(backup).expanduser())
+
+    def doctor(self, *, home: Path | None = None) -> list[Check]:
+        """
+        Everything that may be wrong, each with a remedy.
+
+        Args:
+            home: Where AI clients keep their settings; None for the user's home directory.
+        """
+        from qmd import doctor
+
+        return doctor.examine(
+            self._store,
+            self._embedders,
+            self._backends,
+            home or Path.home(),
+            self._file_tools.exiftool_command,
+        )
