@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.embedders import EmbedderChoice
 from qmd.errors import InputError
-from qmd.model import ModelChange, ModelInfo, Progress
+from qmd.model import ModelChange, ModelInfo, ProgressCallback
 from qmd.store import embeddings, models
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
-
-ProgressCallback = Callable[[Progress], None]
 
 _LANGUAGES = ("English", "Chinese", "German", "Spanish")
 

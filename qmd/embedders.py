@@ -22,7 +22,7 @@ from qmd.store.store import Store
 if TYPE_CHECKING:
     from qmd.inference.endpoint import Endpoint
     from qmd.inference.protocols import Embedder
-    from qmd.model import ModelSpec, Progress
+    from qmd.model import ModelSpec, ProgressCallback
     from qmd.running import RunningServer
     from qmd.sqlite import Connection
 
@@ -157,7 +157,7 @@ class EmbedderChoice:
         name: str | None = None,
         *,
         download: bool = False,
-        progress: Callable[[Progress], None] | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Embedder:
         """
         A model in this process; None for the one that the index is to have.
@@ -178,7 +178,7 @@ class EmbedderChoice:
         dimension: int | None,
         *,
         download: bool = False,
-        progress: Callable[[Progress], None] | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Embedder:
         from qmd.inference import embedders
 

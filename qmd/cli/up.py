@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from qmd.errors import QmdError
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
     from qmd.kb import KnowledgeBase
-    from qmd.model import Progress
+    from qmd.model import Progress, ProgressCallback
 
 _WORD = re.compile("[\u4e00-\u9fff]{2,4}|[^\\W\\d_]{4,}")
 
@@ -144,9 +144,7 @@ class _StoppedError(Exception):
     """The server ends while the first index run is under way; the next run goes on."""
 
 
-def _until(
-    stop: threading.Event, draw: Callable[[Progress], None] | None
-) -> Callable[[Progress], None]:
+def _until(stop: threading.Event, draw: ProgressCallback | None) -> ProgressCallback:
     def heed(tick: Progress) -> None:
         if stop.is_set():
             raise _StoppedError

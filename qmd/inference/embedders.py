@@ -18,7 +18,7 @@ from qmd.inference import hub, onnx_folder
 from qmd.inference.embedded import build, source
 from qmd.inference.fastembedder import FastEmbedder
 from qmd.inference.protocols import Embedder
-from qmd.model import ModelSpec, Progress
+from qmd.model import ModelSpec, ProgressCallback
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -42,7 +42,6 @@ _DEFAULT_SPEC = ModelSpec(
     cosine_high=0.93,
 )
 
-ProgressCallback = Callable[[Progress], None]
 
 _open_lock = threading.Lock()
 _open: dict[tuple[str, Path, int | None], FastEmbedder] = {}

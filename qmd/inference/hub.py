@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.errors import InferenceError, ModelMissingError
 from qmd.inference.families import family
 from qmd.inference.fastembedder import quiet_libraries, text_embedding
-from qmd.model import ModelSpec, Progress
+from qmd.model import ModelSpec, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -52,7 +52,7 @@ def loader(
     name: str,
     cache_dir: Path,
     download: bool,
-    progress: Callable[[Progress], None] | None,
+    progress: ProgressCallback | None,
 ) -> Callable[[], TextEmbedding]:
     """
     Fetch the model if asked to, and return what loads it.
@@ -104,9 +104,7 @@ def load_cross_encoder(name: str, cache_dir: Path) -> HubPairs:
     return _cross_encoder(name, cache_dir, local_files_only=True)
 
 
-def fetch_cross_encoder(
-    name: str, cache_dir: Path, progress: Callable[[Progress], None] | None
-) -> None:
+def fetch_cross_encoder(name: str, cache_dir: Path, progress: ProgressCallback | None) -> None:
     """Raises ModelMissingError: The hub does not give it."""
     name = cross_encoder_description(name)["model"]
     if progress is not None:

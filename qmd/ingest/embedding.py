@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from qmd.model import EmbedReport, Progress
+from qmd.model import EmbedReport, Progress, ProgressCallback
 from qmd.sqlite import Connection
 from qmd.store import embeddings, models, vec0, vectors
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
-
-ProgressCallback = Callable[[Progress], None]
 
 #: Chunks in one transaction: about a second of work, so an interruption loses no more.
 BATCH = 32

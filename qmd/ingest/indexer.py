@@ -23,7 +23,7 @@ from qmd.ingest.embedding import embedded_text
 from qmd.ingest.read import ReadFile, read_file, read_parts
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
-from qmd.model import Collection, ParsedDocument, Progress, SkippedFile
+from qmd.model import Collection, ParsedDocument, Progress, ProgressCallback, SkippedFile
 from qmd.parse import PARSER_VERSION
 from qmd.parse.photo import is_photo
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
@@ -31,8 +31,6 @@ from qmd.sqlite import Connection
 from qmd.store import collections, files
 from qmd.store.files import FileState, FullText, Known, NewDocument, Place
 from qmd.store.store import Store
-
-ProgressCallback = Callable[[Progress], None]
 
 #: What a stored document was made with; any other number and it is made anew.
 VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION

@@ -19,7 +19,7 @@ from qmd.ingest.freshness import KeeperState
 from qmd.ingest.indexer import CollectionIndexer
 from qmd.ingest.rules import IGNORE_FILES
 from qmd.ingest.watch import POLL_S, PollWatch, Watch, Watching, root_identity
-from qmd.model import Collection, Progress
+from qmd.model import Collection, Progress, ProgressCallback
 from qmd.store import clock, collections
 from qmd.store.store import Store
 
@@ -251,9 +251,7 @@ class Lead:
         self._indexed()
         return True
 
-    def _indexer(
-        self, kept: _Kept, progress: Callable[[Progress], None] | None
-    ) -> CollectionIndexer:
+    def _indexer(self, kept: _Kept, progress: ProgressCallback | None) -> CollectionIndexer:
         return CollectionIndexer(
             self._store,
             kept.collection,

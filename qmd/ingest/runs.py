@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.indexer import CollectionIndexer
-from qmd.model import Collection, IndexReport, Progress, SkippedFile
+from qmd.model import Collection, IndexReport, ProgressCallback, SkippedFile
 from qmd.store import fulltext
 from qmd.store.store import Store
 
@@ -27,7 +27,7 @@ def index(
     *,
     verify: bool = False,
     problems: Sequence[str] = (),
-    progress: Callable[[Progress], None] | None = None,
+    progress: ProgressCallback | None = None,
     events: EventBus | None = None,
 ) -> IndexReport:
     """Bring each collection in line with its directory; one that fails does not stop the rest."""

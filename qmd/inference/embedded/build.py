@@ -20,7 +20,7 @@ from typing import Any
 
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference.embedded.source import read_source
-from qmd.model import Progress
+from qmd.model import Progress, ProgressCallback
 
 NAME = "multilingual-e5-small-int8"
 MODEL_FILE = "model_int8.onnx"
@@ -32,8 +32,6 @@ _MANIFEST = "manifest.json"
 _LOCK_TIMEOUT_S = 600.0
 _BYTES_NEEDED = 300_000_000
 _STEPS = 4
-
-ProgressCallback = Callable[[Progress], None]
 
 
 def model_directory(cache_dir: Path) -> Path:
