@@ -82,10 +82,6 @@ class EventBus:
 
         return unsubscribe
 
-    @property
-    def has_subscribers(self) -> bool:
-        return bool(self._callbacks)
-
     def publish(self, event: Event) -> None:
         """A callback that fails is logged and does not keep the event from the others."""
         with self._lock:

@@ -19,7 +19,8 @@ class _Seen(NamedTuple):
 
 class Follower:
     """
-    For a process that does not keep the index itself. Nothing is compared while nobody listens.
+    For a process that does not keep the index itself. It looks also while nobody listens: what
+    changes right after somebody has subscribed is compared with what was before.
 
     What this process stores by its own hands is told twice: at once, and by the comparison.
     """
@@ -32,9 +33,6 @@ class Follower:
 
     def look(self) -> None:
         """Publish what has changed since the last look. Raises StoreError."""
-        if not self._events.has_subscribers:
-            self._state = None
-            return
         with self._store.reading() as connection:
             state = collections.last_changes(connection)
             if state == self._state:
