@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from qmd.inference.embedded import source
 from qmd.inference.embedders import DEFAULT_MODEL, open_embedder
+
+# A shell ignores Ctrl-C for what it starts in the background, and so would the processes that
+# the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
