@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_cli_terminal import on_terminal
+from tests.e2e.test_cli_terminal import on_terminal, read_terminal
 from tests.support.cli import TIMEOUT_S, Result, Scratch, filled
 from tests.support.model_server import (
     Call,
@@ -400,8 +400,9 @@ class TestTerminal:
                 "ask", "when?", stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
             )
             os.close(theirs)
+            # To the end: a spinner that turns for long fills the terminal, which then waits.
+            shown = b"".join(iter(lambda: read_terminal(ours), b"")).decode()
             out, _ = process.communicate(timeout=TIMEOUT_S)
-        shown = os.read(ours, 65536).decode()
         os.close(ours)
         assert "come back later" in shown
         before, _, _ = shown.partition("Try again? [Y/n]")

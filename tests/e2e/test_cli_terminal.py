@@ -35,7 +35,7 @@ def on_terminal(scratch: Scratch, *args: str) -> tuple[int, str]:
     os.close(theirs)
     shown = bytearray()
     try:
-        while data := _read(ours):
+        while data := read_terminal(ours):
             shown += data
         code = process.wait(TIMEOUT_S)
     finally:
@@ -45,7 +45,8 @@ def on_terminal(scratch: Scratch, *args: str) -> tuple[int, str]:
     return code, shown.decode().replace("\r\n", "\n")
 
 
-def _read(fd: int) -> bytes:
+def read_terminal(fd: int) -> bytes:
+    """What is there; nothing once the other side has closed."""
     try:
         return os.read(fd, 65536)
     except OSError:  # Linux's way to say that the other side has closed
@@ -118,10 +119,10 @@ class TestTerminal:
         os.close(theirs)
         shown = b""
         try:
-            while b"Indexing" not in shown and (data := _read(ours)):
+            while b"Indexing" not in shown and (data := read_terminal(ours)):
                 shown += data
             process.send_signal(signal.SIGINT)
-            while data := _read(ours):
+            while data := read_terminal(ours):
                 shown += data
             process.wait(TIMEOUT_S)
         finally:
