@@ -57,6 +57,7 @@ def test_a_model_that_never_answers_degrades_every_face(
     scratch: Scratch, silent: ModelServer
 ) -> None:
     asked = {"QMD_EXPANDER": "llm", "QMD_LLM_URL": silent.url, "QMD_LLM_API_KEY": KEY}
+    asked["QMD_MODEL_BUDGET"] = "1"  # enough to ask, which is counted below
     with serving(scratch, **asked) as server:
         reply = server.ask("POST", "/query", {"query": "red boat"}).json()
         assert reply["results"][0]["file"] == "notes/boat.md"
@@ -70,6 +71,7 @@ def test_a_model_that_never_answers_degrades_every_face(
         if sys.platform == "linux":
             seen += Path(f"/proc/{server.process.pid}/cmdline").read_text()
         assert KEY not in seen
+        silent.wait_for(2)  # who has given up may be about to ask
         assert server.stop() == 0
     assert len(silent.requests) == 2
     assert silent.requests[0].headers["authorization"] == f"Bearer {KEY}"
