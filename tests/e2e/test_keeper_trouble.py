@@ -19,7 +19,7 @@ from qmd.ingest.keeper import Keeper
 from qmd.ingest.lead import KeepOptions
 from qmd.store.store import Store
 from tests.support.embedder import HashEmbedder
-from tests.support.live import WAIT_S, Told, kept, until
+from tests.support.live import WAIT_S, Told, kept, put, until
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_full_disk_stops_indexing_until_there_is_room(database: Path, tmp_path
         )
         limit = f"PRAGMA max_page_count = {pages + 5}"
         store.write_outside_transaction(lambda c: c.execute(limit).fetchone())
-        (tmp_path / "notes/b.md").write_text("# Big\n\n" + "word another text\n" * 20_000)
+        put(tmp_path / "notes/b.md", "# Big\n\n" + "word another text\n" * 20_000)
         listener.wait_for("problem")
         assert any("full" in notice for notice in keeper.state.notices)
         with store.reading() as connection:

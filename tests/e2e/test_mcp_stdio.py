@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from support.live import put
 from support.mcp_client import WAIT_S, Mode, RawClient, qmd_mcp, with_client
 from support.vault import FILES, make_index
 
@@ -279,7 +280,7 @@ def test_a_client_hears_of_the_document_it_subscribed_to(start: Start, tmp_path:
     client.handshake()
     uri = "qmd://notes/2025/plan.md"
     assert client.call("resources/subscribe", {"uri": uri})["result"] == {}
-    (tmp_path / "notes/2025/plan.md").write_text("# Plan\n\nStay at home.\n", encoding="utf-8")
+    put(tmp_path / "notes/2025/plan.md", "# Plan\n\nStay at home.\n")
     told = client.receive()
     assert told is not None
     assert (told["method"], told["params"]) == ("notifications/resources/updated", {"uri": uri})

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from tests.support.dump import assert_sound, dump
-from tests.support.live import Kept, Told, kept, until
+from tests.support.dump import Dump, assert_sound, dump
+from tests.support.live import Kept, Told, kept, put, until
 
 
 def needs_events() -> None:
@@ -44,9 +44,16 @@ def same_as_a_fresh_index(live: Kept, tmp_path: Path) -> None:
     with KnowledgeBase.open(fresh, create=True) as other:
         other.add_collection(live.root, name="notes")
         other.index()
-    one, two = dump(live.kb.path), dump(fresh)
-    del one["collections"], two["collections"]  # counts of what is left out
-    assert one == two
+    wanted = dump(fresh)
+    found: Dump = {}
+
+    def same() -> bool:
+        """Sooner or later: a file that was read while it was written is read once more."""
+        found.update(dump(live.kb.path))
+        # Of collections, there are counts of what is left out.
+        return all(found[table] == wanted[table] for table in wanted if table != "collections")
+
+    until(same, "as a fresh index")
     assert_sound(live.kb.path)
 
 
@@ -69,7 +76,8 @@ def test_made_changed_and_deleted_files_are_followed(live: Kept, tmp_path: Path)
 def test_a_renamed_file_keeps_its_id(live: Kept) -> None:
     number = live.ids()["a.md"]
     (live.root / "a.md").rename(live.root / "sub/z.md")
-    live.settles_as("sub/b.md", "sub/z.md")
+    live.told.wait_for(lambda: live.told.of("moved"))
+    assert live.files() == ["sub/b.md", "sub/z.md"]
     assert live.ids()["sub/z.md"] == number
     (moved,) = live.told.of("moved")
     assert (moved.file, moved.previous) == ("notes/sub/z.md", "a.md")
@@ -77,7 +85,7 @@ def test_a_renamed_file_keeps_its_id(live: Kept) -> None:
 
 def test_a_moved_folder_keeps_the_ids_of_all_in_it(live: Kept) -> None:
     for number in range(5):
-        live.write(f"deep/er/{number}.md", f"# Note {number}\n")
+        put(live.root / f"deep/er/{number}.md", f"# Note {number}\n")
     live.told.wait_for(lambda: len(live.files()) == 7)
     before = live.ids()
     (live.root / "deep").rename(live.root / "shallow")
@@ -208,14 +216,15 @@ def test_collections_that_come_go_and_change_names_are_followed(
         another.add_collection(other)
         native.told.wait_for(lambda: native.kb.search("pita").hits)
         another.rename_collection("other", "renamed")
-        (other / "y.md").write_text("# Y\n\nnaan\n")
+        put(other / "y.md", "# Y\n\nnaan\n")
         native.told.wait_for(lambda: native.told.of("added")[-1].path == "y.md")
         assert native.kb.search("naan").hits[0].file == "renamed/y.md"
         another.remove_collection("renamed")
     marks = len(native.told.events)
     (other / "z.md").write_text("# Z\n")
     native.write("last.md", "# Last\n")
-    native.settles_as("a.md", "last.md")
+    native.told.wait_for(lambda: native.told.of("added", since=marks))
+    assert native.files() == ["a.md", "last.md"]
     assert {event.collection for event in native.told.of("added", since=marks)} == {"notes"}
 
 
@@ -233,8 +242,9 @@ def test_nothing_is_left_running_or_open_after_the_end(tmp_path: Path) -> None:
             live.settles_as("a.md", "b.md")
             live.keeper.stop()
             live.keeper.stop()
-    assert set(threading.enumerate()) == threads
-    assert descriptors() == opened
+    # What an earlier test has left behind may end meanwhile.
+    assert set(threading.enumerate()) <= threads
+    assert descriptors() <= opened
 
 
 def test_new_text_gets_its_vectors_in_the_background(tmp_path: Path) -> None:
@@ -253,7 +263,7 @@ def test_new_text_gets_its_vectors_in_the_background(tmp_path: Path) -> None:
 def test_freshness_tells_the_keeper_and_the_time_of_the_last_sync(native: Kept) -> None:
     first = native.kb.freshness()
     assert (first.leader, first.watch, first.files_pending) == (True, "native", 0)
-    native.write("b.md", "# B\n")
+    put(native.root / "b.md", "# B\n")  # written in two steps it could be synced twice
     native.settles_as("a.md", "b.md")
     native.told.wait_for(lambda: len(native.told.of("synced")) > 1)
     later = native.kb.freshness()

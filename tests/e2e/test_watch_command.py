@@ -7,14 +7,16 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.ingest.events import Event
 from qmd.ingest.freshness import keeper_pid
 from tests.support.cli import Scratch, filled
-from tests.support.live import Told, until
+from tests.support.live import WAIT_S, Told, put, until
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ class Watcher:
     def end(self, number: int = signal.SIGKILL) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=WAIT_S)
         return self.process.returncode
 
 
@@ -54,7 +56,7 @@ def watcher(scratch: Scratch) -> Iterator[Watcher]:
 
 def test_each_change_is_a_line_of_json(scratch: Scratch, watcher: Watcher) -> None:
     watcher.wait_for("synced")
-    scratch.write("notes/neu ü.md", "# New\n")
+    put(scratch.root / "notes/neu ü.md", "# New\n")
     event = watcher.wait_for("added")
     assert event["file"] == "notes/neu ü.md"
     assert event["uri"] == "qmd://notes/neu%20%C3%BC.md"
@@ -75,7 +77,7 @@ def test_lines_for_people_name_each_document_once(scratch: Scratch) -> None:
     scratch.write("docs/a\x1b[31mb.md", "# New\n")
     assert process.stdout.readline() == b"+ docs/a\\x1b[31mb.md\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
     assert b"Traceback" not in err
 
@@ -96,7 +98,7 @@ def test_a_reader_that_leaves_ends_it(scratch: Scratch, watcher: Watcher) -> Non
     assert watcher.process.stdout is not None
     watcher.process.stdout.close()
     scratch.write("notes/x.md", "# X\n")
-    assert watcher.process.wait(timeout=30) == 0
+    assert watcher.process.wait(timeout=WAIT_S) == 0
 
 
 def test_one_process_keeps_and_another_takes_over_when_it_is_killed(
@@ -106,19 +108,30 @@ def test_one_process_keeps_and_another_takes_over_when_it_is_killed(
     with KnowledgeBase.open(scratch.database) as kb:
         told = Told(kb)
         keeper = kb.keep(embed=False)
+        edits = count()
+
+        def hears() -> bool:
+            """Told is what changes after its first look."""
+            put(scratch.root / "docs/api.md", f"# API {next(edits)}\n")
+            return bool(told.of("updated"))
+
+        def of(kind: str) -> list[Event]:
+            return [event for event in told.of(kind) if event.collection == "notes"]
+
+        until(hears)
         assert keeper_pid(kb._store) == watcher.process.pid
         fresh = kb.freshness()
         assert (fresh.leader, fresh.watch) == (False, "native")
-        scratch.write("notes/one.md", "# One\n\nquinoa\n")
-        assert watcher.wait_for("added")["file"] == "notes/one.md"
+        put(scratch.root / "notes/one.md", "# One\n\nquinoa\n")
+        assert watcher.wait_for("added", "notes/one.md")
         until(lambda: kb.search("quinoa").hits)
-        told.wait_for(lambda: [event.file for event in told.of("added")] == ["notes/one.md"])
+        told.wait_for(lambda: [event.file for event in of("added")] == ["notes/one.md"])
         (scratch.root / "notes/one.md").rename(scratch.root / "notes/uno.md")
-        told.wait_for(lambda: [event.previous for event in told.of("moved")] == ["one.md"])
-        scratch.write("notes/uno.md", "# One, edited\n\nquinoa\n")
-        told.wait_for(lambda: [event.path for event in told.of("updated")] == ["uno.md"])
+        told.wait_for(lambda: [event.previous for event in of("moved")] == ["one.md"])
+        put(scratch.root / "notes/uno.md", "# One, edited\n\nquinoa\n")
+        told.wait_for(lambda: [event.path for event in of("updated")] == ["uno.md"])
         (scratch.root / "notes/uno.md").unlink()
-        told.wait_for(lambda: [event.path for event in told.of("removed")] == ["uno.md"])
+        told.wait_for(lambda: [event.path for event in of("removed")] == ["uno.md"])
         assert not keeper.is_leader
 
         watcher.end(signal.SIGKILL)

@@ -13,7 +13,8 @@ from qmd.ingest.events import Event
 from qmd.ingest.keeper import Keeper
 from tests.support.embedder import HashEmbedder
 
-WAIT_S = 30.0
+WAIT_S = 60.0
+"""For a busy machine; nothing ever waits for it to pass."""
 
 
 class Told:
@@ -33,7 +34,7 @@ class Told:
         return [event for event in self.events[since:] if event.kind in kinds]
 
     def wait_for(self, condition: Callable[[], object], what: str = "") -> None:
-        """Until a condition holds; looked at after each event. Fails after half a minute."""
+        """Until a condition holds; looked at after each event. Fails after a minute."""
         with self._condition:
             held = self._condition.wait_for(condition, WAIT_S)
         assert held, (what, [(e.kind, e.file, e.message) for e in self.events[-20:]])
@@ -46,6 +47,14 @@ def until(condition: Callable[[], object], what: str = "") -> None:
     while not condition():
         assert monotonic() < end, what
         pause.wait(0.02)
+
+
+def put(path: Path, text: str) -> None:
+    """Make or replace a file at once: whoever follows the disk never sees it empty."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 class Kept:
