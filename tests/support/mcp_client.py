@@ -18,7 +18,7 @@ import anyio
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.server import Server
 
-WAIT_S = 20
+WAIT_S = 60
 """Long enough for a process that starts on a busy machine; nothing ever waits for it to pass."""
 
 T = TypeVar("T")

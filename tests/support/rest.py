@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from qmd import KnowledgeBase
 from qmd.server.rest import exception_handlers, rest_routes
 
-WAIT_S = 30
+WAIT_S = 60
 """Long enough for a busy machine; nothing ever waits for it to pass."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from qmd.server.workers import TooBusyError, Workers
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Gate:
