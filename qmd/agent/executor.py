@@ -90,7 +90,7 @@ class ToolExecutor:
             try:
                 tool.parse(params)
             except QmdError as error:
-                problems = [_without_heading(tool.name, str(error))]
+                problems = [_without_heading(tool.name, error_text(error))]
         if problems:
             raise InputError("Invalid parameters: " + "; ".join(problems))
 

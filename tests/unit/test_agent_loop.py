@@ -309,6 +309,12 @@ class TestTools:
         assert result.text.startswith("Invalid parameters: ")
         assert error in result.text
 
+    def test_a_prescribed_message_is_followed_by_its_reason(self, kb: KnowledgeBase) -> None:
+        call = ToolCall("writeImageMetadata", {"filePath": "/a.jpg", "metadata": {"tags": "x"}})
+        assert executor(kb, "images").execute(call).text == (
+            "Invalid parameters: 提供的元数据结构无效。\n\ntags must be a list of strings"
+        )
+
     @pytest.mark.parametrize("params", [{"limit": None}, {"limit": 5.0}, {"tags": []}])
     def test_what_a_model_means_well_is_taken(
         self, kb: KnowledgeBase, params: dict[str, Any]
