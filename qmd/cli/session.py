@@ -5,7 +5,6 @@ One run of the command line: the settings in force, and the database opened when
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -146,8 +145,3 @@ def session() -> Session:
     found = click.get_current_context().find_object(Session)
     assert found is not None
     return found
-
-
-def on_terminal() -> bool:
-    """Whether progress may be drawn."""
-    return sys.stderr.isatty()

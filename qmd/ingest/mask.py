@@ -13,8 +13,6 @@ from collections.abc import Callable
 
 from qmd.errors import InputError
 
-DEFAULT_MASK = "**/*.md"
-
 _EXAMPLE = "Use globs such as '**/*.md', 'notes/**/*.{md,txt}' or '**/*.md,**/*.txt'."
 _BY_SUFFIX = re.compile(r"\*\*/\*(\.\w+(?:\.\w+)*|\.\{\w+(?:,\w+)*\})", re.ASCII)
 

@@ -7,7 +7,6 @@ Lines as an editor counts them: ``\\n``, ``\\r\\n`` and ``\\r`` end one, nothing
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from itertools import accumulate
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -57,11 +56,6 @@ def byte_line_starts(text: str) -> list[int]:
     if starts[-1] == len(data):
         starts.pop()
     return starts
-
-
-def line_at(starts: list[int], offset: int) -> int:
-    """The 1-based number of the line that holds the character at ``offset``."""
-    return bisect_right(starts, offset)
 
 
 def _next_start(start: int, length: int) -> int:

@@ -145,14 +145,6 @@ def warnings(connection: Connection, number: int) -> list[str]:
     return found
 
 
-def title_and_text(connection: Connection, number: int) -> str:
-    """What a quoted literal is looked for in."""
-    row = connection.execute(
-        "SELECT title || char(10) || text FROM documents WHERE id = ?", [number]
-    ).fetchone()
-    return str(row[0])
-
-
 class Page(NamedTuple):
     """What a hit shows of its document."""
 

@@ -94,11 +94,6 @@ def total(connection: Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
 
-def optimize(connection: Connection) -> None:
-    """Merge the index's segments into one: smaller and a little faster to read."""
-    connection.execute("INSERT INTO documents_fts (documents_fts) VALUES ('optimize')")
-
-
 def check(connection: Connection) -> None:
     """Raises a SQLite error if the full-text index contradicts itself."""
     connection.execute(

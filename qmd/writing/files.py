@@ -112,26 +112,6 @@ class FileWriter:
         """
         return self._change(path, lambda old: (old or b"") + added(old), tool, appending=True)
 
-    def swap(self, path: str | Path, prepared: Path, *, tool: str, kept: bytes | None) -> Written:
-        """
-        Put a prepared file of the same directory in the place of another.
-
-        Better is `draft`, which forgets nothing when the process dies and lets no other writer
-        in between.
-
-        Args:
-            kept: As in `Draft.commit`.
-
-        Raises:
-            FileNotFoundError: One of the two is not there.
-            As `write`.
-        """
-        target = self.target(path)
-        self._store.require_writable()
-        with locked(target.parent) as folder:
-            written = self._put(folder, target, prepared.name, tool, kept)
-        return self._finished(written)
-
     @contextmanager
     def draft(self, path: str | Path, *, tool: str) -> Iterator[Draft]:
         """

@@ -469,6 +469,7 @@ def test_the_history_of_a_name_that_no_file_has(kb: KnowledgeBase) -> None:
 def test_a_draft_takes_the_place_of_a_file(kb: KnowledgeBase, notes: Path) -> None:
     path = notes / "photo.jpg"
     path.write_bytes(b"old")
+    path.chmod(0o640)
     with kb.files.draft(path, tool="images") as draft:
         assert draft.temporary.suffix == ".jpg"
         assert draft.temporary.parent == notes
@@ -478,11 +479,18 @@ def test_a_draft_takes_the_place_of_a_file(kb: KnowledgeBase, notes: Path) -> No
     assert draft.written is not None
     assert draft.written.bytes == 3
     assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
     assert everything_below(notes) == ["photo.jpg"]
     assert [revision.kind for revision in kb.revisions.history(path)] == ["metadata"]
     with pytest.raises(ConflictError):  # it is not the photo
         kb.revisions.restore(path)
     assert path.read_bytes() == b"new"
+
+
+def test_a_draft_is_of_a_file_that_is_there(kb: KnowledgeBase, notes: Path) -> None:
+    with pytest.raises(FileNotFoundError), kb.files.draft(notes / "none.jpg", tool="images"):
+        raise AssertionError("there is nothing to draft")
+    assert everything_below(notes) == []
 
 
 def test_a_draft_that_is_given_up_leaves_nothing(kb: KnowledgeBase, notes: Path) -> None:
@@ -496,19 +504,6 @@ def test_a_draft_that_is_given_up_leaves_nothing(kb: KnowledgeBase, notes: Path)
     assert draft.written is None
     assert path.read_bytes() == b"old"
     assert everything_below(notes) == ["photo.jpg"]
-
-
-def test_a_prepared_file_takes_the_place_of_another(kb: KnowledgeBase, notes: Path) -> None:
-    path, prepared = notes / "photo.jpg", notes / ".prepared.jpg"
-    path.write_bytes(b"old")
-    path.chmod(0o640)
-    prepared.write_bytes(b"new")
-    assert kb.files.swap(path, prepared, tool="images", kept=None).bytes == 3
-    assert path.read_bytes() == b"new"
-    assert path.stat().st_mode & 0o777 == 0o640
-    assert everything_below(notes) == ["photo.jpg"]
-    with pytest.raises(FileNotFoundError):
-        kb.files.swap(notes / "none.jpg", path, tool="images", kept=None)
 
 
 @posix
