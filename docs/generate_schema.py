@@ -36,8 +36,17 @@ bytes in its UTF-8 form, lines from 1. Columns that hold lists or objects hold J
 SELECT file, title, tags, date FROM v_documents ORDER BY date DESC LIMIT 10;
 SELECT file, title FROM v_hits WHERE v_hits.match MATCH 'parser' ORDER BY rank LIMIT 10;
 SELECT file, title FROM v_hits WHERE v_hits.match MATCH '"数据 据库"' ORDER BY rank;  -- 数据库
-SELECT file, line, target FROM v_links WHERE target_file IS NULL;  -- links that lead nowhere
 SELECT file, reason, detail FROM v_skipped;
+-- wikilinks to notes that are not there
+SELECT file, target FROM v_links WHERE kind = 'wikilink' AND target > '' AND target_file IS NULL;
+```
+
+[Datasette](https://datasette.io) asks every table when it starts, so once there are vectors it
+needs the extension (and a SQLite that loads it, which many Pythons have not):
+
+```sh
+pip install datasette datasette-sqlite-vec pysqlite3
+datasette ~/.local/share/qmd/index.sqlite
 ```
 """
 
