@@ -10,19 +10,11 @@ from qmd.agent.parser import ToolCall
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools.definition import DocumentBlock, Reply, Tool
+from qmd.tools.parameters import parameter_problems
 from qmd.tools.texts import MCP, error_text
 
 DIALECT = replace(MCP, get_tool="get")
 """As over MCP, where clients put the server's name in front of a tool's."""
-
-_TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
-    "string": ("a string", (str,)),
-    "integer": ("an integer", (int, float)),
-    "number": ("a number", (int, float)),
-    "boolean": ("true or false", (bool,)),
-    "array": ("a list", (list,)),
-    "object": ("an object", (dict,)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,33 +85,6 @@ class ToolExecutor:
                 problems = [_without_heading(tool.name, error_text(error))]
         if problems:
             raise InputError("Invalid parameters: " + "; ".join(problems))
-
-
-def parameter_problems(schema: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
-    """What is missing (null is) or of the wrong type."""
-    missing = [name for name in schema.get("required", ()) if params.get(name) is None]
-    problems = [f"Missing required parameter: {name}" for name in missing]
-    for name, each in schema["properties"].items():
-        value = params.get(name)
-        if value is None:
-            continue
-        kind = each.get("type")
-        expected = _TYPES.get(kind) if isinstance(kind, str) else None
-        if expected is not None and not _is_a(value, kind, expected[1]):
-            problems.append(f"Parameter '{name}' must be {expected[0]}")
-        elif "enum" in each and value not in each["enum"]:
-            problems.append(
-                f"Parameter '{name}' must be one of: {', '.join(map(str, each['enum']))}"
-            )
-    return problems
-
-
-def _is_a(value: object, kind: object, types: tuple[type, ...]) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, types)
 
 
 def _without_heading(tool: str, message: str) -> str:

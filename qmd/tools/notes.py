@@ -7,13 +7,14 @@ over MCP the text is ``data`` or ``error``, and the structured content the whole
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from qmd.errors import InputError, NoteNotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
+from qmd.tools.parameters import parameter_problems
 from qmd.tools.texts import Dialect
 from qmd.writing.notes import Mode
 
@@ -102,21 +103,6 @@ def _checked_by(
         return model.model_construct(**known)  # checked above; pydantic refuses lone surrogates
 
     return check
-
-
-def parameter_problems(schema: Mapping[str, Any], raw: Mapping[str, Any]) -> Sequence[str]:
-    """Everything that is wrong with the parameters of a call; null counts as missing."""
-    missing = [name for name in schema["required"] if raw.get(name) is None]
-    problems = [f"Missing required parameter: {name}" for name in missing]
-    for name, each in schema["properties"].items():
-        value = raw.get(name)
-        if value is None:
-            continue
-        if not isinstance(value, str):
-            problems.append(f"Parameter '{name}' must be a string")
-        elif value not in each.get("enum", (value,)):
-            problems.append(f"Parameter '{name}' must be one of: {', '.join(each['enum'])}")
-    return problems
 
 
 def _schema(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:
