@@ -117,21 +117,7 @@ class Session:
         Raises:
             ConfigError: A setting is wrong, or the key cannot be read.
         """
-        from qmd.inference.llm import (
-            DEFAULT_MODEL,
-            DEFAULT_TIMEOUT_S,
-            DEFAULT_URL,
-            LlmSettings,
-            read_key,
-        )
-
-        found = self.settings
-        return LlmSettings(
-            url=found.llm_url or DEFAULT_URL,
-            model=found.llm_model or DEFAULT_MODEL,
-            key=read_key(os.environ, found.llm_key_file),
-            timeout_s=found.llm_timeout or DEFAULT_TIMEOUT_S,
-        )
+        return self._backends().server()
 
     def set_flag(self, name: str, value: str | Sequence[str] | None) -> None:
         """An option that sets a setting; the last one given counts."""
