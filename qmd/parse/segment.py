@@ -34,7 +34,7 @@ _PLUSPLUS = re.compile(r"\+\+(?<=[A-Za-z0-9]\+\+)")
 _SHARP = re.compile(r"#(?<=[A-Za-z]#)")
 # SQLite's Unicode tables are of 2012: signs and emoji that came later are letters to it, and
 # "hello🙂" would be one word. (Ranges of code points, so that it depends on no Python version.)
-_SIGNS = re.compile(
+SIGNS = re.compile(
     "[\u0605\u061c\u20ba-\u20cf\u218a\u218b\u23f4-\u23ff\u2427-\u243f\u244b-\u245f"
     "\u2700-\u27bf\u2b4d-\u2bff\u2e32-\u2e7f\u2066-\u2069\u31e4-\u31ef\ua700-\ua716"
     "\ufbc2-\ufbd2\U00010190-\U000101cf\U0001d800-\U0001daff"
@@ -73,7 +73,7 @@ def segment(text: str) -> str:
 def _indexed(text: str) -> str:
     """Normal, signs spelled out; SQLite folds ASCII itself, but not ``ß`` to ``ss``."""
     text = _spell_out(normalize(text))
-    return text if text.isascii() else _SIGNS.sub(" ", text.casefold())
+    return text if text.isascii() else SIGNS.sub(" ", text.casefold())
 
 
 def phrase(literal: str) -> str | None:

@@ -250,13 +250,13 @@ def _patterns(literals: Sequence[Term]) -> tuple[tuple[Field | None, raw.Pattern
 
 
 def _passes(connection: Connection, number: int, checks: Sequence[_Check]) -> bool:
-    folded: dict[Field | None, str] = {}
+    read: dict[Field | None, raw.Text] = {}
 
     def there(check: _Check) -> bool:
         for field, wanted in check.patterns:
-            if field not in folded:
-                folded[field] = segment.fold(texts.subject(connection, number, field))
-            if raw.holds(folded[field], wanted):
+            if field not in read:
+                read[field] = raw.text(texts.subject(connection, number, field))
+            if raw.holds(read[field], wanted):
                 return True
         return False
 

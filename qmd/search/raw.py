@@ -2,6 +2,7 @@
 Literals in the texts themselves: what the index has lost (signs, spacing, endings).
 
 Both sides are brought to NFKC without letter case, and any run of blanks equals any other.
+A literal begins where a word begins, as the index has it: ``als*`` is not in ``tutorials``.
 """
 
 from __future__ import annotations
@@ -9,29 +10,79 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-from qmd.parse.segment import fold
+from qmd.parse.segment import CJK_RUN, SIGNS, fold, normalize
 from qmd.sqlite import Connection
 from qmd.store import texts
 from qmd.store.filters import Where
 
-Pattern = re.Pattern[str] | str
-
 #: As much of a literal is looked for before a text is folded.
 QUICK = 64
 
+#: What ends a word without being one: to the index these are words of their own, or blanks.
+_SEPARATE = re.compile(f"{CJK_RUN.pattern[:-2]}{SIGNS.pattern[1:-2]}]")
+
+
+class Text(NamedTuple):
+    """What literals are looked for in, and the same with its capitals, sign by sign."""
+
+    folded: str
+    capitals: str
+
+
+class Pattern(NamedTuple):
+    """What to look for in a folded text; ``word``: and there a word must begin."""
+
+    expression: re.Pattern[str] | str
+    word: bool
+
+
+def text(raw: str) -> Text:
+    """What `holds` looks in."""
+    normal = normalize(raw)
+    folded = normal.casefold()
+    if len(folded) != len(normal):
+        normal = "".join(c if len(c.casefold()) == 1 else c.casefold() for c in normal)
+    return Text(folded, normal)
+
 
 def pattern(literal: str) -> Pattern:
-    """What `holds` looks for in a folded text."""
+    """What `holds` looks for."""
     words = fold(literal).split()
-    if len(words) == 1:
-        return words[0]
-    return re.compile(r"\s+".join(map(re.escape, words)))
+    whole = words[0] if len(words) == 1 else re.compile(r"\s+".join(map(re.escape, words)))
+    return Pattern(whole, bool(words) and _in_word(words[0][0]))
 
 
-def holds(folded: str, wanted: Pattern) -> bool:
-    """Whether a text from `fold` holds the literal."""
-    return wanted in folded if isinstance(wanted, str) else wanted.search(folded) is not None
+def holds(text: Text, wanted: Pattern) -> bool:
+    """Whether a text holds the literal."""
+    places = _places(text.folded, wanted.expression)
+    return any(not wanted.word or _begins_word(text, place) for place in places)
+
+
+def _places(folded: str, expression: re.Pattern[str] | str) -> Iterator[int]:
+    place = -1
+    while True:
+        if isinstance(expression, str):
+            place = folded.find(expression, place + 1)
+        else:
+            found = expression.search(folded, place + 1)
+            place = found.start() if found else -1
+        if place < 0:
+            return
+        yield place
+
+
+def _begins_word(text: Text, place: int) -> bool:
+    """Parts of CamelCase names are words, too."""
+    if place == 0 or not _in_word(text.folded[place - 1]):
+        return True
+    before, first, behind = text.capitals[place - 1], *text.capitals[place : place + 2].ljust(2)
+    return first.isupper() and (not before.isupper() or behind.islower())
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() and _SEPARATE.match(character) is None
 
 
 def scan(connection: Connection, literals: Sequence[Sequence[str]], where: Where) -> Iterator[int]:
@@ -42,10 +93,10 @@ def scan(connection: Connection, literals: Sequence[Sequence[str]], where: Where
     """
     quick = [re.compile("|".join(map(_unfolded, group))) for group in literals]
     exact = [[pattern(literal) for literal in group] for group in literals]
-    for number, text in texts.titles_and_texts(connection, where):
+    for number, raw in texts.titles_and_texts(connection, where):
         # Folding takes many times longer than looking: only what looks right is folded.
-        if all(expression.search(text) for expression in quick):
-            folded = fold(text)
+        if all(expression.search(raw) for expression in quick):
+            folded = text(raw)
             if all(any(holds(folded, wanted) for wanted in group) for group in exact):
                 yield number
 

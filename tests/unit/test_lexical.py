@@ -26,6 +26,7 @@ FILES = {
     "wide.md": "# Wide\n\n版本：ＡＢＣ（第一版）\n",
     "fields.md": "---\ntags: [Work/Plan, 旅行]\n---\n# Unusual heading\n\nplain body\n",
     "arrows.md": "# Arrows\n\na -> b, c => d\n",
+    "inside.md": "# Inside\n\nEt al. tutorials; the hyphen-minus, n m, xHTTPServer, ❶Click, Straße.\n",
     "universe.md": "# Stars\n\nThe university looks at the universe, flying.\n",
 }
 
@@ -58,6 +59,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
         ("flyi*", {"universe.md"}),
         ("runni*", {"sea.md"}),
         ("runs*", set()),
+        ("als*", set()),
+        ("tutori*", {"inside.md"}),
+        ("hyphen -als*", {"inside.md"}),
+        ("n-m", set()),
+        ("hyphen-m*", {"inside.md"}),
+        ('"server,"', {"inside.md"}),
+        ('"httpserver"', set()),
+        ("serv*", {"inside.md"}),
+        ('"click, strasse"', {"inside.md"}),
         ("compile* OR flying*", {"cpp.md", "universe.md"}),
         ("red -islan*", {"sea.md", "land.md"}),
         ("title:languag*", {"cpp.md", "csharp.md", "c.md"}),
