@@ -7,9 +7,15 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from qmd.inference.embedded import source
 from qmd.inference.embedders import DEFAULT_MODEL, open_embedder
+
+# How long an example takes is the machine's business: a fifth of a second, Hypothesis's own
+# limit, can pass while another process has the core.
+settings.register_profile("qmd", deadline=None)
+settings.load_profile("qmd")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would the processes that
 # the tests interrupt.
