@@ -50,6 +50,8 @@ from tests.support.model_server import (
 
 KEY = "sk-0123456789abcdef"
 HELLO = [Message("user", "Hello")]
+IN_TIME_S = 1.0
+"""Waited for in full where a server is silent, and enough for one that answers."""
 
 
 class Asked:
@@ -247,7 +249,7 @@ class TestTrying:
 
     @both_ways
     def test_silence_is_tried_again(self, stream: bool) -> None:
-        asked = Asked(hangs(), says("ok"), stream=stream, timeout_s=0.2)
+        asked = Asked(hangs(), says("ok"), stream=stream, timeout_s=IN_TIME_S)
         assert (asked.text, asked.pauses) == ("ok", [1.0])
 
     @both_ways
@@ -262,7 +264,7 @@ class TestTrying:
 
     @pytest.mark.parametrize("step", [resets("half an ans"), hangs_after("half an ans")])
     def test_half_an_answer_is_void(self, step: Step) -> None:
-        asked = Asked(step, says("whole"), timeout_s=0.3)
+        asked = Asked(step, says("whole"), timeout_s=IN_TIME_S)
         assert isinstance(asked.heard[-1], Delta)
         assert (asked.text, asked.shown) == ("whole", "whole")
         assert [each for each in asked.heard if isinstance(each, Retry)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -65,13 +66,20 @@ def test_so_many_run_at_once_and_no_more(gate: Gate, width: int) -> None:
     assert workers.wait_until_idle(0)
 
 
-def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(gate: Gate) -> None:
+def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workers = Workers(1, max_waiting=100)
     never = threading.Event()
 
     async def run() -> None:
+        loop = asyncio.get_running_loop()
+        call = asyncio.ensure_future(workers.run(gate.call, timeout_s=WAIT_S))
+        assert await began(gate)
+        clock = loop.time
+        monkeypatch.setattr(loop, "time", lambda: clock() + WAIT_S)  # its time is up
         with pytest.raises(TimeoutError):
-            await workers.run(gate.call, timeout_s=0.02)
+            await call
         assert not workers.wait_until_idle(0)
         with pytest.raises(TimeoutError):  # the next one never begins
             await workers.run(never.set, timeout_s=0.02)
