@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli.command import Group, command, json_option
+from qmd.cli.content import content_options, given_content
 from qmd.cli.serve import vault_option
 from qmd.cli.session import session
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
@@ -73,9 +74,8 @@ def read(path: str, as_json: bool) -> None:
     ),
 )
 @click.argument("path")
-@click.argument("source", metavar="[-]", required=False)
 @click.option("--append", is_flag=True, help="Put the text behind what is there.")
-@click.option("--content", metavar="TEXT", help="The text; '-' reads it from stdin.")
+@content_options
 @vault_option
 @json_option
 def create(path: str, source: str | None, append: bool, content: str | None, as_json: bool) -> None:
@@ -85,7 +85,7 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
     Folders are made as needed. A note that is there is replaced, unless --append puts the text
     right behind it; 'qmd restore' brings an earlier text back. Searches find it at once.
     """
-    data = _content(source, content)
+    data = _text(source, content)
     with _opened(to_write=True) as notes:
         created = notes.create(path, data, mode="append" if append else "overwrite")
     if created.problem is not None:
@@ -137,22 +137,15 @@ def _opened(*, to_write: bool = False) -> Iterator[Notes]:
         yield kb.notes
 
 
-def _content(source: str | None, content: str | None) -> str | bytes:
-    if source not in (None, "-"):
-        raise click.UsageError(f"Unexpected argument: {source}. The text goes to --content.")
-    if content is not None and content != "-":
-        if source is not None:
-            raise click.UsageError("Give the text by --content or on stdin, not both.")
+def _text(source: str | None, content: str | None) -> str | bytes:
+    data = given_content(source, content)
+    if isinstance(data, str):
         try:
-            content.encode()
-            return content
+            data.encode()
         except UnicodeEncodeError:  # bytes of some other encoding, as the shell had them
-            return os.fsencode(content)
-    asked_for = source is not None or content is not None
-    if sys.stdin is None or (not asked_for and sys.stdin.isatty()):  # None: it was closed
-        raise click.UsageError("Give the text by --content TEXT, or '-' to read it from stdin.")
-    data = sys.stdin.buffer.read()
-    if not data and not asked_for:  # a script's stdin is often empty: no reason to empty a note
+            return os.fsencode(data)
+    elif not data and source is None and content is None:
+        # A script's stdin is often empty: no reason to empty a note.
         raise click.UsageError("There is no text on stdin. For an empty note give --content ''.")
     return data
 

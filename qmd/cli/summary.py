@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from qmd.cli.command import command, json_option
+from qmd.cli.content import content_options, given_content
 from qmd.cli.serve import write_root_option
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
@@ -22,9 +21,8 @@ from qmd.errors import SummaryError
     ),
 )
 @click.argument("file")
-@click.argument("source", metavar="[-]", required=False)
 @click.option("--overwrite", is_flag=True, help="Replace what the file holds.")
-@click.option("--content", metavar="TEXT", help="The text; '-' reads it from stdin.")
+@content_options
 @write_root_option
 @json_option
 def summary(
@@ -38,7 +36,7 @@ def summary(
     """
     from qmd.writing.summary import checked, failure
 
-    text, mode = _content(source, content), "overwrite" if overwrite else "append"
+    text, mode = _text(source, content), "overwrite" if overwrite else "append"
     try:
         checked(text, file, mode)  # before there is a new database
         with session().open(create=True) as kb:
@@ -55,16 +53,11 @@ def summary(
         note(f"Not searchable yet: {done.problem}", style="warning")
 
 
-def _content(source: str | None, content: str | None) -> str:
-    if source not in (None, "-"):
-        raise click.UsageError(f"Unexpected argument: {source}. The text goes to --content.")
-    if content is not None and content != "-":
-        if source is not None:
-            raise click.UsageError("Give the text by --content or on stdin, not both.")
-        return content
-    if source is None and content is None and sys.stdin.isatty():
-        raise click.UsageError("Give the text by --content TEXT, or '-' to read it from stdin.")
+def _text(source: str | None, content: str | None) -> str:
+    data = given_content(source, content)
+    if isinstance(data, str):
+        return data
     try:
-        return sys.stdin.buffer.read().decode()
+        return data.decode()
     except UnicodeDecodeError as error:
         raise SummaryError(f"Invalid content: not UTF-8 at byte {error.start + 1}") from error
