@@ -8,8 +8,8 @@ Importing this package is cheap: `KnowledgeBase` and the values are loaded on fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+# As typing has it, whose import would take longer than all else that is done here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qmd.errors import QmdError
     from qmd.kb import KnowledgeBase

@@ -134,6 +134,37 @@ class TestTerminal:
         assert f"Indexed 1 collection: {total:,} documents" in scratch.ok("index", "--no-embed").out
 
 
+# In the place of a library that the command line is made with.
+SLOW = """
+import os
+os.write(1, b"loading\\n")
+os.read(0, 1)
+"""
+
+
+@posix
+@pytest.mark.parametrize(
+    "command", [installed_command(), [sys.executable, "-m", "qmd"]], ids=["qmd", "python -m qmd"]
+)
+def test_ctrl_c_while_it_loads_is_exit_code_130_without_a_word(
+    tmp_path: Path, command: list[str]
+) -> None:
+    scratch = Scratch(tmp_path).with_env(PYTHONPATH=str(tmp_path / "slow"))
+    scratch.write("slow/click.py", SLOW)
+    process = subprocess.Popen(
+        [*command, "search", "x"],
+        env=scratch.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"loading\n"
+    process.send_signal(signal.SIGINT)
+    told = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, told) == (130, (b"", b""))
+
+
 class TestPipes:
     def test_colour_can_be_forced_into_a_pipe(self, scratch: Scratch) -> None:
         assert "\x1b[1m" in scratch.with_env(FORCE_COLOR="1").ok("search", "deploy").out
