@@ -56,7 +56,7 @@ def _model_options(function: F) -> F:
     examples=(
         "qmd ask 'what did we decide about backups, and where is it written?'",
         "qmd ask --read-only 数据库备份方案有哪些漏洞",
-        "qmd ask --llm-url http://localhost:11434/v1 --llm-model qwen3:8b 'sum up notes/plan'",
+        "qmd ask --llm-url http://localhost:11434/v1 --llm-model qwen3:8b 'sum up plan'",
         "qmd ask --json 'which notes mention Docker?' | jq -r .finalResponse",
     ),
 )

@@ -31,7 +31,7 @@ _SYSTEMS = (
     examples=(
         "qmd bench questions.json -c notes",
         "qmd bench beir/scifact --keep ~/bench --json",
-        "qmd bench topics.txt --qrels qrels.txt --system search --system 'query --no-rerank'",
+        "qmd bench topics.txt --qrels qrels.txt --system 'query --no-rerank'",
     ),
 )
 @click.argument("fixture", type=click.Path(path_type=Path))
@@ -99,6 +99,7 @@ def bench(
     their 95 % intervals. docs/evaluation.md describes files and figures.
     """
     from qmd.cli.render_bench import bench_object, render_bench
+    from qmd.cli.render_reports import count
     from qmd.evaluate import fixtures
     from qmd.evaluate.run import run
 
@@ -123,8 +124,9 @@ def bench(
         note(f"qmd: left out {system}: {reason}", style="warning")
     if report.unknown:
         note(
-            f"qmd: {len(report.unknown):,} of the judged documents are not in the database "
-            f"({report.unknown[0]}, …); they count as not found.",
+            f"qmd: not in the database, so counted as not found: "
+            f"{count(len(report.unknown), 'judged document')} ({', '.join(report.unknown[:3])}"
+            f"{', …' if len(report.unknown) > 3 else ''})",
             style="warning",
         )
     if as_json:

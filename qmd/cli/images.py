@@ -32,7 +32,7 @@ def image() -> None:
     "tag",
     examples=(
         "qmd image tag paris.jpg --tag 家庭 --tag holiday --person 张三",
-        "qmd image tag paris.jpg --location 'Paris, Eiffel Tower' --description 'All of us'",
+        "qmd image tag paris.jpg --location Paris --description 'All of us'",
         "qmd image tag paris.jpg --tag night --append",
     ),
 )

@@ -65,7 +65,7 @@ _SECTIONS = {
 }
 _EXAMPLES = (
     "qmd up ~/notes                 # index a folder and make it searchable",
-    'qmd search "error handling"    # by words; Chinese works too: qmd search 数据库',
+    'qmd search "error handling"    # by words; Chinese too: qmd search 数据库',
     'qmd query "how do we deploy?"  # by words and by meaning',
     "qmd get notes/plan.md:20:10    # ten lines of a hit, from line 20",
 )

@@ -144,7 +144,7 @@ def vsearch(**options: Any) -> None:
 @search_options(min_score=0.0, hybrid=True)
 def query(**options: Any) -> None:
     """
-        Search by words and by meaning: the best answer.
+    Search by words and by meaning: the best answer.
 
     Both rankings are fused and the best are reranked. Without vectors it answers from words
     alone and says so. Lines 'lex: …', 'vec: …', 'hyde: …' and 'intent: …' address the

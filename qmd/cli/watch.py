@@ -81,11 +81,13 @@ class _Lines:
         elif event.kind == "problem" and event.message:
             note(event.message, style="warning")
         elif event.kind == "synced" and not self._in_step:
+            from qmd.cli.render_reports import count
+
             self._in_step = True
             found = self._kb.status()
             note(
-                f"In step with the disk: {found.total_documents:,} documents in"
-                f" {len(found.collections)} collections. Ctrl-C ends."
+                f"In step with the disk: {count(found.total_documents, 'document')} in"
+                f" {count(len(found.collections), 'collection')}. Ctrl-C ends."
             )
             if not found.collections:
                 note("There is no collection yet: qmd collection add FOLDER")

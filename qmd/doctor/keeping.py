@@ -105,7 +105,7 @@ def find_drift(store: Store, collection: Collection) -> Drift:
 def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
     name = f"drift {collection.name}"
     if not (drift.new or drift.changed or drift.gone):
-        return Check(name, "ok", f"The index is as the disk: {drift.unchanged} files")
+        return Check(name, "ok", f"The index is as the disk: {_count(drift.unchanged, 'file')}")
     remedy = "Nothing, if it is gone in a minute; else 'qmd index --verify'." if kept else None
     return Check(
         name,
@@ -132,6 +132,9 @@ def _limits(directories: int) -> Iterator[Check]:
             " (and the same line in /etc/sysctl.d/)",
         )
     else:
-        yield Check(
-            "file events", "ok", f"{directories:,} folders to watch; the kernel allows {limit:,}"
-        )
+        folders = _count(directories, "folder")
+        yield Check("file events", "ok", f"{folders} to watch; the kernel allows {limit:,}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

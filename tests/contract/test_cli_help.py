@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from types import ModuleType
 
@@ -133,6 +134,14 @@ def test_every_help_has_a_first_line_and_an_example(name: str) -> None:
     assert command.get_short_help_str(70).rstrip(".") != ""
     if name:
         assert not command.get_short_help_str(66).endswith("..."), "too long for the overview"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_help_fits_a_terminal_of_80_columns(name: str) -> None:
+    context = click.Context(COMMANDS[name], info_name=f"qmd {name}".strip(), terminal_width=80)
+    for line in COMMANDS[name].get_help(context).splitlines():
+        wide = sum(unicodedata.east_asian_width(character) in "WF" for character in line)
+        assert len(line) + wide <= 80, line
 
 
 @pytest.mark.parametrize("name", READING)

@@ -92,7 +92,7 @@ def test_a_collection_and_a_limit_narrow_it_down(scratch: Scratch) -> None:
     found = report(scratch, "questions.json", "-c", "notes", "-n", "2", "--system", "search")
     assert (found["documents"], found["questions"]) == (3, 2)
     result = scratch.call("bench", "questions.json", "-c", "notes")
-    assert "1 of the judged documents are not in the database (api.md, …)" in result.err
+    assert "not in the database, so counted as not found: 1 judged document (api.md)" in result.err
 
 
 def test_topics_and_qrels(scratch: Scratch) -> None:
