@@ -66,6 +66,11 @@ class QmdError(Exception):
         super().__init__(message)
         self.hint = hint
 
+    @property
+    def with_hint(self) -> str:
+        """Message and hint, where there is place for one text only."""
+        return f"{self} {self.hint}" if self.hint else str(self)
+
 
 class InputError(QmdError):
     code = "invalid_input"

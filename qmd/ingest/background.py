@@ -105,7 +105,7 @@ class Background:
                 return
             except QmdError as error:
                 failures += 1
-                problem = f"No vectors are made: {error}" + (f" {error.hint}" if error.hint else "")
+                problem = f"No vectors are made: {error.with_hint}"
                 _log.warning("embedding failed: %s", error)
             except Exception as error:  # noqa: BLE001 - logged, told and tried again
                 failures += 1

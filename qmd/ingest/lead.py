@@ -107,7 +107,7 @@ class Lead:
         except Stopped:
             return
         except QmdError as error:
-            problem = f"{error}" + (f" {error.hint}" if error.hint else "")
+            problem = error.with_hint
             _log.warning("keeping the index failed: %s", error)
         except Exception as error:  # noqa: BLE001 - logged, told and tried again
             problem = f"Keeping the index failed: {type(error).__name__}; the log tells more."
@@ -239,7 +239,7 @@ class Lead:
         except (NotFoundError, InputError) as error:
             kept.failures += 1
             kept.due = monotonic() + min(LONGEST_RETRY_S, 2.0**kept.failures)
-            problem = f"{kept.collection.name}: {error}" + (f" {error.hint}" if error.hint else "")
+            problem = f"{kept.collection.name}: {error.with_hint}"
             self._notice(kept.topic, problem)
             return False
         finally:

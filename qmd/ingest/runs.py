@@ -46,7 +46,7 @@ def index(
                 changed=events.publisher(collection.name) if events else None,
             ).run()
         except (NotFoundError, InputError) as error:
-            errors.append(f"{collection.name}: {error}" + (f" {error.hint}" if error.hint else ""))
+            errors.append(f"{collection.name}: {error.with_hint}")
             continue
         added += report.added
         updated += report.updated

@@ -9,7 +9,7 @@ import errno
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -217,8 +217,7 @@ class FileWriter:
             self._indexed(written.path)
         except QmdError as error:
             _log.warning("written, but not indexed: %s: %s", written.path, error)
-            problem = f"{error}" + (f" {error.hint}" if error.hint else "")
-            return Written(written.path, written.existed, written.bytes, problem)
+            return replace(written, problem=error.with_hint)
         return written
 
     # -- what is kept ------------------------------------------------------------------

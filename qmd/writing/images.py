@@ -386,7 +386,7 @@ def _unsupported(given: str, reason: str, hint: str | None = None) -> PhotoError
 
 
 def _outside(given: str, error: OutsideRootsError) -> PhotoError:
-    reason = f"{error} {error.hint}" if error.hint else str(error)
+    reason = error.with_hint
     return _error("not_writable", str(error), cause="outside", reason=reason, hint=error.hint)
 
 

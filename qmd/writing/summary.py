@@ -61,7 +61,7 @@ class Summarized:
 
 def failure(error: QmdError) -> dict[str, str]:
     """The JSON of the specification for what `Summary.update` raises, and whatever else."""
-    return {"status": "error", "message": f"{error}" + (f" {error.hint}" if error.hint else "")}
+    return {"status": "error", "message": error.with_hint}
 
 
 class Summary:
@@ -257,4 +257,4 @@ def _own_problem(error: QmdError) -> str:
         return (
             "现有内容过长，无法保存为历史版本，文件未改动。请先将该文件改名，或改用 append 模式。"
         )
-    return f"{error}" + (f" {error.hint}" if error.hint else "")
+    return error.with_hint
