@@ -33,7 +33,6 @@ def given_content(source: str | None, content: str | None) -> str | bytes:
         if source is not None:
             raise click.UsageError("Give the text by --content or on stdin, not both.")
         return content
-    asked_for = source is not None or content is not None
-    if sys.stdin is None or (not asked_for and sys.stdin.isatty()):  # None: it was closed
+    if source is None and content is None and sys.stdin.isatty():
         raise click.UsageError("Give the text by --content TEXT, or '-' to read it from stdin.")
     return sys.stdin.buffer.read()
