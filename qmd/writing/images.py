@@ -14,7 +14,6 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,13 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from xml.etree import ElementTree
 
-from qmd.errors import ExifToolError, NotAPhotoError, OutsideRootsError, PhotoError, PhotoProblem
+from qmd.errors import ExifToolError, NotAPhotoError, OutsideRootsError
 from qmd.model import PhotoChange, PhotoMetadata, PhotoWritten
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import read_iptc
 from qmd.parse.photo.metadata import read_kind, read_metadata
 from qmd.parse.photo.source import Kind, Source, StreamSource
-from qmd.writing import photo_plan
+from qmd.writing import photo_errors, photo_plan
 from qmd.writing.exiftool import ExifTool, Turn
 from qmd.writing.photo_plan import FIELDS, Present
 
@@ -41,9 +40,7 @@ _IMAGE_DATA = {"JPG": jpeg.image_data, "PNG": png.image_data, "HEIC": heic.image
 #: What is said only to those who ask for it.
 _UNLISTED = ("-ExifIFD:MakerNoteUnknown", "-ThumbnailImage", "-PreviewImage", "-ICC_Profile")
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
-_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _BLOCK = 1 << 20
-_METADATA = 256 * 1024  # more than all that may be written
 
 ResultT = TypeVar("ResultT")
 
@@ -91,13 +88,15 @@ class Images:
             with files.draft(path, tool=TOOL) as draft:
                 written = self._write(draft, given, change, kind, overwrite)
         except ExifToolError as error:
-            if error.cause in ("refused", "ended") and _is_full(given):
-                raise _disk_full(given) from error
-            raise _not_written(given, error.cause, error.reason, hint=error.hint) from error
+            if error.cause in ("refused", "ended") and photo_errors.is_full(given):
+                raise photo_errors.disk_full(given) from error
+            raise photo_errors.not_written(
+                given, error.cause, error.reason, hint=error.hint
+            ) from error
         except OutsideRootsError as error:
-            raise _outside(given, error) from error
+            raise photo_errors.outside(error) from error
         except OSError as error:
-            raise _disk_error(given, error) from error
+            raise photo_errors.disk_error(given, error) from error
         problem = None if draft.written is None else draft.written.problem
         return replace(written, problem=problem)
 
@@ -109,7 +108,7 @@ class Images:
             legacy = _legacy_iptc(source) if kind == "JPG" else None
             image = _digest(source, kind)
             if image is None:
-                raise _not_written(
+                raise photo_errors.not_written(
                     given,
                     "truncated",
                     "the file ends in the middle of the image",
@@ -130,15 +129,17 @@ class Images:
                 except ExifToolError as error:
                     if error.cause != "refused":
                         raise
-                    raise _not_verified(given, error.reason) from error
+                    raise photo_errors.not_verified(given, error.reason) from error
             different = _differences(plan.wanted, present, now)
             if different:
-                raise _not_verified(given, f"the copy does not hold the new {different}")
+                raise photo_errors.not_verified(
+                    given, f"the copy does not hold the new {different}"
+                )
             with _open(draft.temporary, given) as copy:
                 if _digest(copy, kind) != image:
-                    raise _not_verified(given, "the copy does not hold the same image")
+                    raise photo_errors.not_verified(given, "the copy does not hold the same image")
             if _moved_on(before, os.stat(draft.path)):
-                raise _not_written(
+                raise photo_errors.not_written(
                     given,
                     "changed",
                     "another program changed the photo meanwhile",
@@ -156,42 +157,42 @@ def _examine(given: str, files: FileWriter) -> Kind:
     try:
         mode = os.stat(given).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise _not_found(given) from error
+        raise photo_errors.not_found(given) from error
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            raise _not_found(given) from error
-        raise _unreadable(given, error.strerror or str(error)) from error
+            raise photo_errors.not_found(given) from error
+        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
-        raise _unreadable(given, "it is no regular file")
+        raise photo_errors.unreadable(given, "it is no regular file")
     # The superuser may do all, but a file that says no means it.
     if not mode & 0o444 or not os.access(given, os.R_OK):
-        raise _unreadable(given, "its permissions forbid it")
+        raise photo_errors.unreadable(given, "its permissions forbid it")
     if not mode & 0o222 or not os.access(given, os.W_OK):
-        raise _unwritable(given, "its permissions forbid it")
+        raise photo_errors.unwritable(given, "its permissions forbid it")
     try:
         target = files.target(given)
         str(target).encode()
     except OutsideRootsError as error:
-        raise _outside(given, error) from error
+        raise photo_errors.outside(error) from error
     except UnicodeEncodeError as error:
-        raise _not_written(
+        raise photo_errors.not_written(
             given, "name", "its name is not valid UTF-8, which the database needs", "Rename it."
         ) from error
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise _unwritable(given, "no file can be made in its folder")
+        raise photo_errors.unwritable(given, "no file can be made in its folder")
     with _open(Path(given), given) as source:
         return _read(given, lambda: read_kind(source, given))
 
 
 def _read(given: str, read: Callable[[], ResultT]) -> ResultT:
     if not is_photo(given):
-        raise _unsupported(given, "its name does not end in .jpg, .jpeg, .png or .heic")
+        raise photo_errors.unsupported(given, "its name does not end in .jpg, .jpeg, .png or .heic")
     try:
         return read()
     except NotAPhotoError as error:
-        raise _unsupported(given, str(error), error.hint) from error
+        raise photo_errors.unsupported(given, str(error), error.hint) from error
     except OSError as error:
-        raise _unreadable(given, error.strerror or str(error)) from error
+        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
 
 
 @contextmanager
@@ -201,13 +202,13 @@ def _open(path: Path, given: str) -> Iterator[Source]:
     try:
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise _not_found(given) from error
+        raise photo_errors.not_found(given) from error
     except OSError as error:
-        raise _unreadable(given, error.strerror or str(error)) from error
+        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _unreadable(given, "it is no regular file")
+            raise photo_errors.unreadable(given, "it is no regular file")
         yield StreamSource(stream, status.st_size)
 
 
@@ -338,97 +339,3 @@ def _moved_on(before: os.stat_result, now: os.stat_result) -> bool:
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
     return state(before) != state(now)
-
-
-# --- errors --------------------------------------------------------------------------
-
-
-def _error(
-    problem: PhotoProblem, message: str, *, cause: str, reason: str = "", hint: str | None = None
-) -> PhotoError:
-    return PhotoError(problem, message, cause=cause, reason=reason, hint=hint)
-
-
-def _not_found(given: str) -> PhotoError:
-    return _error(
-        "not_found", f"There is no file {given}", cause="not_found", hint="Check the path."
-    )
-
-
-def _unreadable(given: str, reason: str) -> PhotoError:
-    return _error(
-        "not_readable",
-        f"The file cannot be read: {given} ({reason}).",
-        cause="unreadable",
-        reason=reason,
-        hint="Name a photo that you may read.",
-    )
-
-
-def _unwritable(given: str, reason: str) -> PhotoError:
-    return _error(
-        "not_writable",
-        f"The file may not be written: {given} ({reason}).",
-        cause="permission",
-        reason=reason,
-        hint="Check the permissions of the file and of its folder.",
-    )
-
-
-def _unsupported(given: str, reason: str, hint: str | None = None) -> PhotoError:
-    return _error(
-        "unsupported",
-        f"Not a JPG, PNG or HEIC photo: {given} ({reason.rstrip('.')}).",
-        cause="format",
-        reason=reason,
-        hint=hint or "Metadata is written into JPG, PNG and HEIC files.",
-    )
-
-
-def _outside(given: str, error: OutsideRootsError) -> PhotoError:
-    reason = error.with_hint
-    return _error("not_writable", str(error), cause="outside", reason=reason, hint=error.hint)
-
-
-def _disk_error(given: str, error: OSError) -> PhotoError:
-    reason = error.strerror or str(error)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return _unwritable(given, reason)
-    if error.errno == errno.ENOENT:
-        return _not_found(given)
-    if error.errno in _FULL:
-        return _disk_full(given)
-    return _not_written(given, "disk", reason, hint="Check the disk, then try again.")
-
-
-def _is_full(given: str) -> bool:
-    """Whether there is no room for a copy, which exiftool tells in many words."""
-    try:
-        photo = Path(given).resolve()
-        return shutil.disk_usage(photo.parent).free < photo.stat().st_size + _METADATA
-    except OSError:
-        return False
-
-
-def _disk_full(given: str) -> PhotoError:
-    return _not_written(given, "disk_full", "the disk is full", hint="Free some space.")
-
-
-def _not_written(given: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
-    return _error(
-        "not_written",
-        f"Nothing was written into {given}: {reason}.",
-        cause=cause,
-        reason=reason,
-        hint=hint or "The photo is as it was.",
-    )
-
-
-def _not_verified(given: str, reason: str) -> PhotoError:
-    return _error(
-        "not_verified",
-        f"Nothing was written into {given}: {reason}.",
-        cause="different",
-        reason=reason,
-        hint="The photo is as it was. Please report it, with the photo if you can.",
-    )

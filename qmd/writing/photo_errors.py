@@ -1,0 +1,103 @@
+"""
+What may go wrong with a photo, each as a `PhotoError` that says what to do next.
+
+``given`` is the path as the caller wrote it.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+
+from qmd.errors import OutsideRootsError, PhotoError
+
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_METADATA = 256 * 1024  # more than all that may be written
+
+
+def not_found(given: str) -> PhotoError:
+    return PhotoError(
+        "not_found", f"There is no file {given}", cause="not_found", hint="Check the path."
+    )
+
+
+def unreadable(given: str, reason: str) -> PhotoError:
+    return PhotoError(
+        "not_readable",
+        f"The file cannot be read: {given} ({reason}).",
+        cause="unreadable",
+        reason=reason,
+        hint="Name a photo that you may read.",
+    )
+
+
+def unwritable(given: str, reason: str) -> PhotoError:
+    return PhotoError(
+        "not_writable",
+        f"The file may not be written: {given} ({reason}).",
+        cause="permission",
+        reason=reason,
+        hint="Check the permissions of the file and of its folder.",
+    )
+
+
+def unsupported(given: str, reason: str, hint: str | None = None) -> PhotoError:
+    return PhotoError(
+        "unsupported",
+        f"Not a JPG, PNG or HEIC photo: {given} ({reason.rstrip('.')}).",
+        cause="format",
+        reason=reason,
+        hint=hint or "Metadata is written into JPG, PNG and HEIC files.",
+    )
+
+
+def outside(error: OutsideRootsError) -> PhotoError:
+    return PhotoError(
+        "not_writable", str(error), cause="outside", reason=error.with_hint, hint=error.hint
+    )
+
+
+def disk_error(given: str, error: OSError) -> PhotoError:
+    """What the disk or the permissions said while the photo was written."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return unwritable(given, reason)
+    if error.errno == errno.ENOENT:
+        return not_found(given)
+    if error.errno in _FULL:
+        return disk_full(given)
+    return not_written(given, "disk", reason, hint="Check the disk, then try again.")
+
+
+def is_full(given: str) -> bool:
+    """Whether there is no room for a copy, which exiftool tells in many words."""
+    try:
+        photo = Path(given).resolve()
+        return shutil.disk_usage(photo.parent).free < photo.stat().st_size + _METADATA
+    except OSError:
+        return False
+
+
+def disk_full(given: str) -> PhotoError:
+    return not_written(given, "disk_full", "the disk is full", hint="Free some space.")
+
+
+def not_written(given: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
+    return PhotoError(
+        "not_written",
+        f"Nothing was written into {given}: {reason}.",
+        cause=cause,
+        reason=reason,
+        hint=hint or "The photo is as it was.",
+    )
+
+
+def not_verified(given: str, reason: str) -> PhotoError:
+    return PhotoError(
+        "not_verified",
+        f"Nothing was written into {given}: {reason}.",
+        cause="different",
+        reason=reason,
+        hint="The photo is as it was. Please report it, with the photo if you can.",
+    )
