@@ -18,6 +18,7 @@ from typing import Any
 SUFFIX = ".server.json"
 
 _CONNECT_S = 1.0  # it is on this machine, or its socket is gone
+_HEALTH_S = 5.0  # it may be busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def answers(server: RunningServer) -> bool:
     Its process id alone may by now be that of another program.
     """
     try:
-        _, reply = _request(server, "GET", "/health", None, _CONNECT_S)
+        _, reply = _request(server, "GET", "/health", None, _HEALTH_S)
     except (OSError, ValueError):
         return False
     return isinstance(reply, dict) and "status" in reply
