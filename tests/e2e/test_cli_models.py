@@ -20,7 +20,7 @@ from qmd.errors import InputError, ModelMissingError
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
-    made = Scratch(tmp_path)
+    made = Scratch(tmp_path, {"QMD_MODEL_BUDGET": "60"})  # also to read weights into memory
     made.write("notes/boat.md", "# Boat\n\na red boat lies in the harbour\n")
     made.write("notes/town.md", "# Town\n\na house stands in the town\n")
     write_embedder(tmp_path / "one", 8)
@@ -170,9 +170,7 @@ def test_the_settings_reach_the_query(embedded: Scratch) -> None:
     assert marks["notes/boat.md"] > 0.9
     assert judged.err == ""
     with ModelServer(says("lex: house harbour")) as server:
-        asking = embedded.with_env(
-            QMD_EXPANDER="llm:m", QMD_LLM_URL=server.url, QMD_MODEL_BUDGET="60"
-        )
+        asking = embedded.with_env(QMD_EXPANDER="llm:m", QMD_LLM_URL=server.url)
         first = asking.run("query", "red boat", "--json", "--explain")
         again = asking.run("query", "red boat", "--json", "--explain")
         none = asking.run("query", "red house", "--no-expand", "--json")

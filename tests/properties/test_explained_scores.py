@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qmd.backends import BackendSettings
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Expansion
 from qmd.kb import KnowledgeBase
@@ -96,7 +97,10 @@ def test_of_search(corpus: Corpus, query: str) -> None:
 @given(QUERIES, st.booleans())
 def test_of_vsearch(corpus: Corpus, query: str, expanded: bool) -> None:
     kb = KnowledgeBase(
-        corpus.store, embedder=corpus.embedder, expander=Asks() if expanded else None
+        corpus.store,
+        embedder=corpus.embedder,
+        expander=Asks() if expanded else None,
+        backends=BackendSettings(budget_s=60),
     )
     hits = kb.vsearch(query, min_score=0.0, explain=True).hits
     ordered(hits)
@@ -121,6 +125,7 @@ def test_of_query(
         embedder=corpus.embedder,
         expander=Asks() if expanded else None,
         reranker=judge,
+        backends=BackendSettings(budget_s=60),
     )
     hits = kb.query(query, limit=60, rerank=rerank, explain=True).hits
     ordered(hits)

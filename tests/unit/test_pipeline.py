@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.backends import BackendSettings
 from qmd.errors import (
     InferenceError,
     ModelMismatchError,
@@ -81,7 +82,11 @@ def with_models(
     corpus: Corpus, expander: Expander | None = None, reranker: Reranker | None = None
 ) -> KnowledgeBase:
     return KnowledgeBase(
-        corpus.store, embedder=corpus.embedder, expander=expander, reranker=reranker
+        corpus.store,
+        embedder=corpus.embedder,
+        expander=expander,
+        reranker=reranker,
+        backends=BackendSettings(budget_s=60),
     )
 
 
