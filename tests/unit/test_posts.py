@@ -313,7 +313,8 @@ with KnowledgeBase.open(sys.argv[1], posts_dir=Path(sys.argv[2])) as kb:
         name, *given = line.split()
         arguments = dict(each.split("=") for each in given)
         reply = tools[name].call(kb, arguments, MCP)
-        print("error:" if reply.is_error else "said:", *(repr(block.text) for block in reply.blocks))
+        blocks = [repr(block.text) for block in reply.blocks]
+        print("error:" if reply.is_error else "said:", *blocks)
 """
 
 
