@@ -13,7 +13,7 @@ from qmd import KnowledgeBase
 from qmd.doctor import keeping
 from qmd.model import Check
 from tests.support.child import REPOSITORY
-from tests.support.live import kept
+from tests.support.live import kept, needs_events
 
 
 def checks(kb: KnowledgeBase, name: str) -> list[Check]:
@@ -112,6 +112,7 @@ print("done")
 """
 
 
+@needs_events
 @pytest.mark.parametrize(("limit", "when"), [(4, "at once"), (14, "later")])
 def test_where_the_kernel_has_no_more_watches_the_keeper_polls_and_says_so(
     tmp_path: Path, limit: int, when: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,27 +13,21 @@ import pytest
 
 from qmd import KnowledgeBase
 from tests.support.dump import Dump, assert_sound, dump
-from tests.support.live import Kept, Told, kept, put, until
+from tests.support.live import Kept, Told, kept, needs_events, put, until
+
+NATIVE = pytest.param("native", marks=needs_events)
 
 
-def needs_events() -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("native events need watchdog 7, and that Python 3.11; here qmd polls")
-
-
-@pytest.fixture(params=["native", "polling"])
+@pytest.fixture(params=[NATIVE, "polling"])
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
-    if request.param == "native":
-        needs_events()
     files = {"a.md": "# Alpha\n\nsourdough\n", "sub/b.md": "# Beta\n\nrye\n"}
     with kept(tmp_path, files, polling=request.param == "polling") as live:
         assert live.kb.freshness().watch == request.param
         yield live
 
 
-@pytest.fixture
+@pytest.fixture(params=[NATIVE])
 def native(tmp_path: Path) -> Iterator[Kept]:
-    needs_events()
     with kept(tmp_path, {"a.md": "# Alpha\n\nsourdough\n"}) as live:
         yield live
 

@@ -16,7 +16,7 @@ from qmd import KnowledgeBase
 from qmd.ingest.events import Event
 from qmd.ingest.freshness import keeper_pid
 from tests.support.cli import Scratch, filled
-from tests.support.live import WAIT_S, Told, put, until
+from tests.support.live import WAIT_S, WATCH, Told, put, until
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_one_process_keeps_and_another_takes_over_when_it_is_killed(
         until(hears)
         assert keeper_pid(kb._store) == watcher.process.pid
         fresh = kb.freshness()
-        assert (fresh.leader, fresh.watch) == (False, "native")
+        assert (fresh.leader, fresh.watch) == (False, WATCH)
         put(scratch.root / "notes/one.md", "# One\n\nquinoa\n")
         assert watcher.wait_for("added", "notes/one.md")
         until(lambda: kb.search("quinoa").hits)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+
+import pytest
 
 from qmd import KnowledgeBase
 from qmd.ingest.events import Event
@@ -15,6 +18,21 @@ from tests.support.embedder import HashEmbedder
 
 WAIT_S = 60.0
 """For a busy machine; nothing ever waits for it to pass."""
+
+
+def _has_events() -> bool:
+    if sys.platform != "linux":
+        return True
+    from watchdog.observers import inotify_c
+
+    return hasattr(inotify_c, "InotifyFD")
+
+
+#: How a keeper watches where nothing forbids events.
+WATCH = "native" if _has_events() else "polling"
+needs_events = pytest.mark.skipif(
+    WATCH != "native", reason="native events need watchdog 7 on Linux, and that Python 3.11"
+)
 
 
 class Told:
@@ -97,7 +115,10 @@ class Kept:
 def kept(
     home: Path, files: dict[str, str] | None = None, *, embed: bool = False, polling: bool = False
 ) -> Iterator[Kept]:
-    """A new database with the collection ``notes``, synced once."""
+    """
+    A new database with the collection ``notes``, synced once. Where there are no events, polling
+    is asked for, so that no notice tells of it.
+    """
     root = home / "notes"
     root.mkdir(parents=True)
     for name, text in (files or {}).items():
@@ -106,6 +127,6 @@ def kept(
     with KnowledgeBase.open(home / "kb.sqlite", create=True, embedder=HashEmbedder()) as kb:
         kb.add_collection(root, name="notes")
         told = Told(kb)
-        keeper = kb.keep(embed=embed, polling=polling, poll_s=0.1)
+        keeper = kb.keep(embed=embed, polling=polling or WATCH != "native", poll_s=0.1)
         told.wait_for(lambda: told.of("synced"))
         yield Kept(kb, root, told, keeper)
