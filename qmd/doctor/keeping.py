@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest import freshness
-from qmd.ingest.indexer import file_state
+from qmd.ingest.file_state import file_state
 from qmd.ingest.leader import is_led, lock_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import FoundFile, scan

@@ -19,29 +19,20 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from qmd.errors import FileVanishedError, IngestError, InputError, UnreadableFileError
-from qmd.ingest.embedding import embedded_text
+from qmd.ingest.file_state import LARGEST, file_state, is_still, settled
+from qmd.ingest.new_document import VERSION, new_document
 from qmd.ingest.read import ReadFile, read_file, read_parts
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
 from qmd.model import Collection, ParsedDocument, Progress, ProgressCallback, SkippedFile
-from qmd.parse import PARSER_VERSION
 from qmd.parse.photo import is_photo
-from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
 from qmd.sqlite import Connection
 from qmd.store import collections, files
-from qmd.store.files import FileState, FullText, Known, NewDocument, Place
+from qmd.store.files import FileState, Known, NewDocument, Place
 from qmd.store.store import Store
-
-#: What a stored document was made with; any other number and it is made anew.
-VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
 
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 4_000_000
-#: A file that was written within this time before it was read may be written again without
-#: its time changing: the clock of most file systems ticks in milliseconds, of some in seconds.
-TICK_NS = 20_000_000
-COARSE_TICK_NS = 2_000_000_000
-_MOST = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -194,7 +185,7 @@ class CollectionIndexer:
     def _check_disk(self, device: int, found: set[str]) -> None:
         """An empty mount point must not look like deleted files."""
         if any(
-            known.state.device != device & _MOST
+            known.state.device != device & LARGEST
             for path, known in self.known.items()
             if path not in found
         ):
@@ -254,13 +245,13 @@ class CollectionIndexer:
         except IngestError as error:
             # A permission that is given later leaves no trace in the state: try each time.
             lasting = not isinstance(error, UnreadableFileError)
-            state = _settled(file_state(file), started) if lasting else None
+            state = settled(file_state(file), started) if lasting else None
             self._skip(file.path, error.reason, str(error), state)
             if known is not None:
                 self._vanish(file.path, known)
             return
         digest = hashlib.sha256(parsed.text.encode()).hexdigest()
-        state = _settled(file_state(read), started)
+        state = settled(file_state(read), started)
         if known is not None and known.hash == digest and known.parser_version == VERSION:
             self.report.unchanged += 1
             if state != known.state:
@@ -268,16 +259,7 @@ class CollectionIndexer:
                 if len(self.touched) >= BATCH_DOCUMENTS:
                     self._flush()
             return
-        if known is not None:
-            replace: Place | None = Place(known.id, file.path)
-        else:
-            replace = self._moved_from(digest, read)
-        if known is not None:
-            self.report.updated += 1
-        elif replace is not None:
-            self.report.moved += 1
-        else:
-            self.report.added += 1
+        replace = self._moved_from(digest, read) if known is None else Place(known.id, file.path)
         self.report.warnings += [
             f"{self.collection.name}/{file.path}: {warning}" for warning in parsed.warnings
         ]
@@ -322,10 +304,13 @@ class CollectionIndexer:
 
     def _add(self, document: NewDocument, replace: Place | None) -> None:
         if replace is None:
+            self.report.added += 1
             change = Change("added", document.path)
         elif replace.path == document.path:
+            self.report.updated += 1
             change = Change("updated", document.path)
         else:
+            self.report.moved += 1
             change = Change("moved", document.path, replace.path)
         self.batch.append((document, replace))
         self.changes.append(change)
@@ -380,7 +365,7 @@ class CollectionIndexer:
             return False
         if stored.mtime_ns <= document.state.mtime_ns:
             return False
-        return not _is_still(self.root / document.path, document.state)
+        return not is_still(self.root / document.path, document.state)
 
     def _finish(
         self,
@@ -419,18 +404,6 @@ class CollectionIndexer:
             self.changed(Change("removed", path))
 
 
-def _is_still(file: Path, state: FileState) -> bool:
-    try:
-        status = file.lstat()
-    except OSError:
-        return False
-    now = FileState(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
-    # Of a file that was read right after it was written the inode is not in the state.
-    return (now.bytes, now.mtime_ns) == (state.bytes, state.mtime_ns) and (
-        state.inode in (-1, now.inode & _MOST)
-    )
-
-
 def _upwards(path: str) -> Iterator[str]:
     """A path and the directories above it."""
     while path:
@@ -452,65 +425,3 @@ def _patient_collector() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
-    """A parsed file in the form in which the store takes it."""
-    return NewDocument(
-        path=path,
-        state=state,
-        hash=digest,
-        parser_version=VERSION,
-        parsed=parsed,
-        fulltext=FullText(
-            title=_segmented(parsed.title),
-            headings=segment("\n".join(heading.text for heading in parsed.headings)),
-            body=_segmented(parsed.text[parsed.body_start :]),
-            path=_segmented(path),
-            front=_segmented(parsed.text[: parsed.body_start]),
-            words=" ".join(camel_parts(parsed.text)),
-        ),
-        chunk_hashes=[
-            text_hash(
-                embedded_text(
-                    parsed.title,
-                    " > ".join(chunk.heading_path),
-                    parsed.text[chunk.start_char : chunk.end_char],
-                )
-            )
-            for chunk in parsed.chunks
-        ],
-    )
-
-
-def _segmented(text: str) -> str | None:
-    """The text as full text stores it, None where that is the text itself."""
-    segmented = segment(text)
-    return None if segmented == text else segmented
-
-
-def text_hash(text: str) -> bytes:
-    """What the embedding cache knows a text by: 16 bytes of SHA-256."""
-    return hashlib.sha256(text.encode()).digest()[:16]
-
-
-def file_state(file: FoundFile | ReadFile) -> FileState:
-    """What is stored of a file, to know it again."""
-    # SQLite's integers have 63 bits and a sign; inodes have 64, on some systems 128, and
-    # times may lie beyond the year 2262.
-    return FileState(
-        file.size,
-        min(max(file.mtime_ns, -_MOST), _MOST),
-        file.inode & _MOST,
-        file.device & _MOST,
-    )
-
-
-def _settled(state: FileState, started: int) -> FileState:
-    """
-    The file's state, or one that equals none where the file had been written just before it
-    was read (``started``): then it is read once more next time, because a second change may
-    carry the same time.
-    """
-    tick = COARSE_TICK_NS if state.mtime_ns % 1_000_000_000 == 0 else TICK_NS
-    return state._replace(inode=-1) if started - state.mtime_ns < tick else state

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from qmd.errors import InputError
 from qmd.ingest.changes import Changes
-from qmd.ingest.indexer import COARSE_TICK_NS, TICK_NS
+from qmd.ingest.file_state import COARSE_TICK_NS, TICK_NS
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, scan
 from qmd.model import Collection

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from qmd import KnowledgeBase
-from qmd.ingest.indexer import new_document
+from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
 from qmd.sqlite import Connection
 from qmd.store import files, vec0

@@ -1,0 +1,60 @@
+"""A parsed file in the form in which the store takes it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from qmd.ingest.embedding import embedded_text
+from qmd.model import ParsedDocument
+from qmd.parse import PARSER_VERSION
+from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
+from qmd.store.files import FileState, FullText, NewDocument
+
+#: What a stored document was made with; any other number and it is made anew.
+VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
+
+
+def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
+    """
+    What is stored of a parsed file.
+
+    Args:
+        path: Below the collection's root, with ``/``.
+        digest: SHA-256 of the text, in hex digits.
+    """
+    return NewDocument(
+        path=path,
+        state=state,
+        hash=digest,
+        parser_version=VERSION,
+        parsed=parsed,
+        fulltext=FullText(
+            title=_segmented(parsed.title),
+            headings=segment("\n".join(heading.text for heading in parsed.headings)),
+            body=_segmented(parsed.text[parsed.body_start :]),
+            path=_segmented(path),
+            front=_segmented(parsed.text[: parsed.body_start]),
+            words=" ".join(camel_parts(parsed.text)),
+        ),
+        chunk_hashes=[
+            text_hash(
+                embedded_text(
+                    parsed.title,
+                    " > ".join(chunk.heading_path),
+                    parsed.text[chunk.start_char : chunk.end_char],
+                )
+            )
+            for chunk in parsed.chunks
+        ],
+    )
+
+
+def _segmented(text: str) -> str | None:
+    """The text as full text stores it, None where that is the text itself."""
+    segmented = segment(text)
+    return None if segmented == text else segmented
+
+
+def text_hash(text: str) -> bytes:
+    """What the embedding cache knows a text by: 16 bytes of SHA-256."""
+    return hashlib.sha256(text.encode()).digest()[:16]
