@@ -131,12 +131,13 @@ def status_object(status: Status) -> dict[str, Any]:
     }
 
 
-def render_status(status: Status) -> None:
+def render_status(status: Status, *, embedding: bool = False) -> None:
+    """``embedding``: some process makes the missing vectors just now."""
     color = use_color(sys.stdout)
     rows = [
         ("Database", f"{status.database} ({readable_size(status.database_bytes)})"),
         ("Documents", f"{status.total_documents:,}"),
-        ("Vectors", _vectors(status)),
+        ("Vectors", _vectors(status, embedding)),
         ("Indexed", _time(status.last_indexed)),
     ]
     for label, value in rows:
@@ -155,14 +156,15 @@ def render_status(status: Status) -> None:
         write(f"{paint('Left out', 'dim', color)}   {one_line(reasons)} (qmd why PATH)\n")
 
 
-def _vectors(status: Status) -> str:
+def _vectors(status: Status, embedding: bool) -> str:
     if not status.chunks:
         return "none"
     text = f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}"
     if status.model:
         text += f", {status.model}"
     if status.needs_embedding:
-        text += f"; {count(status.needs_embedding, 'document')} to do: qmd embed"
+        how = "in the background" if embedding else "qmd embed"
+        text += f"; {count(status.needs_embedding, 'document')} to do: {how}"
     if status.next_model:
         text += f"; {status.next_model} is to follow, with {status.next_embedded:,} so far"
     return text

@@ -180,8 +180,10 @@ def _run(
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
     elif pending and reply.needs_embedding:
-        waiting = f"{reply.needs_embedding:,} documents have no vectors yet"
-        note(f"qmd: {waiting}; 'qmd embed' makes them.")
+        from qmd.cli.render_reports import count
+
+        waiting = f"{count(reply.needs_embedding, 'document')} without vectors yet"
+        note(f"qmd: {waiting}; 'qmd embed' makes them, or 'qmd up' while it runs.")
     render_hits(reply, options["output"], bodies=bodies, line_numbers=options["line_numbers"])
     if not reply.hits and options["output"] == "cli":
         sys.stdout.flush()

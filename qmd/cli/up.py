@@ -57,7 +57,7 @@ def up(
         names = [_collection_at(kb, path) for path in paths]
         running_at = None if once else _running_at(kb)
         if once or running_at:
-            _bring_up_to_date(kb, names)
+            _bring_up_to_date(kb, names, once=once)
             if running_at:
                 write(f"\nA server runs for this database already: {running_at}\n")
             return
@@ -71,14 +71,17 @@ def _running_at(kb: KnowledgeBase) -> str | None:
     return server.url if server is not None and running.answers(server) else None
 
 
-def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str]) -> None:
+def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) -> None:
+    """Vectors are left to a process that makes them anyway, unless it is to be done at once."""
     from qmd.cli.render_reports import render_status
 
     report = index_and_report(kb, names)
     _show_how(kb, names)
-    embed_and_report(kb, names, wanted=None)
+    embedding = kb.freshness().embedding and not once
+    if not embedding:
+        embed_and_report(kb, names, wanted=None)
     write("\n")
-    render_status(kb.status())
+    render_status(kb.status(), embedding=embedding)
     fail_if_incomplete(report)
 
 
@@ -126,7 +129,7 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
     if pending and kb.can_embed():
         _say(
             "Everything is searchable by words; making vectors of "
-            f"{count(pending, 'document')} in the background.\n"
+            f"{count(pending, 'document')} in the background (qmd status).\n"
         )
         kb.events.subscribe(_TellEmbedded())
     elif pending:
@@ -186,9 +189,12 @@ def _collection_at(kb: KnowledgeBase, path: str) -> str:
 
 def _show_how(kb: KnowledgeBase, names: Sequence[str]) -> None:
     """An example that finds something: a word of the collection's own titles."""
-    for document in kb.documents(names[0] if names else ""):
-        word = _WORD.search(document.title)
-        if word is not None:
-            write(f"Search it now:  qmd search {word[0]}\n")
-            return
-    write('Search it now:  qmd search "some words"\n')
+    documents = [document for name in names or [""] for document in kb.documents(name)]
+    words = (_WORD.search(document.title) for document in documents)
+    word = next(filter(None, words), None)
+    if word is not None:
+        write(f"Search it now:  qmd search {word[0]}\n")
+    elif documents:
+        write('Search it now:  qmd search "some words"\n')
+    else:
+        note("Nothing to search yet. 'qmd why FILE' names the rule that leaves a file out.")

@@ -17,10 +17,11 @@ def status(as_json: bool) -> None:
 
     with session().open() as kb:
         found = kb.status()
+        embedding = found.needs_embedding > 0 and kb.freshness().embedding
     if as_json:
         write_json(status_object(found))
     else:
-        render_status(found)
+        render_status(found, embedding=embedding)
 
 
 @command("why", examples=("qmd why ~/notes/build/report.md",))

@@ -119,7 +119,7 @@ def _missing(path: str, exclusion: Exclusion | None) -> RuleVerdict:
 
 
 _SKIP_REMEDIES = {
-    "too large": "Split the file, or raise the size limit in the settings.",
+    "too large": "Split it into smaller files.",
     "unreadable": "Give yourself permission to read it, then run 'qmd index'.",
     "bad file name": "Rename it so that its name is valid UTF-8.",
     "symlink out of the collection": "Add the folder it leads to as a collection of its own.",
@@ -129,8 +129,9 @@ _SKIP_REMEDIES = {
 
 
 def _skipped(skip: ScanSkip) -> RuleVerdict:
+    detail = f"{skip.reason[0].upper()}{skip.reason[1:]}: {skip.detail}."
     return RuleVerdict(
-        False, skip.reason, skip.path, skip.detail, remedy=_SKIP_REMEDIES.get(skip.reason)
+        False, skip.reason, skip.path, detail, remedy=_SKIP_REMEDIES.get(skip.reason)
     )
 
 

@@ -27,6 +27,7 @@ class KeeperState:
         self.files_pending = 0
         self.watch: Literal["native", "polling", "off"] = "off"
         self.directories_watched = 0
+        self.embeds = False
         self._notices: dict[str, str] = {}
         self._recorded: str | None = None
 
@@ -48,6 +49,12 @@ class KeeperState:
         with self._lock:
             return tuple(self._notices.values())
 
+    @property
+    def embedding(self) -> bool:
+        """Whether missing vectors are being made, now or as soon as text comes."""
+        with self._lock:
+            return self.embeds and "embedding" not in self._notices
+
     def record(self, store: Store, waiting: int = 0) -> None:
         """Tell the other processes, if there is anything new."""
         values = {
@@ -56,6 +63,7 @@ class KeeperState:
             "files_pending": self.files_pending + waiting,
             "indexing": self.indexing,
             "watch": self.watch,
+            "embeds": self.embedding,
             "notices": self.notices,
         }
         text = json.dumps(values, ensure_ascii=False)
@@ -90,6 +98,7 @@ def read(
             leader=True,
             watch=own.watch,
             notices=own.notices,
+            embedding=own.embedding,
         )
     told = recorded(text)
     # A leader that was killed could not say that it is gone.
@@ -102,6 +111,7 @@ def read(
         leader=False,
         watch=told["watch"] if alive else "off",
         notices=tuple(told.get("notices", ())) if alive else (),
+        embedding=alive and told.get("embeds", False),
     )
 
 

@@ -140,6 +140,7 @@ class Keeper:
         state = self.state
         state.forget_record()
         state.leader = True
+        state.embeds = self._options.embed
         background = None
         if self._options.embed:
             background = Background(self._store, self._events, state, self._models)

@@ -36,8 +36,8 @@ def explain_path(connection: Connection, path: str) -> Explanation:
         return Explanation(
             file,
             indexed=True,
-            reason=f"It is the collection '{collection.name}' with {collection.documents}"
-            f" documents, those that match {collection.pattern}.",
+            reason=f"It is the collection '{collection.name}' with"
+            f" {_documents(collection.documents)} that match {collection.pattern}.",
             detail=detail,
         )
     document = documents.by_path(connection, collection.name, shown)
@@ -53,15 +53,15 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             file,
             indexed=below > 0,
             reason=f"It is a folder of the collection '{collection.name}'"
-            f" with {below} documents below it.",
+            f" with {_documents(below)} below it.",
             detail=detail,
         )
     if verdict.included and skip is not None:
         return Explanation(
             file,
             indexed=False,
-            reason=f"The rules include it, but it is no document: {skip[0].reason}"
-            f" ({skip[0].detail}).",
+            reason=f"The rules include it, but it is no document: {skip[0].reason}."
+            f" {skip[0].detail}",
             detail=detail | {"skipped": skip[0].reason},
             remedy=(
                 "Give it the suffix of the format it is in, then run 'qmd index'."
@@ -99,6 +99,10 @@ def explain_path(connection: Connection, path: str) -> Explanation:
     return Explanation(
         file, indexed=False, reason=verdict.detail, detail=detail, remedy=verdict.remedy
     )
+
+
+def _documents(number: int) -> str:
+    return "1 document" if number == 1 else f"{number:,} documents"
 
 
 def _rule(verdict: RuleVerdict) -> dict[str, Any]:

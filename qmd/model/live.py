@@ -13,7 +13,8 @@ class Freshness:
 
     ``indexing`` and ``leader`` (is it this process that keeps the index?) describe this
     moment. ``watch`` is "off" while no process keeps the index, and "polling" where any
-    collection has no native events. ``notices`` are sentences: what is wrong or missing.
+    collection has no native events; ``embedding`` tells whether the process that keeps it
+    also makes the missing vectors. ``notices`` are sentences: what is wrong or missing.
     """
 
     last_sync: str | None
@@ -23,3 +24,4 @@ class Freshness:
     leader: bool
     watch: Literal["native", "polling", "off"] = "off"
     notices: tuple[str, ...] = ()
+    embedding: bool = False

@@ -169,6 +169,19 @@ def test_a_model_that_fails_takes_nothing_from_full_text_and_is_told(tmp_path: P
         until(lambda: kb.freshness().notices == ())
 
 
+@pytest.mark.parametrize("embed", [True, False])
+def test_other_processes_are_told_whether_the_keeper_makes_vectors(
+    tmp_path: Path, embed: bool
+) -> None:
+    with kept(tmp_path, {"a.md": "# Alpha\n"}, embed=embed) as live:
+        assert live.kb.freshness().embedding == embed
+        with KnowledgeBase.open(live.kb.path) as other:
+            until(lambda: other.freshness().watch != "off")
+            assert other.freshness().embedding == embed
+    with KnowledgeBase.open(live.kb.path) as other:
+        assert not other.freshness().embedding
+
+
 def test_vectors_of_another_model_are_never_thrown_away_unasked(tmp_path: Path) -> None:
     class Other(HashEmbedder):
         spec = HashEmbedder.spec.__class__("other", "other-1", 384, 512)
@@ -187,6 +200,7 @@ def test_vectors_of_another_model_are_never_thrown_away_unasked(tmp_path: Path) 
         kb.keep()
         told.wait_for(lambda: told.of("problem"))
         assert "qmd embed" in kb.freshness().notices[0]
+        assert not kb.freshness().embedding
         assert kb.status().model == "test-hash"
         assert kb.status().chunks_embedded == 1
 

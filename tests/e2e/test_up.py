@@ -76,6 +76,14 @@ def test_it_serves_and_keeps_the_index_until_ctrl_c(scratch: Scratch, up: Up) ->
     assert running.find(scratch.database) is None
 
 
+def test_an_empty_folder_is_said_to_hold_nothing(scratch: Scratch) -> None:
+    (scratch.root / "empty").mkdir()
+    result = scratch.call("up", "--once", "empty")
+    assert result.code == 0
+    assert "Search it now" not in result.out
+    assert "Nothing to search yet. 'qmd why FILE' names" in result.err
+
+
 def test_a_second_one_adds_its_folder_and_leaves_it_to_the_first(scratch: Scratch, up: Up) -> None:
     url = up.says(r"Serving at (http://\S+) ")[1]
     up.says("Everything is searchable by words")

@@ -14,4 +14,17 @@ def test_why_of_a_folder_counts_its_documents(tmp_path: Path) -> None:
         kb.index()
         said = kb.why(root / "sub")
     assert said.indexed
-    assert "1 documents below it" in said.reason
+    assert "with 1 document below it" in said.reason
+
+
+def test_why_of_a_file_that_was_skipped_says_it_in_a_sentence(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    (root / "picture.md").write_bytes(b"\xff\xd8\xff\xe0" + bytes(100))
+    (root / "away.md").symlink_to("/nowhere/x.md")
+    with KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
+        kb.add_collection(root)
+        kb.index()
+        picture, link = kb.why(root / "picture.md"), kb.why(root / "away.md")
+    assert picture.reason.endswith("no document: binary. The file is a JPEG image, not text.")
+    assert link.reason == "Symlink out of the collection: leads to /nowhere/x.md."
