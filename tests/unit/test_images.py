@@ -600,10 +600,11 @@ def test_killed_at_any_moment_it_leaves_the_old_photo_or_the_new(
                 process.wait(0.01 * rounds)
         process.kill()
         process.wait()
+        last = max(last, *map(int, process.stdout.read().split()), 0)
         process.stdout.close()
         process.stdin.close()
         description = tags(jpg)["XMP-dc:Description"]
-        assert last <= int(description.split()[1]) <= last + 3  # more may have been done than told
+        assert int(description.split()[1]) in (last, last + 1)  # one may be done and not told
         assert pixels(jpg) == image
     with KnowledgeBase.open(kb.path) as opened:
         opened.images.write(jpg, PhotoChange(tags=("end",)))
