@@ -254,6 +254,8 @@ class Folder:
             try:
                 _take_after(descriptor, model)
                 _date_after(descriptor, model)
+            except PermissionError as error:
+                raise self._named(error, like) from error
             finally:
                 os.close(model)
         os.fsync(descriptor)
@@ -446,13 +448,18 @@ if sys.platform != "win32":
 
         Raises:
             PermissionError: Neither its owner nor its group can be kept: others might lose it.
+                Even where the mode lets everybody write: nobody but the superuser can give a new
+                file away, and writing into the old one would not be atomic.
         """
         old, new = os.fstat(model), os.fstat(descriptor)
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
             try:
                 os.fchown(descriptor, old.st_uid, old.st_gid)
             except PermissionError:
-                os.fchown(descriptor, -1, old.st_gid)
+                try:
+                    os.fchown(descriptor, -1, old.st_gid)
+                except PermissionError as error:
+                    raise PermissionError(error.errno, "Its owner cannot be kept") from error
         if sys.platform == "linux":
             _copy_attributes(descriptor, model)
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))

@@ -55,7 +55,7 @@ _FLAGS = (
 _NOWHERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _REMEDIES = {
     errno.EACCES: "Check the permissions of the file and of its folder.",
-    errno.EPERM: "Check the permissions of the file and of its folder.",
+    errno.EPERM: "It is somebody else's file, or a locked one; only its owner can change that.",
     errno.EROFS: "The disk is mounted read-only.",
     errno.ENOSPC: "Free some space, then try again.",
     errno.EDQUOT: "Free some space, then try again.",

@@ -381,6 +381,25 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
     assert os.listdir(notes) == ["x.md"]
 
 
+def test_somebody_elses_file_is_not_made_ones_own_whatever_its_mode(
+    notes: Path, database: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser can give a file away")
+    path = notes / "x.md"
+    path.write_bytes(b"old")
+    path.chmod(0o666)
+    os.chown(path, 12345, 23456)
+    before = path.stat().st_ctime_ns
+    assert child.unprivileged(WRITE, database, path) == f"1 {path}"  # EPERM
+    assert (path.read_bytes(), path.stat().st_ctime_ns) == (b"old", before)
+    assert os.listdir(notes) == ["x.md"]
+    os.chown(path, 12345, 0)  # a group that can be kept keeps what it may
+    assert child.unprivileged(WRITE, database, path) == "written"
+    assert (path.stat().st_uid, path.stat().st_gid) == (0, 0)
+    assert path.stat().st_mode & 0o777 == 0o666
+
+
 def test_without_permission_nothing_changes_and_the_error_names_the_file(
     notes: Path, database: Path
 ) -> None:
