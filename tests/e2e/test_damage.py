@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +20,7 @@ from qmd.errors import (
 )
 from qmd.store import collections
 from qmd.store.store import Store
-from tests.support import child
+from tests.support import child, disk
 from tests.support.dump import assert_sound, dump
 from tests.support.embedder import HashEmbedder
 
@@ -312,42 +310,32 @@ for name in ("kb.sqlite", "new/kb.sqlite"):
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Path:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("needs root on Linux, for a disk of its own")
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)],
-                             capture_output=True, check=False)  # fmt: skip
-    if mounted.returncode != 0:
-        pytest.skip("mounting is not permitted here")
-    return disk
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    with disk.small(tmp_path / "disk", "3m") as directory:
+        yield directory
 
 
 @pytest.mark.parametrize("embedding", [False, True])
 def test_a_full_disk_loses_nothing_and_can_be_written_later(
     small_disk: Path, notes: Path, embedding: bool
 ) -> None:
-    try:
-        path = small_disk / "kb.sqlite"
-        ballast = small_disk / "ballast"
-        with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
-            kb.add_collection(notes, name="notes")
-            if embedding:
-                kb.index()
-            fill(ballast)
-            with pytest.raises(DiskFullError) as caught:
-                kb.embed() if embedding else kb.index()
-            assert "space" in (caught.value.hint or "")
-            assert kb.status().total_documents == (30 if embedding else 0)
-            assert len(kb.search("sourdough").hits) == (10 if embedding else 0)
-            ballast.unlink()
+    path = small_disk / "kb.sqlite"
+    ballast = small_disk / "ballast"
+    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+        kb.add_collection(notes, name="notes")
+        if embedding:
             kb.index()
-            assert kb.embed().remaining == 0
-            assert kb.status().total_documents == 30
-        assert_sound(path)
-    finally:
-        subprocess.run(["umount", str(small_disk)], check=True)
+        fill(ballast)
+        with pytest.raises(DiskFullError) as caught:
+            kb.embed() if embedding else kb.index()
+        assert "space" in (caught.value.hint or "")
+        assert kb.status().total_documents == (30 if embedding else 0)
+        assert len(kb.search("sourdough").hits) == (10 if embedding else 0)
+        ballast.unlink()
+        kb.index()
+        assert kb.embed().remaining == 0
+        assert kb.status().total_documents == 30
+    assert_sound(path)
 
 
 def fill(path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from tests.support import child
+from tests.support import child, disk
 from tests.support.dump import assert_sound
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kill -9, mounts, permissions")
@@ -341,20 +341,8 @@ with KnowledgeBase.open(sys.argv[1]) as kb:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for a few pages."""
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only the superuser can mount a small disk")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(directory)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip("no small disk can be mounted here")
-    yield directory
-    subprocess.run(["umount", str(directory)], check=True)
+    with disk.small(tmp_path / "disk", "64k") as directory:
+        yield directory
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(small_disk: Path, database: Path) -> None:

@@ -20,7 +20,7 @@ from qmd import KnowledgeBase
 from qmd.errors import PhotoError
 from qmd.model import PhotoChange
 from qmd.writing.exiftool import ExifTool
-from tests.support import child
+from tests.support import child, disk
 from tests.support.photos import (
     MASK,
     SUFFIXES,
@@ -504,19 +504,8 @@ def test_a_photo_that_another_program_saves_meanwhile_is_not_overwritten(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    if sys.platform == "win32" or os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only the superuser can mount a small disk")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(directory)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip("no small disk can be mounted here")
-    yield directory
-    subprocess.run(["umount", str(directory)], check=True)
+    with disk.small(tmp_path / "disk", "64k") as directory:
+        yield directory
 
 
 def test_a_full_disk_leaves_the_photo_as_it_was(kb: KnowledgeBase, small_disk: Path) -> None:
