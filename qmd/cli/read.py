@@ -58,7 +58,7 @@ def get(
         "qmd multi-get 'notes/**/*.md' --max-bytes 200000 --json",
     ),
 )
-@click.argument("pattern")
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines of each.")
 @click.option(
     "--max-bytes",
@@ -71,18 +71,19 @@ def get(
 @_line_numbers
 @format_options
 def multi_get(
-    pattern: str, lines: int | None, max_bytes: int, line_numbers: bool, output: str
+    patterns: tuple[str, ...], lines: int | None, max_bytes: int, line_numbers: bool, output: str
 ) -> None:
     """
     Print several documents, by glob or list of names.
 
-    PATTERN is a glob, or names separated by commas.
-    Names that match nothing are named on stderr, and the exit code is then 1.
+    PATTERN is a glob, or names separated by commas; several are a list of names, so that an
+    unquoted glob, which the shell has resolved, will do. Names that match nothing are named on
+    stderr, and the exit code is then 1.
     """
     from qmd.cli.render_documents import render_documents
 
     with session().open() as kb:
-        reply = kb.multi_get(pattern, max_lines=lines, max_bytes=max_bytes)
+        reply = kb.multi_get(",".join(patterns), max_lines=lines, max_bytes=max_bytes)
     render_documents(reply.items, output, line_numbers=line_numbers and output == "cli")
     if reply.errors:
         raise NoMatchError("\n".join(reply.errors))

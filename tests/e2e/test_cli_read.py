@@ -128,6 +128,10 @@ class TestGet:
 
 
 class TestMultiGet:
+    def test_a_glob_that_the_shell_has_resolved_is_a_list_of_names(self, scratch: Scratch) -> None:
+        listed = scratch.ok("multi-get", "docs/api.md, notes/plan.md", "--json").json()
+        assert scratch.ok("multi-get", "docs/api.md", "notes/plan.md", "--json").json() == listed
+
     @pytest.mark.parametrize("command", ["multi-get", "multi_get"])
     def test_a_glob_finds_them_all(self, scratch: Scratch, command: str) -> None:
         found = scratch.ok(command, "notes/**/*.md", "--json").json()
