@@ -153,11 +153,11 @@ def test_beside_other_toolsets_the_search_has_a_name_of_its_own(archive: Path) -
 # --- what is answered ----------------------------------------------------------------
 
 
-def test_list_authors(face: McpFace) -> None:
+def test_authors_are_listed_by_name(face: McpFace) -> None:
     assert call(face, "list_authors") == ("已下载的作者（共 2 位）：\n- q9adg\n- 空\n", False)
 
 
-def test_list_posts(face: McpFace) -> None:
+def test_posts_are_listed_in_their_groups(face: McpFace) -> None:
     expected = """作者：q9adg
 
 ## 动态（共 3 篇）
@@ -171,7 +171,7 @@ def test_list_posts(face: McpFace) -> None:
     assert call(face, "list_posts", author="q9adg") == (expected, False)
 
 
-def test_read_post(face: McpFace) -> None:
+def test_a_post_is_read_by_its_path_or_by_a_title_that_no_other_has(face: McpFace) -> None:
     path = "q9adg/motions/2020-12-16_18_04_49_论温柔.md"
     expected = (f"📄 文件：{path}\n\n{POEM}", False)
     assert call(face, "read_post", path=path) == expected
@@ -186,7 +186,7 @@ def test_read_post(face: McpFace) -> None:
     assert text == "📄 文件：q9adg/motions/没有时间戳.md\n\n没有\n"
 
 
-def test_search(face: McpFace) -> None:
+def test_a_search_shows_the_lines_around_a_hit_and_marks_what_was_found(face: McpFace) -> None:
     path = "q9adg/motions/2020-12-16_18_04_49_论温柔.md"
     expected = f"""搜索 "aBc" 的结果（显示 1/1 条）：
 

@@ -68,7 +68,7 @@ def refused(response: Any, status: int) -> str:
 # --- search --------------------------------------------------------------------------
 
 
-def test_search(client: TestClient) -> None:
+def test_a_search_answers_with_hits_and_a_summary(client: TestClient) -> None:
     reply = post(client, "/search", query="islands", limit=5, min_score=0.5)
     (hit,) = reply["results"]
     score = hit["score"]
@@ -93,7 +93,7 @@ def test_search(client: TestClient) -> None:
     assert set(reply) == {"results", "content", "freshness"}
 
 
-def test_nothing_found(client: TestClient) -> None:
+def test_nothing_found_is_no_error(client: TestClient) -> None:
     reply = post(client, "/search", query="zeppelin")
     assert reply["results"] == []
     assert reply["content"] == 'No results found for "zeppelin"'
@@ -108,7 +108,7 @@ def test_a_blank_query_finds_nothing_and_is_no_error(
     assert post(client, path, query=query)["results"] == []
 
 
-def test_vsearch_without_vectors(client: TestClient) -> None:
+def test_vsearch_without_vectors_says_how_to_make_them(client: TestClient) -> None:
     assert (
         refused(client.post("/vsearch", json={"query": "islands"}), 503)
         == "Vector index not found. Run 'qmd embed' first to create embeddings."
@@ -132,7 +132,7 @@ def test_query_without_vectors_says_what_is_missing(client: TestClient) -> None:
     assert reply["needs_embedding"] == 9
 
 
-def test_query_with_vectors(client: TestClient, kb: KnowledgeBase) -> None:
+def test_query_with_vectors_is_not_degraded(client: TestClient, kb: KnowledgeBase) -> None:
     kb.embed()
     reply = post(client, "/query", query="islands")
     assert reply["results"][0]["file"] == "notes/2025/plan.md"
@@ -169,7 +169,7 @@ def test_an_unknown_collection_is_not_found(
 # --- get and multi_get ---------------------------------------------------------------
 
 
-def test_get(client: TestClient) -> None:
+def test_a_document_comes_with_its_name_title_and_context(client: TestClient) -> None:
     assert post(client, "/get", file="notes/2025/plan.md") == {
         "document": {
             "uri": "qmd://notes/2025/plan.md",
@@ -183,7 +183,7 @@ def test_get(client: TestClient) -> None:
     }
 
 
-def test_get_some_lines(client: TestClient) -> None:
+def test_lines_can_be_chosen_and_numbered(client: TestClient) -> None:
     def text(**arguments: Any) -> str:
         return str(post(client, "/get", **arguments)["document"]["text"])
 
@@ -217,7 +217,7 @@ def test_a_missing_document_has_suggestions(client: TestClient) -> None:
     assert detail == "Document not found: qqqqqqqqqq"
 
 
-def test_multi_get(client: TestClient) -> None:
+def test_several_documents_come_in_order_with_notices_between_them(client: TestClient) -> None:
     reply = post(client, "/multi_get", pattern="notes/{2025/plan,big}.md", max_lines=1)
     assert reply == {
         "results": [
@@ -286,7 +286,9 @@ def test_the_listing_goes_page_by_page(client: TestClient, kb: KnowledgeBase) ->
 # --- status and models ---------------------------------------------------------------
 
 
-def test_status(client: TestClient, kb: KnowledgeBase, notes: Path) -> None:
+def test_status_tells_what_is_indexed_and_how_fresh(
+    client: TestClient, kb: KnowledgeBase, notes: Path
+) -> None:
     reply = client.get("/status").json()
     assert ISO.fullmatch(reply["collections"][0].pop("last_updated"))
     freshness = reply.pop("freshness")
@@ -307,14 +309,14 @@ def test_status(client: TestClient, kb: KnowledgeBase, notes: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [{}, {"kind": "query"}, {"kind": "passage"}])
-def test_embed(client: TestClient, kind: dict[str, str]) -> None:
+def test_texts_become_unit_vectors_in_their_order(client: TestClient, kind: dict[str, str]) -> None:
     vectors = post(client, "/embed", texts=["one", "", "three"] * 20, **kind)["embeddings"]
     assert [len(vector) for vector in vectors] == [DIMENSION] * 60
     assert vectors[0] == vectors[3] != vectors[1]
     assert sum(value * value for value in vectors[0]) == pytest.approx(1)
 
 
-def test_embed_limits(client: TestClient) -> None:
+def test_a_list_of_texts_has_its_limits(client: TestClient) -> None:
     assert refused(client.post("/embed", json={"texts": []}), 400) == "Empty texts list"
     many = client.post("/embed", json={"texts": ["a"] * 1001})
     assert refused(many, 413) == "Too many texts (1001 > 1000)"
@@ -322,7 +324,7 @@ def test_embed_limits(client: TestClient) -> None:
     assert detail.endswith('kind must be "query" or "passage", got "vector"')
 
 
-def test_embed_without_a_model(tmp_path: Path) -> None:
+def test_without_a_model_no_text_is_embedded(tmp_path: Path) -> None:
     database = tmp_path / "empty.sqlite"
     with (
         KnowledgeBase.open(database, create=True, embedder=NoModel()) as kb,
@@ -487,7 +489,9 @@ def test_index_follows_the_disk(client: TestClient, notes: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"pull": False}, {"pull": True}])
-def test_update(client: TestClient, body: dict[str, bool]) -> None:
+def test_an_update_pulls_or_not_and_says_how_much_it_went_through(
+    client: TestClient, body: dict[str, bool]
+) -> None:
     reply = post(client, "/update", **body)
     assert reply["status"] == "updated"
     assert reply["collections"] == 1
@@ -507,7 +511,7 @@ def test_a_vanished_directory_is_told_and_keeps_its_documents(
 # --- contexts ------------------------------------------------------------------------
 
 
-def test_contexts(client: TestClient, notes: Path) -> None:
+def test_contexts_are_added_listed_and_shown_with_hits(client: TestClient, notes: Path) -> None:
     path = f"{notes}/External Podcast"
     assert post(client, "/contexts/add", path=path, text="talks") == {
         "status": "added",

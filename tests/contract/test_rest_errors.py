@@ -55,7 +55,7 @@ def detail(response: Any, status: int) -> str:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/search/", "/SEARCH", "/collections/a/b", "/%00"])
-def test_an_unknown_route(client: TestClient, path: str) -> None:
+def test_an_unknown_route_names_the_description_of_all(client: TestClient, path: str) -> None:
     assert "/openapi.json" in detail(client.get(path), 404)
 
 

@@ -64,7 +64,7 @@ def test_it_says_the_same_every_time(scratch: Scratch) -> None:
     assert timeless() == timeless()
 
 
-def test_the_table(scratch: Scratch) -> None:
+def test_the_table_has_a_row_for_each_system_and_says_how_sure_it_is(scratch: Scratch) -> None:
     result = scratch.ok("bench", "questions.json", "--system", "search")
     lines = result.out.splitlines()
     assert lines[0] == "questions.json: 4 questions, 5 documents"
@@ -95,7 +95,7 @@ def test_a_collection_and_a_limit_narrow_it_down(scratch: Scratch) -> None:
     assert "not in the database, so counted as not found: 1 judged document (api.md)" in result.err
 
 
-def test_topics_and_qrels(scratch: Scratch) -> None:
+def test_topics_and_qrels_of_trec_are_read(scratch: Scratch) -> None:
     scratch.write("topics.tsv", "t1\troad map\n")
     scratch.write("qrels.txt", "t1 0 notes/plan.md 1\n")
     found = report(scratch, "topics.tsv", "--qrels", "qrels.txt", "--system", "search")

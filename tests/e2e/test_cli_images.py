@@ -16,7 +16,7 @@ def scratch(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path)
 
 
-def test_a_session(scratch: Scratch) -> None:
+def test_what_is_written_into_a_photo_is_found_and_shown(scratch: Scratch) -> None:
     photo = make(scratch.root / "photos/paris.jpg")
     scratch.ok("collection", "add", "photos", "--mask", MASK)
     told = scratch.run(

@@ -81,7 +81,7 @@ def ordered(hits: tuple[Hit, ...]) -> None:
 
 @MANY
 @given(QUERIES)
-def test_of_search(corpus: Corpus, query: str) -> None:
+def test_the_score_of_search_is_what_its_parts_make(corpus: Corpus, query: str) -> None:
     hits = corpus.kb.search(query, explain=True).hits
     ordered(hits)
     for hit in hits:
@@ -95,7 +95,9 @@ def test_of_search(corpus: Corpus, query: str) -> None:
 
 @MANY
 @given(QUERIES, st.booleans())
-def test_of_vsearch(corpus: Corpus, query: str, expanded: bool) -> None:
+def test_the_score_of_vsearch_is_what_its_parts_make(
+    corpus: Corpus, query: str, expanded: bool
+) -> None:
     kb = KnowledgeBase(
         corpus.store,
         embedder=corpus.embedder,
@@ -117,7 +119,7 @@ def test_of_vsearch(corpus: Corpus, query: str, expanded: bool) -> None:
 
 @MANY
 @given(QUERIES, st.booleans(), st.sampled_from([None, Judges(), Fails()]), st.booleans())
-def test_of_query(
+def test_the_score_of_query_is_what_its_parts_make(
     corpus: Corpus, query: str, expanded: bool, judge: Judges | Fails | None, rerank: bool
 ) -> None:
     kb = KnowledgeBase(

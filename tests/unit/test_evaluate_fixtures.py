@@ -21,7 +21,7 @@ def given(tmp_path: Path, content: Any, name: str = "fixture.json") -> Path:
     return path
 
 
-def test_the_whole_form(tmp_path: Path) -> None:
+def test_the_whole_form_names_everything(tmp_path: Path) -> None:
     fixture = {
         "collection": "notes",
         "queries": [
@@ -47,7 +47,9 @@ def test_the_whole_form(tmp_path: Path) -> None:
         ({"expected_files": ["a.md"], "expected_in_top_k": 3, "type": "exact"}, {"a.md": 1}),
     ],
 )
-def test_the_short_forms(tmp_path: Path, answer: dict[str, Any], relevant: dict[str, int]) -> None:
+def test_each_short_form_names_what_is_relevant(
+    tmp_path: Path, answer: dict[str, Any], relevant: dict[str, int]
+) -> None:
     (question,) = fixtures.read(given(tmp_path, [{"query": "q", **answer}])).questions
     assert question == Question("1", "q", relevant)
 

@@ -112,7 +112,7 @@ def test_every_field_stands_where_other_programs_look(kb: KnowledgeBase, photo: 
     assert (written.changed, written.kept, written.problem) == (True, (), None)
 
 
-def test_nothing_else_changes(kb: KnowledgeBase, photo: Path) -> None:
+def test_what_nobody_asked_to_write_stays_as_it_was(kb: KnowledgeBase, photo: Path) -> None:
     set_tags(
         photo,
         *("-XMP-xmp:Rating=4", "-XMP-dc:Creator=me", "-XMP-dc:Title=T", "-XMP-dc:Title-de=D"),

@@ -228,7 +228,7 @@ def test_an_input_we_cannot_make_is_named(tmp_path: Path) -> None:
         embed(folder, "red")
 
 
-def test_no_such_folder(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_a_missing_model(tmp_path: Path) -> None:
     with pytest.raises(ModelMissingError, match="There is no folder"):
         spec_of(str(tmp_path / "none"))
     assert not is_available(str(tmp_path / "none"), tmp_path)

@@ -30,7 +30,9 @@ from qmd.parse.document import parse_document
         (".hidden", "text", ".hidden", "filename"),
     ],
 )
-def test_title(path: str, text: str, title: str, source: str) -> None:
+def test_the_title_is_the_frontmatters_or_a_headings_or_the_files(
+    path: str, text: str, title: str, source: str
+) -> None:
     document = parse_document(path, text.encode())
     assert (document.title, document.title_source) == (title, source)
 

@@ -49,7 +49,7 @@ def tags(text: str) -> list[str]:
         ("\\` [a](b.md) \\`", Link("link", "b.md", "a", None, None, 1)),
     ],
 )
-def test_a_link(text: str, expected: Link) -> None:
+def test_a_link_is_found_with_its_target_text_and_line(text: str, expected: Link) -> None:
     assert links(text) == [expected]
 
 
@@ -109,7 +109,7 @@ def test_lines_of_links_count_frontmatter_and_every_kind_of_line_end() -> None:
         ("---\ntags:\n---\n#a", ["a"]),
     ],
 )
-def test_tags(text: str, expected: list[str]) -> None:
+def test_tags_are_those_of_frontmatter_and_text(text: str, expected: list[str]) -> None:
     assert tags(text) == expected
 
 
@@ -122,7 +122,7 @@ def test_tags(text: str, expected: list[str]) -> None:
         ("aliases:", ()),
     ],
 )
-def test_aliases(line: str, expected: tuple[str, ...]) -> None:
+def test_aliases_are_a_list_or_a_text_with_commas(line: str, expected: tuple[str, ...]) -> None:
     assert parse_document("n.md", f"---\n{line}\n---\n".encode()).aliases == expected
 
 

@@ -55,7 +55,9 @@ def test_a_final_newline_adds_no_line(text: str, count: int) -> None:
         ("一级标题\n========\n\n## 二级 标题\n", [(1, "一级标题", 1), (2, "二级 标题", 4)]),
     ],
 )
-def test_headings(text: str, expected: list[tuple[int, str, int]]) -> None:
+def test_headings_are_found_with_their_level_and_line(
+    text: str, expected: list[tuple[int, str, int]]
+) -> None:
     assert headings(text) == expected
 
 
