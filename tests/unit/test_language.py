@@ -153,9 +153,18 @@ def test_a_star_behind_a_word_asks_for_its_beginning() -> None:
     assert parse("wor* other").terms == (Term("wor", prefix=True), Term("other"))
 
 
-@pytest.mark.parametrize("query", ['"boat', 'boat"', '5" disk', '"a" b"', '""'])
-def test_an_unclosed_quote_is_text(query: str) -> None:
-    assert all('"' not in term.text or not term.quoted for term in parse(query).terms)
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ('"boat', [Term("boat")]),
+        ('boat"', [Term("boat")]),
+        ('5" disk', [Term("5"), Term("disk")]),
+        ('"a" b"', [Term("a", quoted=True), Term("b")]),
+        ('""', []),
+    ],
+)
+def test_an_unclosed_quote_makes_no_phrase(query: str, terms: list[Term]) -> None:
+    assert list(parse(query).terms) == terms
 
 
 @pytest.mark.parametrize("query", ["->", "=>", "，", "** ::", "🙂", '"'])

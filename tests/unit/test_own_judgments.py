@@ -24,6 +24,7 @@ def files(judgments: Judgments) -> set[str]:
 @pytest.mark.parametrize("name", FILES)
 def test_every_file_is_read_and_every_question_is_asked_once(name: str) -> None:
     questions = read(name).questions
+    assert questions
     assert len({question.text for question in questions}) == len(questions)
     assert all(bool(question.relevant) != ("absent" in name) for question in questions)
 
