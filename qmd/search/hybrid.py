@@ -27,6 +27,8 @@ DEPTH = 100
 #: Most expansions of one query.
 EXPANSIONS = 5
 
+Wanted = Callable[[int], bool]
+
 
 @dataclass(frozen=True, slots=True)
 class Models:
@@ -64,7 +66,8 @@ def vsearch(
     model = semantic.require_index(connection, spec)
     question = semantic.question(connection, model, vector)
     depth = request.depth
-    hits = semantic.search(connection, model, question, where, depth, models.bits)
+    wanted = lexical.wanted(connection, query)
+    hits = _nearest(connection, model, question, where, depth, models, wanted)
     expansions, degraded = _expand(models, query.text, intent)
     found = {}
     for hit in hits:
@@ -77,7 +80,7 @@ def vsearch(
                 continue
             _, vector = _embed(expansion.text, models)
             other = semantic.question(connection, model, vector)
-            near = semantic.search(connection, model, other, where, depth, models.bits)
+            near = _nearest(connection, model, other, where, depth, models, wanted)
             plain = semantic.of(connection, model, question, [hit.document for hit in near])
             for hit in near:
                 first = plain.get(hit.document, hit)
@@ -143,8 +146,10 @@ def query(
     request.check()
     problems: list[str | None] = []
     asked = lines.read(request.query)
+    wanted: Wanted | None = None  # lines speak for their own retriever only
     if asked is None:
         parsed, where = read(connection, request)
+        wanted = lexical.wanted(connection, parsed)
         expansions, problem = _expand(models, parsed.text, intent)
         problems.append(problem)
         for_words = [request.query, *(e.text for e in expansions if e.kind == "lex")]
@@ -156,10 +161,12 @@ def query(
     depth = None if request.limit is None else max(DEPTH, request.limit)
     weights = lexical.Weights(connection, parsed)
     words, runs = _by_words(connection, for_words, where, depth, weights)
+    if wanted is not None:
+        runs[1:] = [_only(run, wanted) for run in runs[1:]]
     meaning = _Meaning()
     if parsed.text and questions:
         try:
-            _by_meaning(connection, questions, where, depth, models, meaning)
+            _by_meaning(connection, questions, where, depth, models, meaning, wanted)
         except InferenceError as error:
             took = "Expanded in part" if meaning.near else "Answered from full text alone"
             problems.append(f"{took}: {error}")
@@ -244,6 +251,7 @@ def _by_meaning(
     depth: int | None,
     models: Models,
     found: _Meaning,
+    wanted: Wanted | None,
 ) -> None:
     """
     Adds to ``found``, so that what was found stays when an expansion cannot be embedded.
@@ -256,13 +264,40 @@ def _by_meaning(
         found.spec, vector = _embed(text, models)
         model = semantic.require_index(connection, found.spec)
         question = semantic.question(connection, model, vector)
-        near = semantic.search(connection, model, question, where, depth, models.bits)
+        near = _nearest(connection, model, question, where, depth, models, wanted)
         scored = [(hit.document, hit.nearness) for hit in near]
         found.runs.append(_run("vec", text, number, scored))
         for hit in near:
             found.best.setdefault(hit.document, hit)
         if number == 0:
             found.model, found.question, found.near = model, question, near
+
+
+def _nearest(
+    connection: Connection,
+    model: Model,
+    question: semantic.Question,
+    where: Where,
+    limit: int | None,
+    models: Models,
+    wanted: Wanted | None,
+) -> list[semantic.SemanticHit]:
+    """As `semantic.search`, of the wanted documents."""
+    asked = limit
+    while True:
+        hits = semantic.search(connection, model, question, where, asked, models.bits)
+        if wanted is None:
+            return hits
+        kept = [hit for hit in hits if wanted(hit.document)]
+        if limit is None or asked is None:
+            return kept
+        if len(kept) >= limit or len(hits) < asked:
+            return kept[:limit]
+        asked *= 4
+
+
+def _only(run: fusion.Run, wanted: Wanted) -> fusion.Run:
+    return replace(run, hits=[hit for hit in run.hits if wanted(hit[0])])
 
 
 def _run(source: Source, text: str, number: int, hits: Sequence[tuple[int, float]]) -> fusion.Run:

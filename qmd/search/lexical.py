@@ -12,7 +12,7 @@ lowered nDCG@10 on five of six test collections (cranfield .528 to .478).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
@@ -267,6 +267,16 @@ def _passes(connection: Connection, number: int, checks: Sequence[_Check]) -> bo
         elif number not in check.others and not there(check):
             return False
     return True
+
+
+def wanted(connection: Connection, query: ParsedQuery) -> Callable[[int], bool] | None:
+    """Whether a document holds nothing that the query excludes; None where it excludes nothing."""
+    if not query.excluded:
+        return None
+    phrases = list(_phrases(query.excluded))
+    holding = frozenset(fulltext.matching(connection, _any(phrases)) if phrases else ())
+    checks = _checks(connection, ParsedQuery((), query.excluded, (), ""))
+    return lambda number: number not in holding and _passes(connection, number, checks)
 
 
 # --- relaxed -------------------------------------------------------------------------
