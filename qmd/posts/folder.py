@@ -53,24 +53,21 @@ def unusable(directory: Path, error: Exception) -> QmdError:
     )
 
 
-def in_order(names: Iterable[str]) -> list[str]:
-    """Names by their bytes."""
-    return sorted(names, key=os.fsencode)
-
-
 def folders(directory: Path) -> list[str]:
-    """The folders in a directory. Raises OSError."""
+    """The folders in a directory, by their bytes. Raises OSError."""
     with os.scandir(directory) as entries:
-        return in_order(each.name for each in entries if _counts(each) and _is_folder(each))
+        return _in_order(
+            each.name for each in entries if _counts(each) and each.is_dir(follow_symlinks=False)
+        )
 
 
 def files(directory: Path) -> list[str]:
-    """The posts directly in a directory. Raises OSError."""
+    """The posts directly in a directory, by their bytes. Raises OSError."""
     with os.scandir(directory) as entries:
-        return in_order(
+        return _in_order(
             each.name
             for each in entries
-            if _counts(each) and each.name.endswith(SUFFIX) and _is_file(each)
+            if _counts(each) and each.name.endswith(SUFFIX) and each.is_file(follow_symlinks=False)
         )
 
 
@@ -86,34 +83,34 @@ def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, F
         folder = waiting.pop()
         try:
             with os.scandir(os.path.join(root, folder)) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if name[0] == ".":
-                        continue
+                for entry in filter(_counts, entries):
+                    path = f"{folder}/{entry.name}"
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(f"{folder}/{name}")
-                    elif name.endswith(SUFFIX):
-                        status = entry.stat(follow_symlinks=False)
-                        if stat.S_ISREG(status.st_mode):
-                            found[f"{folder}/{name}"] = (
-                                status.st_size,
-                                status.st_mtime_ns,
-                                status.st_ino & _MOST,
-                                status.st_dev & _MOST,
-                            )
+                        waiting.append(path)
+                    elif entry.name.endswith(SUFFIX):
+                        state = _state(entry)
+                        if state is not None:
+                            found[path] = state
         except OSError as error:
             if not is_vanished(error):
                 unread.append(printable(folder))
     return found
 
 
+def _state(entry: os.DirEntry[str]) -> FileState | None:
+    """None for what is no file, or no longer there. Raises OSError."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino & _MOST, status.st_dev & _MOST
+
+
 def _counts(entry: os.DirEntry[str]) -> bool:
     return not entry.name.startswith(".")
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False)
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False)
+def _in_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=os.fsencode)

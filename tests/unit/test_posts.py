@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -345,6 +346,27 @@ def test_a_folder_that_cannot_be_read_is_named_beside_the_posts_of_the_others(
         "said: '作者 c 下没有任何文章。'",
         refused.format("d"),
     ]
+
+
+def test_a_post_deleted_while_its_folder_is_read_hides_no_other(
+    kb: KnowledgeBase, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        write(root, f"a/m/{name}.md", "needle")
+    listing = os.scandir
+
+    @contextmanager
+    def scandir(path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with listing(path) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+        if Path(path).name == "m":
+            (root / "a/m/a.md").unlink()
+        yield iter(inside)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    reply = kb.posts.search("needle")
+    assert [hit.path for hit in reply.hits] == ["a/m/b.md", "a/m/c.md"]
+    assert reply.unread == ()
 
 
 # --- the collection ------------------------------------------------------------------
