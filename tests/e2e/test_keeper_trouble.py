@@ -19,7 +19,7 @@ from qmd.ingest.keeper import Keeper
 from qmd.ingest.lead import KeepOptions
 from qmd.store.store import Store
 from tests.support.embedder import HashEmbedder
-from tests.support.live import WAIT_S, Told, kept, put, until
+from tests.support.live import POLLING, WAIT_S, Told, kept, put, until
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ class Listener:
 def keeping(store: Store) -> Iterator[tuple[Keeper, Listener]]:
     listener = Listener()
     models = Models(lambda _: "test-hash", lambda _: False, lambda _: HashEmbedder())
-    keeper = Keeper(store, listener.events, models, KeepOptions(embed=False))
+    keeper = Keeper(store, listener.events, models, KeepOptions(embed=False, polling=POLLING))
     try:
         with keeper:
             listener.wait_for("synced")
@@ -156,7 +156,7 @@ def test_a_model_that_fails_takes_nothing_from_full_text_and_is_told(tmp_path: P
     with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, embedder=embedder) as kb:
         kb.add_collection(root)
         told = Told(kb)
-        keeper = kb.keep()
+        keeper = kb.keep(polling=POLLING)
         told.wait_for(lambda: told.of("problem"))
         until(lambda: any("stumbles" in notice for notice in kb.freshness().notices))
         (root / "b.md").write_text("# Beta\n\nrye\n")
@@ -164,7 +164,7 @@ def test_a_model_that_fails_takes_nothing_from_full_text_and_is_told(tmp_path: P
         assert kb.freshness().embeddings_pending == 2
         keeper.stop()
         embedder.works = True
-        kb.keep()
+        kb.keep(polling=POLLING)
         told.wait_for(lambda: kb.freshness().embeddings_pending == 0)
         until(lambda: kb.freshness().notices == ())
 
@@ -197,7 +197,7 @@ def test_vectors_of_another_model_are_never_thrown_away_unasked(tmp_path: Path) 
     (root / "b.md").write_text("# Beta\n")
     with KnowledgeBase.open(path, embedder=Other()) as kb:
         told = Told(kb)
-        kb.keep()
+        kb.keep(polling=POLLING)
         told.wait_for(lambda: told.of("problem"))
         assert "qmd embed" in kb.freshness().notices[0]
         assert not kb.freshness().embedding
@@ -217,7 +217,7 @@ def test_without_a_model_nothing_is_downloaded_and_it_is_said_once(
     ) as kb:
         kb.add_collection(root)
         told = Told(kb)
-        kb.keep()
+        kb.keep(polling=POLLING)
         told.wait_for(lambda: told.of("problem"))
         (root / "b.md").write_text("# Beta\n")
         told.wait_for(lambda: kb.search("beta").hits)
@@ -262,7 +262,7 @@ def test_closing_while_a_first_index_runs_stops_at_once_and_loses_nothing(
     with KnowledgeBase.open(path, create=True) as kb:
         kb.add_collection(root)
         told = Told(kb)
-        kb.keep(embed=False)
+        kb.keep(embed=False, polling=POLLING)
         told.wait_for(lambda: told.of("added"))
     stored = len(told.of("added"))
     with KnowledgeBase.open(path) as kb:

@@ -28,10 +28,11 @@ def _has_events() -> bool:
     return hasattr(inotify_c, "InotifyFD")
 
 
-#: How a keeper watches where nothing forbids events.
-WATCH = "native" if _has_events() else "polling"
+#: Ask a keeper for it where there are no events, and no notice tells of that.
+POLLING = not _has_events()
+WATCH = "polling" if POLLING else "native"
 needs_events = pytest.mark.skipif(
-    WATCH != "native", reason="native events need watchdog 7 on Linux, and that Python 3.11"
+    POLLING, reason="native events need watchdog 7 on Linux, and that Python 3.11"
 )
 
 
@@ -115,10 +116,7 @@ class Kept:
 def kept(
     home: Path, files: dict[str, str] | None = None, *, embed: bool = False, polling: bool = False
 ) -> Iterator[Kept]:
-    """
-    A new database with the collection ``notes``, synced once. Where there are no events, polling
-    is asked for, so that no notice tells of it.
-    """
+    """A new database with the collection ``notes``, synced once."""
     root = home / "notes"
     root.mkdir(parents=True)
     for name, text in (files or {}).items():
@@ -127,6 +125,6 @@ def kept(
     with KnowledgeBase.open(home / "kb.sqlite", create=True, embedder=HashEmbedder()) as kb:
         kb.add_collection(root, name="notes")
         told = Told(kb)
-        keeper = kb.keep(embed=embed, polling=polling or WATCH != "native", poll_s=0.1)
+        keeper = kb.keep(embed=embed, polling=polling or POLLING, poll_s=0.1)
         told.wait_for(lambda: told.of("synced"))
         yield Kept(kb, root, told, keeper)
