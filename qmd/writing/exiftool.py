@@ -140,6 +140,10 @@ class Turn:
             raise ExifToolError("refused", _reason(problems) or "exiftool gave no metadata")
         return out
 
+    def lend(self, data: bytes) -> contextlib.AbstractContextManager[Path]:
+        """A file that holds these bytes, under a name that may stand in an argument."""
+        return self._process.lend(data)
+
     def write(self, photo: Path, kind: Kind, arguments: Sequence[str], new: Path) -> None:
         """
         Write a changed copy of a photo to a file that does not exist yet.
@@ -245,6 +249,25 @@ class _Process:
         finally:
             for name in names:
                 name.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def lend(self, data: bytes) -> Iterator[Path]:
+        """
+        A file that holds these bytes.
+
+        Raises:
+            ExifToolError: It cannot be made.
+        """
+        file = self._directory / "lent"
+        try:
+            try:
+                file.write_bytes(data)
+            except OSError as error:
+                reason = f"no temporary file can be made: {error.strerror or error}"
+                raise ExifToolError("refused", reason) from error
+            yield file
+        finally:
+            file.unlink(missing_ok=True)
 
     def _send(self, data: bytes) -> None:
         # On a thread: a program that reads nothing would hold us here for ever.

@@ -15,8 +15,9 @@ import hashlib
 import json
 import os
 import stat
+import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -25,7 +26,7 @@ from xml.etree import ElementTree
 from qmd.errors import ExifToolError, NotAPhotoError, OutsideRootsError
 from qmd.model import PhotoChange, PhotoMetadata, PhotoWritten
 from qmd.parse.photo import heic, is_photo, jpeg, png
-from qmd.parse.photo.iptc import read_iptc
+from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_kind, read_metadata
 from qmd.parse.photo.source import Kind, Source, StreamSource
 from qmd.writing import photo_errors, photo_plan
@@ -105,7 +106,7 @@ class Images:
     ) -> PhotoWritten:
         with _open(draft.path, given) as source:
             before = os.stat(draft.path)
-            legacy = _legacy_iptc(source) if kind == "JPG" else None
+            records = (jpeg.read_blocks(source).iptc or b"") if kind == "JPG" else b""
             image = _digest(source, kind)
             if image is None:
                 raise photo_errors.not_written(
@@ -114,18 +115,19 @@ class Images:
                     "the file ends in the middle of the image",
                     hint="Restore it from where it came from; a copy of it was cut short.",
                 )
+            iptc = read_iptc(records)
             # What does not say its encoding is UTF-8 if it can be.
-            encoding = ["-charset", "IPTC=UTF8"] if legacy is False else []
-            with self._exiftool.turn() as turn:
-                present = _present(turn, draft.path, kind, encoding)
+            encoding = ["-charset", "IPTC=UTF8"] if iptc.encoding == "utf-8" else []
+            with self._exiftool.turn() as turn, _translated(turn, iptc, records) as translated:
+                present = _present(turn, draft.path, kind, encoding, translated)
                 plan = photo_plan.plan(present, change, kind, overwrite=overwrite)
                 changed = plan.changed(present)
                 if not changed:
                     return PhotoWritten(given, kind, changed=False, kept=plan.kept)
-                arguments = photo_plan.arguments(changed, present, rewrite_iptc=legacy is True)
-                _make_copy(turn, draft, kind, [*encoding, *arguments])
+                arguments = photo_plan.arguments(changed, present, iptc_from=translated)
+                _make_copy(turn, draft, kind, [*encoding, *arguments], translated)
                 try:
-                    now = _present(turn, draft.temporary, kind, [])
+                    now = _present(turn, draft.temporary, kind, encoding, None)
                 except ExifToolError as error:
                     if error.cause != "refused":
                         raise
@@ -215,7 +217,25 @@ def _open(path: Path, given: str) -> Iterator[Source]:
 # --- what a photo holds --------------------------------------------------------------
 
 
-def _make_copy(turn: Turn, draft: Draft, kind: Kind, arguments: list[str]) -> None:
+def _translated(
+    turn: Turn, iptc: Iptc, records: bytes
+) -> AbstractContextManager[Path] | nullcontext[None]:
+    """
+    A file with the IPTC of a photo in UTF-8, if it is in an encoding of before.
+
+    exiftool would take any such for Western European, and Chinese for a row of accents.
+    """
+    if iptc.encoding in ("ascii", "utf-8"):
+        return nullcontext()
+    data = iptc_in_utf8(records)
+    # The smallest file in which exiftool finds it, a TIFF of one field.
+    head = struct.pack("<2sHIHHHIII", b"II", 42, 8, 1, 0x83BB, 7, len(data), 26, 0)
+    return turn.lend(head + data)
+
+
+def _make_copy(
+    turn: Turn, draft: Draft, kind: Kind, arguments: list[str], translated: Path | None
+) -> None:
     """
     The changed copy.
 
@@ -231,7 +251,9 @@ def _make_copy(turn: Turn, draft: Draft, kind: Kind, arguments: list[str]) -> No
         if error.cause != "refused" or "[minor]" not in error.reason:
             raise
         everything = ["-b", "-n", "-all", *_UNLISTED]
-        before = _read_tags(turn.read(draft.path, kind, everything))
+        before = _with_iptc_of(
+            translated, turn, everything, _read_tags(turn.read(draft.path, kind, everything))
+        )
         turn.write(draft.path, kind, ["-m", *arguments], draft.temporary)
         now = _read_tags(turn.read(draft.temporary, kind, everything))
         if any(now.get(tag) != values for tag, values in before.items() if _is_foreign(tag)):
@@ -247,10 +269,26 @@ def _is_foreign(tag: str) -> bool:
     )
 
 
-def _present(turn: Turn, photo: Path, kind: Kind, encoding: list[str]) -> Present:
+def _present(
+    turn: Turn, photo: Path, kind: Kind, encoding: list[str], translated: Path | None
+) -> Present:
     """The fields of a photo as exiftool reads them. Raises ExifToolError."""
-    found = _read_tags(turn.read(photo, kind, [*encoding, *(f"-{field}" for field in FIELDS)]))
+    fields = [f"-{field}" for field in FIELDS]
+    found = _read_tags(turn.read(photo, kind, [*encoding, *fields]))
+    found = _with_iptc_of(translated, turn, fields, found)
     return {field: values for field, values in found.items() if field in FIELDS}
+
+
+def _with_iptc_of(
+    translated: Path | None, turn: Turn, tags: list[str], found: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Tags of a photo, those of IPTC as they read in UTF-8. Raises ExifToolError."""
+    if translated is None:
+        return found
+    iptc = _read_tags(turn.read(translated, "JPG", tags))
+    return {tag: values for tag, values in found.items() if not tag.startswith("IPTC:")} | {
+        tag: values for tag, values in iptc.items() if tag.startswith("IPTC:")
+    }
 
 
 def _read_tags(out: bytes) -> dict[str, tuple[str, ...]]:
@@ -286,22 +324,6 @@ def _differences(wanted: Present, before: Present, now: Present) -> str:
         and now.get(field, ()) != wanted.get(field, before.get(field, ()))
     ]
     return ", ".join(wrong)
-
-
-def _legacy_iptc(source: Source) -> bool | None:
-    """
-    Whether the IPTC texts of a JPEG are in an encoding before UTF-8; None where there are none
-    but in ASCII, or they say themselves that they are UTF-8.
-    """
-    records = jpeg.read_blocks(source).iptc
-    iptc = read_iptc(records or b"")
-    if iptc.marked or iptc.raw.isascii():
-        return None
-    try:
-        iptc.raw.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
 
 
 def _digest(source: Source, kind: Kind) -> bytes | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from qmd.errors import PhotoError
 from qmd.model import PhotoChange
@@ -154,19 +155,21 @@ def _united(*lists: Iterable[str]) -> tuple[str, ...]:
 
 
 def arguments(
-    changed: Mapping[str, tuple[str, ...]], present: Present, *, rewrite_iptc: bool
+    changed: Mapping[str, tuple[str, ...]], present: Present, *, iptc_from: Path | None = None
 ) -> Sequence[str]:
     """
     exiftool's arguments that make the fields hold these values.
 
     Args:
-        rewrite_iptc: Its other texts are in a legacy encoding and become UTF-8 as well.
+        iptc_from: A file with the photo's IPTC in UTF-8, if it is in an encoding of
+            before: then its other texts become UTF-8 as well.
     """
     found: list[str] = []
     iptc = [field for field in changed if field.startswith("IPTC:")]
-    if any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",):
-        if rewrite_iptc:
-            found += ["-tagsFromFile", "@", "-IPTC:all", *(f"--{field}" for field in iptc)]
+    if iptc_from is not None:
+        found += ["-tagsFromFile", str(iptc_from), "-IPTC:all", *(f"--{field}" for field in iptc)]
+        found.append(f"-{_CHARACTERS}=UTF8")
+    elif any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",):
         found.append(f"-{_CHARACTERS}=UTF8")
     if any(len(value.encode()) > _IPTC_BYTES[field] for field in iptc for value in changed[field]):
         found.append("-m")
