@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from qmd.errors import InferenceError
 from qmd.model import ModelSpec
+from qmd.surrogates import whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,10 +146,7 @@ def available_cores() -> int:
 
 def clean(text: str) -> str:
     """The text without what UTF-8 cannot say (lone surrogates) and without NUL."""
-    if not text.isascii():
-        # Through UTF-16, where two surrogates that belong together become their character.
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text.replace("\0", " ")
+    return (text if text.isascii() else whole(text)).replace("\0", " ")
 
 
 def _halves(text: str) -> tuple[str, str]:

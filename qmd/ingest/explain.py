@@ -20,13 +20,13 @@ from qmd.ingest.scan import (
     FoundFile,
     ScanSkip,
     bad_name,
-    is_utf8,
     is_vanished,
     judge_file,
     printable,
     unreadable,
     unreadable_root,
 )
+from qmd.surrogates import is_utf8
 
 
 @dataclass(frozen=True, slots=True)

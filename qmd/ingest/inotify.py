@@ -28,7 +28,7 @@ from watchdog.observers.inotify_c import (
 )
 
 from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
-from qmd.ingest.scan import is_utf8
+from qmd.surrogates import is_utf8
 
 _CONTENT = InotifyConstants.IN_MODIFY | InotifyConstants.IN_CLOSE_WRITE | InotifyConstants.IN_ATTRIB
 _GONE = InotifyConstants.IN_DELETE | InotifyConstants.IN_MOVED_FROM

@@ -14,8 +14,9 @@ from urllib.parse import unquote
 
 from qmd.errors import CollectionNotFoundError, InputError, NotFoundError
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import is_utf8, printable
+from qmd.ingest.scan import printable
 from qmd.model import Collection
+from qmd.surrogates import is_utf8, shown
 
 #: What would be taken for something else in collection/path, qmd://…, #docid or a list.
 _BAD = re.compile(r"[/\\,#?*\[\]{}\x00-\x1f\x7f]")
@@ -153,8 +154,7 @@ def files_meant(path: str, collections: Sequence[Collection]) -> list[Path]:
         files = [os.path.realpath(each) for each in found]
         "".join(files).encode()
     except (OSError, ValueError) as error:  # NUL; bytes that are no UTF-8
-        shown = path.encode(errors="backslashreplace").decode()
-        raise InputError(f"Not a usable path: {shown}", hint="Check the name.") from error
+        raise InputError(f"Not a usable path: {shown(path)}", hint="Check the name.") from error
     return [Path(each) for each in dict.fromkeys(files)]
 
 

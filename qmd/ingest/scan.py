@@ -18,6 +18,7 @@ from pathlib import Path
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
 from qmd.parse.photo import is_photo
+from qmd.surrogates import is_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,16 +326,8 @@ def is_gone(root: Path, path: str) -> bool:
     return False
 
 
-def is_utf8(name: str) -> bool:
-    """False where the disk's bytes were no UTF-8 (Python then gives lone surrogates)."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def printable(path: str) -> str:
+    """A path for people; where the disk's bytes are no UTF-8, they read ``\\xNN``."""
     return path if is_utf8(path) else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

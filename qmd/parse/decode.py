@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from qmd.errors import DecodeError
+from qmd.surrogates import is_utf8, whole
 
 _SAMPLE_BYTES = 32 * 1024
 
@@ -253,11 +254,7 @@ def _try(data: bytes, encoding: str) -> str | None:
 
 def _no_surrogates(text: str) -> str:
     """Some codecs (UTF-7, gb18030 on some builds) let lone surrogates through."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    return text if is_utf8(text) else whole(text)
 
 
 def _lossy(text: str, encoding: str) -> str:

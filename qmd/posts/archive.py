@@ -25,7 +25,7 @@ from qmd.ingest.explain import explain
 from qmd.ingest.places import new_collection
 from qmd.ingest.read import read_file
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, is_utf8, is_vanished, printable
+from qmd.ingest.scan import FoundFile, is_vanished, printable
 from qmd.model import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText
 from qmd.parse.decode import decode
 from qmd.posts import folder
@@ -36,6 +36,7 @@ from qmd.store import collections
 from qmd.store import posts as stored_posts
 from qmd.store.posts import StoredPost
 from qmd.store.store import Store
+from qmd.surrogates import is_utf8
 
 #: Lines on each side of a hit.
 AROUND = 3
@@ -198,11 +199,13 @@ class Posts:
             return None
         place = new_collection(root, None, _MASK, ())
 
+        def is_included(connection: Connection) -> bool:
+            return any(_includes(c, Path(place.path)) for c in collections.everything(connection))
+
         def add(connection: Connection) -> Collection | None:
-            there = collections.everything(connection)
-            if any(_includes(each, Path(place.path)) for each in there):
+            if is_included(connection):
                 return None
-            taken = {each.name for each in there}
+            taken = {each.name for each in collections.everything(connection)}
             name, number = place.name, 1
             while name in taken:
                 number += 1
@@ -210,7 +213,7 @@ class Posts:
             return collections.add(connection, name=name, path=place.path, pattern=_MASK, ignore=())
 
         with self._store.reading() as connection:  # mostly there is nothing to write
-            if any(_includes(c, Path(place.path)) for c in collections.everything(connection)):
+            if is_included(connection):
                 return None
         return self._store.write(add)
 

@@ -37,6 +37,7 @@ from qmd.server.rest_errors import (
 )
 from qmd.server.rest_models import Health, NoArguments
 from qmd.server.workers import TooBusyError, Workers
+from qmd.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 
 __all__ = ["Limits", "exception_handlers", "rest_routes"]
@@ -354,7 +355,7 @@ def _parsed(data: bytes, *, mend: bool) -> dict[str, Any]:
         if _SURROGATE.search(data):
             text = json.dumps(value, ensure_ascii=False)
             if mend:
-                text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+                text = whole(text)
             value = json.loads(text.encode())
     except RecursionError:
         raise InputError("The body is not usable JSON: nested too deeply") from None

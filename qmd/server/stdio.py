@@ -39,6 +39,8 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from qmd.surrogates import whole
+
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is refused and skipped; it must not fill the memory."""
 
@@ -130,7 +132,7 @@ def _mended(line: bytes) -> bytes:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, TypeError, KeyError, RecursionError):
         return line
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+    return whole(text).encode()
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")

@@ -14,6 +14,7 @@ from typing import Any
 from qmd.errors import PhotoError, PhotoProblem, ProtocolError, QmdError, StoreError
 from qmd.kb import KnowledgeBase
 from qmd.model import PhotoChange, PhotoWritten
+from qmd.surrogates import shown
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import Dialect, error_text
@@ -199,7 +200,7 @@ def success(written: PhotoWritten) -> dict[str, Any]:
         message += f"已有的{'和'.join(_FIELDS[name] for name in written.kept)}未改动。"
     if written.problem is not None:
         message += f"索引尚未更新：{written.problem}"
-    return {"success": True, "filePath": _printable(written.path), "message": message}
+    return {"success": True, "filePath": shown(written.path), "message": message}
 
 
 def _error(
@@ -207,19 +208,14 @@ def _error(
 ) -> ProtocolError:
     """``explained``: the message, which is prescribed, has no place for the reason."""
     number, template = _ERRORS[problem]
-    message = template.format(path=_printable(path), reason=reason)
+    message = template.format(path=shown(path), reason=reason)
     hint = reason if explained else None
     return ProtocolError(number, message, _data(path, hint), hint=hint)
 
 
 def _data(path: str | None, reason: str | None = None) -> dict[str, object]:
-    found = {"filePath": None if path is None else _printable(path), "reason": reason}
+    found = {"filePath": None if path is None else shown(path), "reason": reason}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _printable(path: str) -> str:
-    """Lone surrogates cannot be sent."""
-    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def _failed(error: QmdError) -> Reply:

@@ -24,6 +24,7 @@ from qmd.errors import (
     QmdError,
 )
 from qmd.parse.decode import decode
+from qmd.surrogates import shown
 from qmd.writing.vault import (
     Place,
     Vault,
@@ -33,7 +34,6 @@ from qmd.writing.vault import (
     meant,
     note_path,
     plain_path,
-    shown,
     suggestions,
 )
 

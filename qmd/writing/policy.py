@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from qmd.errors import OutsideRootsError
+from qmd.surrogates import shown
 
 # What belongs to the system, not to a person. Home and temporary directories below them
 # (/private/var/folders on macOS, /var/home) are roots of their own, and those come first.
@@ -186,8 +187,7 @@ def resolved(path: str | Path) -> Path:
 
 
 def _unusable(path: str | Path) -> OutsideRootsError:
-    shown = str(path).encode(errors="backslashreplace").decode()
-    return OutsideRootsError(f"Not a usable path: {shown}", hint="Check the name.")
+    return OutsideRootsError(f"Not a usable path: {shown(str(path))}", hint="Check the name.")
 
 
 def is_plain_on_windows(path: PureWindowsPath) -> bool:

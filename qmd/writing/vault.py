@@ -17,6 +17,7 @@ from pathlib import Path
 
 from qmd.errors import InvalidPathError
 from qmd.model import Collection
+from qmd.surrogates import is_utf8, shown
 
 ILLEGAL = '<>:"|?*'
 """What no new note may have in its path: some systems cannot store it."""
@@ -80,22 +81,9 @@ def is_hidden(path: str) -> bool:
     return any(name.startswith(".") for name in _names(path))
 
 
-def is_encodable(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def can_exist(path: str) -> bool:
     """Whether any file can have this path; to look for one that cannot may take long."""
-    return len(path) <= MAX_PATH and is_encodable(path)
-
-
-def shown(path: str) -> str:
-    """A path fit for a message: what no UTF-8 can hold reads ``\\udcNN``."""
-    return path.encode("utf-8", "backslashreplace").decode()
+    return len(path) <= MAX_PATH and is_utf8(path)
 
 
 def _names(path: str) -> list[str]:
@@ -200,7 +188,7 @@ class Vault:
             raise InvalidPathError(
                 f"Invalid path: {folder} names a folder, and a note needs a name"
             )
-        if not is_encodable(path):
+        if not is_utf8(path):
             raise InvalidPathError("Invalid path: contains half a character (a lone surrogate)")
 
     def notes(self) -> list[str]:
@@ -216,7 +204,7 @@ class Vault:
                 left -= 1
                 if not left:
                     return []
-                is_note = entry.name.lower().endswith(".md") and is_encodable(path)
+                is_note = entry.name.lower().endswith(".md") and is_utf8(path)
                 if is_note and entry.is_file(follow_symlinks=False):
                     found.append(path)
         return sorted(found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from qmd.errors import InferenceError, TransientInferenceError
+from qmd.surrogates import whole
 
 MAX_CHARS = 1_000_000
 """No model writes that much; a broken server may."""
@@ -169,16 +170,11 @@ class _Cleaner:
                 (n for n in range(longest, keep, -1) if self._key.startswith(text[-n:])), keep
             )
         self._held = text[len(text) - keep :]
-        return _whole(text[: len(text) - keep])
+        return whole(text[: len(text) - keep])
 
     def end(self) -> str:
         held, self._held = self._held, ""
-        return _whole(held)
-
-
-def _whole(text: str) -> str:
-    """Pairs of surrogates become their character, halves the replacement character."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole(held)
 
 
 class _ThoughtSplitter:
