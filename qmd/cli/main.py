@@ -52,6 +52,10 @@ _LAZY = {
     "image": "qmd.cli.images:image",
     "server": "qmd.cli.serve:server",
     "mcp": "qmd.cli.serve:mcp",
+    # What tobi/qmd calls them, so that habits and scripts carry over; no help lists these.
+    "vector-search": "qmd.cli.search:vsearch",
+    "deep-search": "qmd.cli.search:query",
+    "pull": "qmd.cli.models:pull",
 }
 _SECTIONS = {
     "Start": ("up", "collection", "context", "index", "update", "embed", "watch"),

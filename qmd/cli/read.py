@@ -28,6 +28,7 @@ _line_numbers = click.option(
 @click.argument("file", metavar="FILE[:LINE[:COUNT]]")
 @click.option("--from", "from_line", type=int, metavar="L", help="Start at this line.")
 @click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines.")
+@click.option("--full", is_flag=True, hidden=True, expose_value=False)  # it always is
 @_line_numbers
 @format_options
 def get(

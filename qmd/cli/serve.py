@@ -110,6 +110,8 @@ def server_options(transport: str) -> Callable[[F], F]:
 
     def wrap(function: F) -> F:
         function = tool_options(address_options(conduct_options(function)))
+        # As tobi/qmd spells it.
+        function = click.option("--http", "only_http", is_flag=True, hidden=True)(function)
         return click.option(
             "--transport", type=click.Choice(["both", "mcp", "http"]), default=transport,
             show_default=True, help="MCP over stdin and stdout, REST and MCP over HTTP, or both.",
@@ -173,7 +175,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
     # A folder that merely happens to be called "data" must not end up in all searches.
     wanted = session().settings.sources["posts_dir"] != "default"
     return ServerOptions(
-        transport=options["transport"],
+        transport="http" if options["only_http"] else options["transport"],
         database=session().settings.db,
         host=options["host"],
         port=options["port"],

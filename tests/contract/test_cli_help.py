@@ -15,6 +15,7 @@ import pytest
 
 from qmd.cli.command import Command, Group
 from qmd.cli.main import cli
+from qmd.config import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils", "rich", "openai")
@@ -122,6 +123,21 @@ def test_the_commands_are_those_of_the_contract() -> None:
 def test_the_other_spelling_of_multi_get_is_the_same_command() -> None:
     context = click.Context(cli)
     assert cli.get_command(context, "multi_get") is cli.get_command(context, "multi-get")
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [("vector-search", "vsearch"), ("deep-search", "query"), ("pull", "models.pull")],
+)
+def test_the_other_names_of_a_command_are_the_same_command(other: str, name: str) -> None:
+    assert cli.get_command(click.Context(cli), other) is COMMANDS[name]
+
+
+def test_the_page_about_the_command_line_has_every_setting() -> None:
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    for name in SETTINGS:
+        assert f"`{name}`" in text
+        assert f"`QMD_{name.upper()}`" in text
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
