@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from qmd.embedders import EmbedderChoice
+from qmd.embedder_choice import EmbedderChoice
 from qmd.errors import InputError
 from qmd.model import ModelChange, ModelInfo, ProgressCallback
 from qmd.store import embeddings, models

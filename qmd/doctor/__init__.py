@@ -9,7 +9,7 @@ from pathlib import Path
 from qmd import sqlite
 from qmd.backends import Backends
 from qmd.doctor import clients, keeping, models, photos
-from qmd.embedders import EmbedderChoice
+from qmd.embedder_choice import EmbedderChoice
 from qmd.errors import QmdError, StoreError
 from qmd.model import Check
 from qmd.store import collections, files, migrate, upkeep, vec0

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from qmd.backends import Backends, is_set, open_expander, open_reranker
-from qmd.embedders import EmbedderChoice
+from qmd.embedder_choice import EmbedderChoice
 from qmd.errors import QmdError
 from qmd.inference import embedders
 from qmd.inference.guard import Guard

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.backends import Backends, BackendSettings
-from qmd.embedders import EmbedderChoice
+from qmd.embedder_choice import EmbedderChoice
 from qmd.filetools import FileTools, Places
 from qmd.store.store import Store
 
