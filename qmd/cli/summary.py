@@ -15,7 +15,7 @@ from qmd.errors import SummaryError
 @command(
     "summary",
     examples=(
-        "qmd summary notes/week.md --content 'Shipped the parser.'",
+        "qmd summary ~/notes/week.md --content 'Shipped the parser.'",
         "pbpaste | qmd summary ~/notes/meeting.md -",
         "qmd summary plan.md --overwrite - < draft.md",
     ),
@@ -31,8 +31,9 @@ def summary(
     """
     Write a text to a Markdown file, behind what it holds.
 
-    An appended text stands under a heading with the time. Folders are made as needed; what
-    --overwrite replaces can be had back with 'qmd restore'. Searches find the text at once.
+    FILE is a path on the disk. An appended text stands under a heading with the time. Folders
+    are made as needed; what --overwrite replaces can be had back with 'qmd restore'. Searches
+    find the text at once.
     """
     from qmd.writing.summary import checked, failure
 
