@@ -25,6 +25,7 @@ from qmd.errors import (
 )
 from qmd.parse.decode import decode
 from qmd.surrogates import shown
+from qmd.writing.encoding import encoding_of
 from qmd.writing.vault import (
     Place,
     Vault,
@@ -353,13 +354,9 @@ def _behind(present: bytes | None, content: str | bytes, path: str) -> bytes:
     if present is None or isinstance(content, bytes):
         return _encoded(content, "utf-8", path)
     try:
-        present.decode("utf-8")
-        encoding = "utf-8"
-    except UnicodeDecodeError:
-        try:
-            encoding = decode(present).encoding
-        except DecodeError as error:
-            raise NoteAccessError(f"Failed to write file: {error}") from error
+        encoding = encoding_of(present)
+    except DecodeError as error:
+        raise NoteAccessError(f"Failed to write file: {error}") from error
     return _encoded(content, encoding, path)
 
 

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from qmd.errors import (
     ReadOnlyError,
     SummaryError,
 )
+from qmd.writing.encoding import encoding_of
 from qmd.writing.files import FileWriter
 from qmd.writing.policy import lies_below
 
@@ -110,7 +110,10 @@ class Summary:
             return text.encode()
         moment = time.strftime("%Y-%m-%d %H:%M:%S", self._now())
         added = f"\n\n---\n\n## 总结更新 [{moment}]\n\n{text}"
-        encoding = _encoding(old)
+        try:
+            encoding = encoding_of(old)
+        except DecodeError:  # it is no text, and stays as it is in front of this one
+            encoding = "utf-8"
         try:
             return added.encode(encoding)
         except UnicodeEncodeError as error:
@@ -175,19 +178,6 @@ def checked(content: object, file_path: object, mode: object) -> tuple[str, str,
     if any(name.strip() == ".." for name in re.split(r"[/\\]", file_path)):
         raise SummaryError("Invalid file_path: must not contain '..' (path traversal)")
     return content, file_path, mode
-
-
-def _encoding(present: bytes) -> str:
-    """That of a file, which what is appended must share; UTF-8 where it cannot be told."""
-    from qmd.parse.decode import decode
-
-    try:
-        present.decode()
-        return "utf-8"
-    except UnicodeDecodeError:
-        with suppress(DecodeError):
-            return decode(present).encoding
-    return "utf-8"
 
 
 def _encoded(text: str) -> bytes:
