@@ -21,6 +21,7 @@ from qmd.store import contexts as stored_contexts
 from qmd.store import documents, upkeep, vectors
 from qmd.store import filters as store_filters
 
+#: The most hits one search returns (docs/cli.md); more is an error that says so.
 MAX_LIMIT = 1000
 #: With a minimum relevance, so many of the best are looked at (or the limit, if that is more).
 DEPTH = 100

@@ -18,9 +18,7 @@ from pydantic.alias_generators import to_camel
 from qmd.errors import InputError
 from qmd.model import Filters
 from qmd.search.dates import iso_date
-
-MAX_LIMIT = 1000
-"""The most hits one search returns (docs/cli.md); more is an error that says so."""
+from qmd.search.pipeline import MAX_LIMIT
 
 
 class Arguments(BaseModel):
