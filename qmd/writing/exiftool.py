@@ -48,6 +48,11 @@ def escape(value: str) -> str:
     )
 
 
+def named(file: Path) -> str:
+    """The name of a file to copy from or to, in which ``%f`` and the like stand for others."""
+    return str(file).replace("%", "%%")
+
+
 class ExifTool:
     """
     One exiftool process, started when it is needed and again when it died or was killed.
@@ -141,7 +146,7 @@ class Turn:
         return out
 
     def lend(self, data: bytes) -> contextlib.AbstractContextManager[Path]:
-        """A file that holds these bytes, under a name that may stand in an argument."""
+        """A file that holds these bytes, under a name that `named` may put into an argument."""
         return self._process.lend(data)
 
     def write(self, photo: Path, kind: Kind, arguments: Sequence[str], new: Path) -> None:
@@ -234,18 +239,17 @@ class _Process:
     def aliases(self, kind: Kind, *files: Path) -> Iterator[tuple[str, ...]]:
         """
         Names for files, there or to be made, in which exiftool can misread nothing: no line
-        break, no ``%`` (which it replaces), no bytes that are not UTF-8, and the suffix of
-        their format.
+        break, no bytes that are not UTF-8, and the suffix of their format. All but the first
+        are to be made, which takes another escaping.
         """
         if sys.platform == "win32":  # where links need a permission, and names have no line breaks
-            source, *more = map(str, files)
-            yield (source, *(each.replace("%", "%%") for each in more))
+            yield (str(files[0]), *map(named, files[1:]))
             return
         names = [self._directory / f"{number}.{kind.lower()}" for number in range(len(files))]
         try:
             for name, file in zip(names, files, strict=True):
                 name.symlink_to(file)
-            yield tuple(map(str, names))
+            yield (str(names[0]), *map(named, names[1:]))
         finally:
             for name in names:
                 name.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from qmd.errors import PhotoError
 from qmd.model import PhotoChange
 from qmd.parse.photo.source import Kind
-from qmd.writing.exiftool import escape
+from qmd.writing.exiftool import escape, named
 
 SUBJECT = "XMP-dc:Subject"
 KEYWORDS = "IPTC:Keywords"
@@ -167,7 +167,7 @@ def arguments(
     found: list[str] = []
     iptc = [field for field in changed if field.startswith("IPTC:")]
     if iptc_from is not None:
-        found += ["-tagsFromFile", str(iptc_from), "-IPTC:all", *(f"--{field}" for field in iptc)]
+        found += ["-tagsFromFile", named(iptc_from), "-IPTC:all", *(f"--{field}" for field in iptc)]
         found.append(f"-{_CHARACTERS}=UTF8")
     elif any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",):
         found.append(f"-{_CHARACTERS}=UTF8")

@@ -105,3 +105,15 @@ def test_pictures_in_iptc_are_no_texts_and_stay_as_they_are() -> None:
     assert "海滩".encode() in after
     assert (read_iptc(after).marked, read_iptc(after).keywords) == (True, ("海滩",))
     assert iptc_in_utf8(after) == after
+
+
+def test_a_temporary_directory_may_be_called_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "100%d %f ü'"
+    odd.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(odd))
+    photo = old_photo(odd / "old.jpg", "gb18030")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.images.write(photo, PhotoChange(tags=("新",)))
+    assert (tags(photo)["XMP-dc:Subject"], tags(photo)["IPTC:City"]) == ("新", "北京")
