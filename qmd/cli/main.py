@@ -126,7 +126,8 @@ def main(args: Sequence[str]) -> int:
     except OSError as error:
         what = error.strerror or str(error)
         where = f": {error.filename}" if error.filename else ""
-        return _fail("os_error", f"{what}{where}", None, 1, as_json)
+        hint = "Check its permissions." if isinstance(error, PermissionError) else None
+        return _fail("os_error", f"{what}{where}", hint, 1, as_json)
     return code
 
 

@@ -118,7 +118,8 @@ def _missing(path: str, exclusion: Exclusion | None) -> RuleVerdict:
     )
 
 
-_SKIP_REMEDIES = {
+#: What helps where the scan or the reading of a file skipped it.
+SKIP_REMEDIES = {
     "too large": "Split it into smaller files.",
     "unreadable": "Give yourself permission to read it, then run 'qmd index'.",
     "bad file name": "Rename it so that its name is valid UTF-8.",
@@ -130,9 +131,7 @@ _SKIP_REMEDIES = {
 
 def _skipped(skip: ScanSkip) -> RuleVerdict:
     detail = f"{skip.reason[0].upper()}{skip.reason[1:]}: {skip.detail}."
-    return RuleVerdict(
-        False, skip.reason, skip.path, detail, remedy=_SKIP_REMEDIES.get(skip.reason)
-    )
+    return RuleVerdict(False, skip.reason, skip.path, detail, remedy=SKIP_REMEDIES.get(skip.reason))
 
 
 def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules) -> RuleVerdict:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qmd.errors import NotFoundError
-from qmd.ingest.explain import RuleVerdict, explain
+from qmd.ingest.explain import SKIP_REMEDIES, RuleVerdict, explain
 from qmd.ingest.places import find
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
@@ -63,11 +63,7 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             reason=f"The rules include it, but it is no document: {skip[0].reason}."
             f" {skip[0].detail}",
             detail=detail | {"skipped": skip[0].reason},
-            remedy=(
-                "Give it the suffix of the format it is in, then run 'qmd index'."
-                if is_photo(relative)
-                else "Save it as UTF-8 text if it is meant to be read, then run 'qmd index'."
-            ),
+            remedy=SKIP_REMEDIES.get(skip[0].reason) or _other_format(relative),
         )
     if document is not None:
         detail |= {
@@ -99,6 +95,12 @@ def explain_path(connection: Connection, path: str) -> Explanation:
     return Explanation(
         file, indexed=False, reason=verdict.detail, detail=detail, remedy=verdict.remedy
     )
+
+
+def _other_format(path: str) -> str:
+    if is_photo(path):
+        return "Give it the suffix of the format it is in, then run 'qmd index'."
+    return "Save it as UTF-8 text if it is meant to be read, then run 'qmd index'."
 
 
 def _documents(number: int) -> str:

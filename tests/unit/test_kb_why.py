@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from qmd import KnowledgeBase
+from tests.support import child
 
 
 def test_why_of_a_folder_counts_its_documents(tmp_path: Path) -> None:
@@ -28,3 +29,22 @@ def test_why_of_a_file_that_was_skipped_says_it_in_a_sentence(tmp_path: Path) ->
         picture, link = kb.why(root / "picture.md"), kb.why(root / "away.md")
     assert picture.reason.endswith("no document: binary. The file is a JPEG image, not text.")
     assert link.reason == "Symlink out of the collection: leads to /nowhere/x.md."
+
+
+UNREADABLE = """
+import sys
+from qmd import KnowledgeBase
+with KnowledgeBase.open(sys.argv[1], create=True) as kb:
+    kb.add_collection(sys.argv[2])
+    kb.index()
+    print(kb.why(sys.argv[2] + "/closed.md").remedy)
+"""
+
+
+def test_a_file_that_may_not_be_read_needs_a_permission(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    (root / "closed.md").write_text("# Closed\n")
+    (root / "closed.md").chmod(0)
+    remedy = child.unprivileged(UNREADABLE, tmp_path / "q.sqlite", root)
+    assert remedy == "Give yourself permission to read it, then run 'qmd index'."
