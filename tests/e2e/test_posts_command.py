@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import child
 from support.cli import Scratch
 from support.live import until
 from support.mcp_client import RawClient, qmd_mcp
@@ -43,6 +44,30 @@ def test_the_command_prints_what_the_tools_say(scratch: Scratch) -> None:
     assert found.startswith('搜索 "c++" 的结果（显示 1/1 条）：\n')
     assert "> 1 | **C++** 与温柔\n" in found
     assert scratch.call("posts", "search", "无").out == "未找到包含 '无' 的内容。\n"
+
+
+COMMAND = """
+import sys
+from qmd.cli.main import main
+sys.stderr = sys.stdout
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_folder_that_cannot_be_read_is_named_beside_the_others(scratch: Scratch) -> None:
+    closed = scratch.root / "data/a/专辑"
+    closed.chmod(0)
+    warning = "有 1 处无法读取，未列出：a/专辑"
+    where = ["--db", scratch.root / "kb.sqlite", "posts", "--posts-dir", scratch.root / "data"]
+    try:
+        listed = child.unprivileged(COMMAND, *where, "list", "a")
+        as_json = child.unprivileged(COMMAND, *where, "list", "a", "--json")
+        read = child.unprivileged(COMMAND, *where, "read", "--author", "a", "--title", "c++")
+    finally:
+        closed.chmod(0o700)
+    assert f"{POST}\n{warning}" in listed
+    assert f"}}\n{warning}" in as_json
+    assert read.startswith(f"{warning}\n未找到标题包含 'c++' 的文章")
 
 
 def test_the_same_as_json(scratch: Scratch) -> None:
