@@ -55,6 +55,8 @@ def embed(
             embeddings.forget(connection, model, collection_ids)
         return model
 
+    if force:
+        embedder.embed_passages(["?"])  # vectors are given up only for a model that works
     model = store.write(prepare)
     with store.reading() as connection:
         total = embeddings.count_waiting(connection, model, collection_ids)

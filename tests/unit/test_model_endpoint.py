@@ -302,6 +302,14 @@ def test_a_broken_server_leaves_full_text(embedded: Path, step: Step) -> None:
         assert reply.degraded.startswith("Answered from full text alone")
 
 
+@pytest.mark.parametrize("step", [embeds(8), sends(b"null")])
+def test_no_vector_is_given_up_for_a_server_that_makes_none(embedded: Path, step: Step) -> None:
+    with ModelServer(step) as server, opened(embedded, server) as kb:
+        with pytest.raises(InferenceError):
+            kb.embed(force=True)
+        assert kb.status().chunks_embedded == 2
+
+
 def test_a_server_that_keeps_failing_is_not_asked_by_each_query(embedded: Path) -> None:
     with ModelServer(fails(500)) as server, opened(embedded, server) as kb:
         for number in range(5):
