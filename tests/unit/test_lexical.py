@@ -26,7 +26,7 @@ FILES = {
     "wide.md": "# Wide\n\n版本：ＡＢＣ（第一版）\n",
     "fields.md": "---\ntags: [Work/Plan, 旅行]\n---\n# Unusual heading\n\nplain body\n",
     "arrows.md": "# Arrows\n\na -> b, c => d\n",
-    "inside.md": "# Inside\n\nEt al. tutorials; the hyphen-minus, n m, xHTTPServer, ❶Click, Straße.\n",
+    "inside.md": "# Inside\n\nEt al. tutorials; hyphen-minus, n m, xHTTPServer, ❶Click, Straße.\n",
     "universe.md": "# Stars\n\nThe university looks at the universe, flying.\n",
 }
 
