@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from qmd.writing.directories import make_directories, open_directory, sync_directory
+
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
@@ -36,9 +38,12 @@ PREFIX = ".qmd-"
 WAIT_S = 30.0
 
 _RELATIVE: bool = {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
-_COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-_FILE = _COMMON | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-_DIRECTORY = _COMMON | getattr(os, "O_DIRECTORY", 0)
+_FILE = (
+    getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,9 @@ class Folder:
         self._fd: int | None = None
         self._lock: BaseFileLock | None = None
         if _RELATIVE:
-            self._fd = _open_directory(path, create, made)
+            self._fd = open_directory(path, create, made)
         elif create:
-            _make_directories(path, made)
+            make_directories(path, made)
         try:
             self._take(deadline)
         except BaseException:
@@ -267,7 +272,7 @@ class Folder:
         except OSError as error:
             raise self._named(error, target) from error
         if self._fd is not None:
-            _sync_directory(self._fd)
+            sync_directory(self._fd)
 
     def discard(self, name: str) -> None:
         """Remove a temporary file, if it is there."""
@@ -308,98 +313,6 @@ class Folder:
 
     def _fail(self, number: int, name: str) -> NoReturn:
         raise OSError(number, os.strerror(number), os.path.join(self.path, name))
-
-
-# --- directories ---------------------------------------------------------------------
-
-
-def _open_directory(path: Path, create: bool, made: list[Path]) -> int:
-    """
-    Open a directory, following no link on the way.
-
-    Linux opens it name by name, for which it needs no right to read those above it.
-    """
-    if sys.platform != "linux":
-        if create:
-            _make_directories(path, made)
-        return _open_and_check(path)
-    here = Path(path.anchor)
-    descriptor = os.open(here, os.O_PATH | _DIRECTORY)
-    try:
-        for name in path.relative_to(here).parts:
-            here /= name
-            following = _enter(descriptor, name, here, create, made)
-            os.close(descriptor)
-            descriptor = following
-        return _reopen(descriptor, path)
-    finally:
-        os.close(descriptor)
-
-
-def _enter(parent: int, name: str, path: Path, create: bool, made: list[Path]) -> int:
-    flags = os.O_PATH | _DIRECTORY
-    try:
-        try:
-            return os.open(name, flags, dir_fd=parent)
-        except FileNotFoundError:
-            if not create:
-                raise
-        try:
-            os.mkdir(name, dir_fd=parent)
-        except FileExistsError:  # another process was faster
-            return os.open(name, flags, dir_fd=parent)
-        made.append(path)
-        descriptor = os.open(name, flags, dir_fd=parent)
-        with suppress(PermissionError):  # of a directory that we may enter but not read
-            above = _reopen(parent, path.parent)
-            _sync_directory(above)
-            os.close(above)
-        return descriptor
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _reopen(descriptor: int, path: Path) -> int:
-    """The same directory, open for reading: what locks and fsync ask for."""
-    try:
-        return os.open(".", os.O_RDONLY | _DIRECTORY, dir_fd=descriptor)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _open_and_check(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDONLY | _DIRECTORY | getattr(os, "O_NOFOLLOW_ANY", 0))
-    try:
-        there = os.stat(path, follow_symlinks=False)
-        if Path(os.path.realpath(path)) != path or not os.path.samestat(
-            there, os.fstat(descriptor)
-        ):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _make_directories(path: Path, made: list[Path]) -> None:
-    missing = []
-    while not os.path.lexists(path):
-        missing.append(path)
-        path = path.parent
-    for directory in reversed(missing):
-        try:
-            directory.mkdir()
-        except FileExistsError:  # another process was faster
-            continue
-        made.append(directory)
-
-
-def _sync_directory(descriptor: int) -> None:
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot
-            raise
 
 
 def _lock_directory() -> Path:
