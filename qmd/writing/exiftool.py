@@ -48,11 +48,6 @@ def escape(value: str) -> str:
     )
 
 
-def named(file: Path) -> str:
-    """The name of a file to copy from or to, in which ``%f`` and the like stand for others."""
-    return str(file).replace("%", "%%")
-
-
 class ExifTool:
     """
     One exiftool process, started when it is needed and again when it died or was killed.
@@ -146,7 +141,7 @@ class Turn:
         return out
 
     def lend(self, data: bytes) -> contextlib.AbstractContextManager[Path]:
-        """A file that holds these bytes, under a name that `named` may put into an argument."""
+        """A file that holds these bytes. Its name alone is its name in an argument."""
         return self._process.lend(data)
 
     def write(self, photo: Path, kind: Kind, arguments: Sequence[str], new: Path) -> None:
@@ -182,7 +177,8 @@ class _Process:
         arguments += ["-charset", "UTF8", "-charset", "filename=UTF8"]
         try:
             self._child = subprocess.Popen(
-                [command, *arguments],
+                [Path(command).absolute(), *arguments],
+                cwd=self._directory,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -239,17 +235,18 @@ class _Process:
     def aliases(self, kind: Kind, *files: Path) -> Iterator[tuple[str, ...]]:
         """
         Names for files, there or to be made, in which exiftool can misread nothing: no line
-        break, no bytes that are not UTF-8, and the suffix of their format. All but the first
-        are to be made, which takes another escaping.
+        break, no ``%`` (which it replaces), no bytes that are not UTF-8, and the suffix of
+        their format. It works in the directory of them, which may be called anything.
         """
         if sys.platform == "win32":  # where links need a permission, and names have no line breaks
-            yield (str(files[0]), *map(named, files[1:]))
+            source, *more = map(str, files)
+            yield (source, *(each.replace("%", "%%") for each in more))
             return
         names = [self._directory / f"{number}.{kind.lower()}" for number in range(len(files))]
         try:
             for name, file in zip(names, files, strict=True):
                 name.symlink_to(file)
-            yield (str(names[0]), *map(named, names[1:]))
+            yield tuple(name.name for name in names)
         finally:
             for name in names:
                 name.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from qmd.errors import PhotoError
 from qmd.model import PhotoChange
 from qmd.parse.photo.source import Kind
-from qmd.writing.exiftool import escape, named
+from qmd.writing.exiftool import escape
 
 SUBJECT = "XMP-dc:Subject"
 KEYWORDS = "IPTC:Keywords"
@@ -161,13 +161,13 @@ def arguments(
     exiftool's arguments that make the fields hold these values.
 
     Args:
-        iptc_from: A file with the photo's IPTC in UTF-8, if it is in an encoding of
-            before: then its other texts become UTF-8 as well.
+        iptc_from: A file that is lent to exiftool, with the photo's IPTC in UTF-8, if it is in an
+            encoding of before: then its other texts become UTF-8 as well.
     """
     found: list[str] = []
     iptc = [field for field in changed if field.startswith("IPTC:")]
     if iptc_from is not None:
-        found += ["-tagsFromFile", named(iptc_from), "-IPTC:all", *(f"--{field}" for field in iptc)]
+        found += ["-tagsFromFile", iptc_from.name, "-IPTC:all", *(f"--{field}" for field in iptc)]
         found.append(f"-{_CHARACTERS}=UTF8")
     elif any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",):
         found.append(f"-{_CHARACTERS}=UTF8")
