@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd.cli.render_documents import readable_size
-from qmd.cli.terminal import note, one_line, paint, use_color, write
+from qmd.cli.terminal import columns, note, one_line, padded, paint, use_color, write
 
 if TYPE_CHECKING:
     from qmd.model import (
@@ -83,9 +83,9 @@ def collection_object(collection: Collection) -> dict[str, Any]:
 
 def render_collections(collections: Sequence[Collection]) -> None:
     color = use_color(sys.stdout)
-    width = max((len(one_line(c.name)) for c in collections), default=0)
+    width = max((columns(one_line(c.name)) for c in collections), default=0)
     for collection in collections:
-        name = paint(f"{one_line(collection.name):<{width}}", "title", color)
+        name = paint(padded(one_line(collection.name), width), "title", color)
         documents = count(collection.documents, "document")
         path = paint(one_line(collection.path), "file", color)
         write(f"{name}  {documents:>16}  {path}  {one_line(collection.pattern)}\n")

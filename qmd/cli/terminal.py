@@ -64,6 +64,27 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else re.sub(f"[\t\n]|{_UNSAFE}", _escape, text)
 
 
+def padded(text: str, width: int) -> str:
+    """Filled up to ``width`` columns of a terminal, where a Chinese character takes two."""
+    return text + " " * (width - columns(text))
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a line takes."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0
+        if unicodedata.combining(character)
+        else 2
+        if unicodedata.east_asian_width(character) in "WF"
+        else 1
+        for character in text
+    )
+
+
 def harmless(text: str) -> str:
     """A text of many lines for a terminal; tabs and line ends stay."""
     return re.sub(_UNSAFE, _escape, text.replace("\r\n", "\n"))

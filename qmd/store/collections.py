@@ -84,11 +84,12 @@ def table(connection: Connection, name: str) -> Table:
 def add(
     connection: Connection, *, name: str, path: str, pattern: str, ignore: Sequence[str]
 ) -> Collection:
-    if connection.execute("SELECT 1 FROM collections WHERE name = ?", [name]).fetchone():
-        raise ConflictError(
-            f"There is already a collection named '{name}'.",
-            hint="Choose another name with --name, or 'qmd collection remove' the old one.",
-        )
+    same = connection.execute("SELECT path FROM collections WHERE name = ?", [name]).fetchone()
+    if same is not None:
+        hint = "Choose another name with --name, or 'qmd collection remove' the old one."
+        if same[0] == path:
+            hint = "It is this very folder; 'qmd index' brings it up to date."
+        raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
     table(connection, "collections").insert(
         {
             "name": name,

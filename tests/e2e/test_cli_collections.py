@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from qmd.cli.terminal import columns
 from tests.support.cli import NOTES, Scratch, filled
 
 
@@ -49,6 +50,19 @@ class TestCollections:
         rules = ["--mask", "**/*.{md,txt}", "--ignore", "drafts/**"]
         scratch.ok("collection", "add", "notes", "--name", "n", *rules)
         assert [item["file"] for item in scratch.ok("ls", "--json").json()] == ["n/a.md", "n/b.txt"]
+
+    def test_adding_it_again_says_how_to_bring_it_up_to_date(self, scratch: Scratch) -> None:
+        again = scratch.call("collection", "add", "notes")
+        assert again.code == 1
+        assert "hint: It is this very folder; 'qmd index' brings" in again.err
+        other = scratch.call("collection", "add", "docs", "--name", "notes")
+        assert "hint: Choose another name" in other.err
+
+    def test_names_of_wide_characters_are_aligned(self, scratch: Scratch) -> None:
+        scratch.ok("collection", "add", "notes", "--name", "我的笔记", "--no-index")
+        lines = scratch.ok("collection", "list").out.splitlines()
+        ends = {columns(line[: line.index(" document")]) for line in lines}
+        assert len(ends) == 1
 
     def test_list_and_show_tell_the_same(self, scratch: Scratch) -> None:
         found = {item["name"]: item for item in scratch.ok("collection", "list", "--json").json()}
