@@ -125,7 +125,7 @@ class Posts:
             raise missing
         try:
             real_root = os.path.realpath(root)
-            real = os.path.realpath(os.path.join(real_root, path))
+            real = os.path.realpath(os.path.join(real_root, *_real_names(real_root, parts)))
         except (OSError, ValueError) as error:
             raise missing from error
         inside = os.path.join(real_root, "")
@@ -333,6 +333,28 @@ def _includes(collection: Collection, directory: Path) -> bool:
         return explain(root, rules, directory.relative_to(root).as_posix()).included
     except NotFoundError:
         return False
+
+
+def _real_names(directory: str, parts: list[str]) -> list[str]:
+    """
+    The names on the disk of a path as it was shown, or as people type it. Raises OSError.
+
+    From the first that is not there on, they stay as they are.
+    """
+    found: list[str] = []
+    for number, part in enumerate(parts):
+        name = part
+        if not os.path.lexists(os.path.join(directory, part)):
+            names = [each.name for each in Path(directory).iterdir()]
+            same = [each for each in names if printable(each) == part] or [
+                each for each in names if _composed(each) == _composed(part)
+            ]
+            if len(same) != 1:
+                return found + parts[number:]
+            name = same[0]
+        found.append(name)
+        directory = os.path.join(directory, name)
+    return found
 
 
 def _composed(text: str) -> str:

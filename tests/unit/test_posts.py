@@ -435,3 +435,16 @@ def test_names_that_are_no_utf8_are_listed_and_searched(kb: KnowledgeBase, root:
     kb.index()
     assert found(kb, "needle") == [("a/m/\\xff.md", 1), ("\\xfe/m/x.md", 1)]
     assert found(kb, "needle", "\\xfe") == [("\\xfe/m/x.md", 1)]
+    for path, _ in found(kb, "needle"):
+        post = kb.posts.read(path)
+        assert (post.post.path, post.text) == (path, "needle")
+
+
+def test_a_path_may_be_typed_though_the_disk_has_it_decomposed(
+    kb: KnowledgeBase, root: Path
+) -> None:
+    write(root, "e\u0301/cafe\u0301/ガ.md", "needle")
+    assert kb.posts.read("\u00e9/caf\u00e9/ガ.md").text == "needle"
+    for absent in ("\u00e9/caf\u00e9/no.md", "\u00e9/no/ガ.md", "no.md"):
+        with pytest.raises(NotFoundError, match=f"^文件不存在：{absent}"):
+            kb.posts.read(absent)
