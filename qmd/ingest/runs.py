@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.indexer import CollectionIndexer
 from qmd.model import Collection, IndexReport, ProgressCallback, SkippedFile
-from qmd.store import fulltext
+from qmd.store import collections as stored_collections
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def index(
         for reason, number in report.excluded.items():
             excluded[reason] = excluded.get(reason, 0) + number
     with store.reading() as connection:
-        total = fulltext.total(connection)
+        names = {collection.name for collection in collections}
+        known = stored_collections.everything(connection)
+        total = sum(each.documents for each in known if each.name in names)
     return IndexReport(
         collections=len(collections),
         added=added,

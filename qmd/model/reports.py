@@ -21,7 +21,10 @@ class SkippedFile:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What one `index` run did. ``excluded`` counts what the rules left out, by reason."""
+    """
+    What one `index` run did. ``total_documents`` are those of the collections it went through;
+    ``excluded`` counts what the rules left out, by reason.
+    """
 
     collections: int
     added: int = 0

@@ -51,6 +51,11 @@ class TestCollections:
         scratch.ok("collection", "add", "notes", "--name", "n", *rules)
         assert [item["file"] for item in scratch.ok("ls", "--json").json()] == ["n/a.md", "n/b.txt"]
 
+    def test_the_documents_of_others_are_not_counted(self, scratch: Scratch) -> None:
+        scratch.write("more/a.md", "# Apple\n")
+        out = scratch.ok("collection", "add", "more").out
+        assert "Indexed 1 collection: 1 document\n" in out
+
     def test_adding_it_again_says_how_to_bring_it_up_to_date(self, scratch: Scratch) -> None:
         again = scratch.call("collection", "add", "notes")
         assert again.code == 1
