@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,11 +49,18 @@ ON_DISK = {"POST /collections/add", "POST /contexts/add"}
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starlette]:
-    directory = tmp_path_factory.mktemp("rest")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rest")
+
+
+@pytest.fixture(scope="module")
+def app(directory: Path) -> Iterator[Starlette]:
+    """May make no folder a collection but those of this test: it could be this repository."""
     notes = make_vault(directory)
-    kb = KnowledgeBase.open(directory / "index.sqlite", create=True, embedder=HashEmbedder())
-    with kb:
+    database = directory / "index.sqlite"
+    with KnowledgeBase.open(
+        database, create=True, embedder=HashEmbedder(), write_roots=[directory]
+    ) as kb:
         kb.add_collection(notes, name="notes")
         kb.index()
         kb.embed()
@@ -70,8 +78,13 @@ CASES = [
 
 @pytest.mark.parametrize(("label", "mode"), CASES)
 def test_whatever_is_asked_the_answer_is_as_described(
-    label: str, mode: GenerationMode, app: Starlette
+    label: str,
+    mode: GenerationMode,
+    app: Starlette,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(directory)  # where a path like "." leads
     operation = OPERATIONS[label]
 
     @settings(
