@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qmd import running
+from qmd.cli.search import CANDIDATES
 from qmd.errors import (
     InputError,
     NotFoundError,
@@ -25,7 +26,9 @@ _ONLY_LOCAL = {
     "no_rerank": "--no-rerank",
     "no_expand": "--no-expand",
     "intent": "--intent",
+    "candidates": "--candidates",
 }
+_USUAL = {"candidates": CANDIDATES}
 
 
 class Remote:
@@ -92,7 +95,7 @@ def _error_for(status: int) -> type[QmdError]:
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The request's fields. Raises InputError for what only this process can do."""
     for name, flag in _ONLY_LOCAL.items():
-        if options[name]:
+        if options[name] and options[name] != _USUAL.get(name):
             raise InputError(f"{flag} works with --mode local only.", hint="Leave one of them out.")
     if len(options["collections"]) > 1:
         raise InputError(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_LIMIT = 1000
+#: How many of the best are reranked, unless somebody says otherwise.
+CANDIDATES = 30
 
 
 def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -76,8 +78,8 @@ def search_options(*, min_score: float, hybrid: bool, meaning: bool = True) -> C
         click.option("--no-expand", is_flag=True, hidden=not meaning,
                      help="Search for the query alone, without variants of it."),
         click.option("-C", "--candidates", "--candidate-limit", "candidates",
-                     type=click.IntRange(1), default=30, hidden=not hybrid, show_default=True,
-                     metavar="N", help="How many of the best are reranked."),
+                     type=click.IntRange(1), default=CANDIDATES, hidden=not hybrid,
+                     show_default=True, metavar="N", help="How many of the best are reranked."),
         click.option("--intent", metavar="TEXT", hidden=not meaning,
                      help="What the question is about, to tell meanings apart."),
         click.option("--mode", type=click.Choice(["auto", "server", "local"]), default="auto",

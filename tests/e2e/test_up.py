@@ -105,3 +105,5 @@ def test_what_the_server_refuses_is_an_error_here_too(scratch: Scratch, up: Up) 
     assert "--mode local" in several.err
     everything = scratch.call("search", "x", "--all", "--mode", "server")
     assert "--all works with --mode local only" in everything.err
+    fewer = scratch.call("query", "x", "--candidates", "5", "--mode", "server")
+    assert "--candidates works with --mode local only" in fewer.err
