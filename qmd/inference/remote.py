@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ANSWER_S = 5.0
-"""The server may be loading its model just then, which takes as long as loading our own."""
+ANSWER_S = 3.0
+"""
+What a query may wait for models. The server may be loading its own just then, which takes as
+long as loading ours.
+"""
 
 
 class RemoteEmbedder:

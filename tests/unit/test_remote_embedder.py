@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from support.live_app import LiveApp
 from support.vault import make_vault
 
 from qmd import KnowledgeBase
+from qmd.backends import BUDGET_S
 from qmd.errors import TransientInferenceError
 from qmd.inference import remote
 from qmd.inference.protocols import Embedder
@@ -76,6 +78,17 @@ def test_without_an_answer_the_own_model_does_it(url: str) -> None:
     assert embedder(gone, own).embed_query("a boat").shape == (384,)
     assert embedder(None, own).embed_query("a boat").shape == (384,)
     assert own.calls == 2
+
+
+def test_a_server_that_hangs_costs_no_more_than_models_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert remote.ANSWER_S <= BUDGET_S
+    monkeypatch.setattr(remote, "ANSWER_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel accepts, nobody reads
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        found = embedder(RunningServer(url, os.getpid(), None, "1.0.0"), HashEmbedder())
+        assert (found.embed_query("boat") == HashEmbedder().embed_query("boat")).all()
 
 
 def test_a_refused_token_is_no_answer(served: tuple[HashEmbedder, LiveApp]) -> None:
