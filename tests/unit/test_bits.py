@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qmd.model import Filters, ModelSpec
@@ -121,7 +121,7 @@ def exactly(
     number = len(vectors.indexed(connection))
     bits.nearest(connection, model, query, 1, EVERYTHING)  # the first only asks
     coded = bits.nearest(connection, model, query, 1000, EVERYTHING)
-    assert (coded is not None) == (number > 0)
+    assert bool(coded) == (number > 0)
     mine = semantic.search(connection, model, semantic.bare(query), EVERYTHING, 100, bits)
     true = semantic.search(connection, model, semantic.bare(query), EVERYTHING, None)
     assert [hit.document for hit in mine] == [hit.document for hit in true]
@@ -151,6 +151,7 @@ class OtherModel(HashEmbedder):
         max_size=10,
     )
 )
+@example(steps=[{"1.md"}, "embed", "by hand"])  # the codes of what is gone find nothing
 def test_after_any_changes_the_codes_find_what_an_exact_scan_finds(
     tmp_path_factory: pytest.TempPathFactory, steps: list[set[str] | str]
 ) -> None:
