@@ -67,9 +67,20 @@ def test_the_python_in_the_readme_prints_what_its_comments_say(
     assert out.getvalue().splitlines() == said
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/README.md"])
+PAGES = sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md"))
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "benchmarks/README.md", *PAGES]
+)
 def test_links_between_the_documents_lead_somewhere(document: str) -> None:
     path = ROOT / document
     text = path.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", text)
     assert not [target for target in targets if not (path.parent / target).exists()]
+
+
+def test_every_page_is_named_by_the_index_of_pages() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in ROOT.glob("docs/*.md")} - {"README.md"}
+    assert not {page for page in pages if f"]({page})" not in index}
