@@ -53,6 +53,10 @@ class Command(click.Command):
         self.examples = tuple(examples)
         self.params.extend(database_options(hidden=True))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        ctx.ensure_object(Session).command = ctx.command_path
+        return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
 

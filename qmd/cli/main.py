@@ -114,7 +114,8 @@ def main(args: Sequence[str]) -> int:
         code = _invoke(list(args), session)
         sys.stdout.flush()
     except QmdError as error:
-        return _fail(error.code, str(error), error.hint, error.exit_code, as_json)
+        remedy = error.hint or f"Run '{session.command} --help'."
+        return _fail(error.code, str(error), remedy, error.exit_code, as_json)
     except click.ClickException as error:
         return _wrong_usage(error, as_json)
     except (KeyboardInterrupt, click.Abort):

@@ -28,6 +28,7 @@ class Session:
         self.db: str | None = None
         self.index: str | None = None
         self.flags: dict[str, str | Sequence[str] | None] = {}  # of one command, by setting
+        self.command = "qmd"  # as it was called
         self.interrupted = "Nothing is lost."  # what Ctrl-C means just now
         self._settings: Settings | None = None
 

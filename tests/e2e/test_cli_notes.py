@@ -102,7 +102,7 @@ def test_errors_name_what_was_meant_and_exit_with_1(scratch: Scratch) -> None:
     assert unknown.error() == {
         "code": "invalid_path",
         "message": "Invalid path: no collection named 'nowhere' (collections: docs, notes)",
-        "hint": None,
+        "hint": "Run 'qmd note create --help'.",
     }
 
 
