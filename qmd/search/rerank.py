@@ -69,9 +69,9 @@ def embedded(
     if not nearest or not candidates:
         return {}
     # What holds none of the words has 0, so a list shorter than it might be goes on with zeros.
-    by_words = _standardised(words, zeros=total - len(words)) if words else None
-    by_nearest = _standardised(nearest)
-    by_whole = _standardised({number: whole[number] for number in candidates if number in whole})
+    by_words = _Standardised(words, zeros=total - len(words)) if words else None
+    by_nearest = _Standardised(nearest)
+    by_whole = _Standardised({number: whole[number] for number in candidates if number in whole})
     sums, parts = {}, {}
     for number in candidates:
         has_vectors = number in whole or number in nearest
@@ -92,7 +92,7 @@ def embedded(
     }
 
 
-class _standardised:
+class _Standardised:
     """Number → its value in standard deviations from the mean of the first `DEPTH`."""
 
     def __init__(self, values: Mapping[int, float], zeros: int = 0) -> None:

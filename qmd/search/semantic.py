@@ -167,10 +167,10 @@ def whole(
     if not rows:
         return {}
     near = _matrix([vector for _, _, vector in rows]) @ query.centred + np.float32(query.offset)
-    of: dict[int, list[float]] = {}
+    values_of: dict[int, list[float]] = {}
     for (_, document, _), value in zip(rows, near.tolist(), strict=True):
-        of.setdefault(document, []).append(value)
-    return {document: fsum(values) / len(values) for document, values in of.items()}
+        values_of.setdefault(document, []).append(value)
+    return {document: fsum(values) / len(values) for document, values in values_of.items()}
 
 
 def _score(rows: list[tuple[int, int, bytes]], query: Question) -> list[SemanticHit]:
