@@ -98,7 +98,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
 
     from qmd.model import Filters
     from qmd.search import semantic
-    from qmd.search.bits import BitIndex
+    from qmd.search.vector_cache import VectorCache
     from qmd.store import filters, vec0
     from qmd.store.store import Store
 
@@ -110,16 +110,16 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
         with store.reading() as connection:
             vec0.load(connection)
             everything = filters.where(connection, Filters())
-            bits = BitIndex()
+            cache = VectorCache()
             start = time.process_time()
             for _ in range(40):  # each reads a part
-                bits.nearest(connection, model, asked[0], 1, everything)
-            print(f"codes read in {time.process_time() - start:.2f} s of CPU time", flush=True)
+                cache.nearest(connection, model, asked[0], 1, everything)
+            print(f"vectors read in {time.process_time() - start:.2f} s of CPU time", flush=True)
             for query in asked:
                 for _ in range(2):  # the first time warms the pages and the processor's caches
                     start = time.process_time()
                     hits = semantic.search(
-                        connection, model, semantic.bare(query), everything, K, bits
+                        connection, model, semantic.bare(query), everything, K, cache
                     )
                     spent = time.process_time() - start
                     start = time.process_time()

@@ -110,8 +110,8 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
         """Wait for what is being written, then close the file. May be called twice."""
         if self._keeper is not None:
             self._keeper.stop()
-        if self._bits is not None:
-            self._bits.close()
+        if self._vectors is not None:
+            self._vectors.close()
         self._file_tools.close()
         self._store.close()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.ingest.events import EventBus
     from qmd.ingest.keeper import Keeper
-    from qmd.search.bits import BitIndex
+    from qmd.search.vector_cache import VectorCache
 
 
 class Parts:
@@ -61,7 +61,7 @@ class Parts:
         self._lock = threading.Lock()
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
-        self._bits: BitIndex | None = None
+        self._vectors: VectorCache | None = None
 
     @property
     def path(self) -> Path:

@@ -10,8 +10,8 @@ from qmd.search import pipeline
 
 if TYPE_CHECKING:
     from qmd.model import SearchReply
-    from qmd.search.bits import BitIndex
     from qmd.search.hybrid import Models
+    from qmd.search.vector_cache import VectorCache
     from qmd.sqlite import Connection
 
 
@@ -111,14 +111,14 @@ class Search(Parts):
             backends.expander(budget, share=first) if expand else None,
             reranker,
             timeout_s=budget.seconds,
-            bits=self._bit_index(),
+            cache=self._vector_cache(),
             rerank=rerank,
         )
 
-    def _bit_index(self) -> BitIndex:
-        from qmd.search.bits import BitIndex
+    def _vector_cache(self) -> VectorCache:
+        from qmd.search.vector_cache import VectorCache
 
         with self._lock:
-            if self._bits is None:
-                self._bits = BitIndex()
-            return self._bits
+            if self._vectors is None:
+                self._vectors = VectorCache()
+            return self._vectors

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
-    from qmd.search.bits import BitIndex
+    from qmd.search.vector_cache import VectorCache
 
 #: Each list that `query` fuses is at least this deep.
 DEPTH = 100
@@ -43,7 +43,7 @@ class Models:
     expander: Expander | None = None
     reranker: Reranker | None = None
     timeout_s: float = 5.0
-    bits: BitIndex | None = None
+    cache: VectorCache | None = None
     rerank: bool = True
 
 
@@ -285,7 +285,7 @@ def _nearest(
     """As `semantic.search`, of the wanted documents."""
     asked = limit
     while True:
-        hits = semantic.search(connection, model, question, where, asked, models.bits)
+        hits = semantic.search(connection, model, question, where, asked, models.cache)
         if wanted is None:
             return hits
         kept = [hit for hit in hits if wanted(hit.document)]

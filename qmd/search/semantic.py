@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import ModelMismatchError, VectorIndexMissingError
 from qmd.model import ModelSpec
-from qmd.search.bits import BitIndex
+from qmd.search.vector_cache import VectorCache
 from qmd.sqlite import Connection
 from qmd.store import models, vec0, vectors
 from qmd.store.filters import Where
@@ -30,10 +30,8 @@ CHUNKS_PER_DOCUMENT = 2
 #: And never fewer, so that rescoring finds what int8 has ranked too low. sqlite-vec's time grows
 #: with the number asked for: at 100,000 chunks 22 ms for 50, 32 for 100, 71 for 256.
 LEAST = 100
-#: Candidates that the codes in memory give: so many, and so many more for each document wanted.
-CODED, CODED_PER_DOCUMENT = 500, 5
-MOST_CODED = 20_000
-
+#: More chunks are not asked of the vectors in memory.
+MOST_CACHED = 8000
 
 #: So much of the mean vector is taken out of a question. 0.2 to 0.6 are about equally good.
 CENTRED = 0.4
@@ -112,13 +110,13 @@ def search(
     query: Question,
     where: Where,
     limit: int | None,
-    bits: BitIndex | None = None,
+    cache: VectorCache | None = None,
 ) -> list[SemanticHit]:
     """
     The ``limit`` nearest documents (None: all), best first, ties by id.
 
     Args:
-        bits: Codes that are kept between searches of the same database.
+        cache: Vectors that are kept between searches of the same database.
     """
     import numpy as np
 
@@ -126,18 +124,18 @@ def search(
         hits = _score(list(vectors.everything(connection, model, where)), query)
         return hits if limit is None else hits[:limit]
     direction = query.centred / (np.linalg.norm(query.centred) or np.float32(1))
-    if bits is not None:
-        candidates = CODED + CODED_PER_DOCUMENT * limit
-        while candidates <= MOST_CODED:
-            found = bits.nearest(connection, model, direction, candidates, where)
-            if found is None:
-                break
-            hits = _score(found, query)
-            if len(hits) >= limit:
-                return hits[:limit]
-            candidates *= 4  # long documents took all places
+    least = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
+    k = least
+    while cache is not None and k <= MOST_CACHED:
+        found = cache.nearest(connection, model, direction, k, where)
+        if found is None:
+            break
+        hits = _score(found, query)
+        if len(hits) >= limit:
+            return hits[:limit]
+        k *= 4  # long documents took all places
     coarse = vectors.quantize(vectors.pack(direction[np.newaxis, :])[0])
-    k = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
+    k = least
     while True:
         rows = vectors.nearest(connection, model, coarse, k, where)
         hits = _score(rows, query)

@@ -78,6 +78,12 @@ def everything(
     )
 
 
+def texts(connection: Connection) -> int:
+    """How many texts have a vector, of any model: about as many as chunks, and known at once."""
+    (count,) = connection.execute("SELECT count(*) FROM embeddings").fetchone()
+    return int(count)
+
+
 def indexed(connection: Connection) -> NDArray[np.int64]:
     """The ids of all chunks that have a vector, ascending."""
     import numpy as np

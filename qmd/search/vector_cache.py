@@ -1,0 +1,267 @@
+"""
+The vectors of one database in memory, for processes that search more than once.
+
+Exactly, as one float32 matrix, as long as that is small: a product of it takes a millisecond for
+20,000 chunks, where sqlite-vec takes six, and every process finds the same to the last place.
+Of more chunks there are `bits.Codes`, whose best few hundred are ranked by the exact vectors.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from qmd.search import bits
+from qmd.sqlite import Connection
+from qmd.store import models, vec0, vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qmd.store.filters import Where
+
+#: Below this many chunks sqlite-vec is quick enough (6 ms), and there is nothing to keep true.
+LEAST = 20_000
+#: Bytes of a matrix of exact vectors: 65,000 chunks of 384 dimensions.
+MOST_EXACT_BYTES = 100_000_000
+#: Bytes of codes above which sqlite-vec does it all.
+MOST_CODED_BYTES = 512 << 20
+#: Rows read at one search while the codes are incomplete, or a 32nd of all: then such a
+#: search, which sqlite-vec answers, takes about twice its time.
+BATCH = 10_000
+#: Candidates that codes give: so many, and so many more for each chunk wanted.
+CODED, CODED_PER_CHUNK = 500, 2.5
+#: And one more for so many chunks: among many more lie equally near (at 1,000,000 the recall of
+#: the ten nearest was .988 without).
+MORE = 2000
+#: Numbers in a product that OpenBLAS does not share out.
+ONE_CORE = 400_000
+#: So many pieces of a matrix that grows are left apart: to join them copies it.
+PIECES = 32
+
+
+class Exact(NamedTuple):
+    """``pieces``: float32[n_i, dimension], one below the other."""
+
+    pieces: tuple[NDArray[np.float32], ...]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float32]) -> Exact:
+        return cls((values,))
+
+    def extended(self, values: NDArray[np.float32]) -> Exact:
+        pieces = (*self.pieces, values)
+        return Exact(pieces if len(pieces) <= PIECES else (_joined(pieces),))
+
+    def kept(self, mask: NDArray[np.bool_]) -> Exact:
+        return Exact((_joined(self.pieces)[mask],))
+
+    def scores(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
+        """float32[n], dot products with the query (float32[dimension])."""
+        import numpy as np
+
+        # In parts that BLAS does on one core: its threads would gain a millisecond and wait for
+        # the next call at full speed.
+        rows = max(1, ONE_CORE // len(query))
+        parts = [
+            piece[start : start + rows] @ query
+            for piece in self.pieces
+            for start in range(0, max(1, len(piece)), rows)
+        ]
+        return np.concatenate(parts)
+
+
+class _Held(NamedTuple):
+    """Of chunk ``ids[i]`` in ``collections[i]`` the vector, exact or coded."""
+
+    ids: NDArray[np.int64]
+    collections: NDArray[np.int64]
+    vectors: Exact | bits.Codes
+
+
+_Kind: TypeAlias = "type[Exact] | type[bits.Codes]"
+
+
+class VectorCache:
+    """
+    The vectors of one database. Thread-safe; codes are empty until the second search.
+
+    The index's state (`vec0.state`) tells when they are out of date: then what came is read
+    and what went is dropped. Stale ones could not lie: every hit is looked up in the database.
+
+    Args:
+        least, exact_bytes, coded, batch: See the constants.
+    """
+
+    def __init__(
+        self,
+        *,
+        least: int = LEAST,
+        exact_bytes: int = MOST_EXACT_BYTES,
+        coded: int = CODED,
+        batch: int = BATCH,
+    ) -> None:
+        self._least = least
+        self._exact_bytes = exact_bytes
+        self._coded = coded
+        self._batch = batch
+        self._lock = threading.Lock()
+        self._asked = self._closed = False
+        self._ready: tuple[object, _Held | None] = (None, None)
+        self._held: _Held | None = None
+        self._kind: _Kind | None = None
+        self._epoch: object = None
+        self._listed: object = None
+        self._missing: NDArray[np.int64] | None = None
+
+    def nearest(
+        self,
+        connection: Connection,
+        model: models.Model,
+        query: NDArray[np.float32],
+        k: int,
+        where: Where,
+    ) -> list[tuple[int, int, bytes]] | None:
+        """
+        As `vectors.nearest`; None where sqlite-vec is to answer.
+
+        Args:
+            query: float32[dimension], unit norm.
+            k: How many are wanted; fewer come where fewer match, more candidates of codes.
+        """
+        if not where.everything and where.collection_ids is None:
+            return None
+        held = self._current(connection, model)
+        if held is None:
+            return None
+        import numpy as np
+
+        wanted = None
+        if where.collection_ids is not None and not where.everything:
+            wanted = np.isin(held.collections, where.collection_ids)
+            # A partition of sqlite-vec's is read alone, at eight times our time a chunk.
+            if np.count_nonzero(wanted) < max(self._least, len(held.ids) // 8):
+                return None
+        scores: NDArray[Any] = held.vectors.scores(query)
+        ids = held.ids
+        if wanted is not None:
+            scores, ids = scores[wanted], ids[wanted]
+        if isinstance(held.vectors, bits.Codes):
+            k = self._coded + round(CODED_PER_CHUNK * k) + len(ids) // MORE
+        chosen = ids if len(ids) <= k else _best(scores, ids, k)
+        return vectors.exact(connection, model, chosen.tolist(), where)
+
+    def close(self) -> None:
+        """Give the memory back; sqlite-vec answers from now on."""
+        with self._lock:
+            self._closed = True
+            self._ready, self._held, self._missing = (None, None), None, None
+
+    def _current(self, connection: Connection, model: models.Model) -> _Held | None:
+        epoch, count = vec0.state(connection)
+        key = (model.id, epoch, count)
+        known, held = self._ready
+        if known == key:
+            return held
+        # Codes take a while to load: meanwhile sqlite-vec answers the other threads.
+        if not self._lock.acquire(blocking=self._kind is not bits.Codes):
+            return None
+        try:
+            return None if self._closed else self._refresh(connection, model, key)
+        finally:
+            self._lock.release()
+
+    def _refresh(
+        self, connection: Connection, model: models.Model, key: tuple[int, int, int]
+    ) -> _Held | None:
+        import numpy as np
+
+        if self._epoch != key[:2]:
+            self._held, self._epoch, self._listed = None, key[:2], None
+        if self._listed != key:
+            count = vectors.texts(connection)
+            if self._kind_of(count, model) is bits.Codes and not self._asked:
+                self._asked = True  # a process that searches once would load for nothing
+                return None
+            there = vectors.indexed(connection)
+            kind = self._kind_of(max(count, len(there)), model)
+            if kind is not self._kind:
+                self._held, self._kind = None, kind
+            if kind is None:
+                self._missing = None
+                self._ready = (key, None)
+                return None
+            self._missing = there
+            if self._held is not None:
+                self._held = _kept(self._held, np.isin(self._held.ids, there))
+                self._missing = np.setdiff1d(there, self._held.ids, assume_unique=True)
+            self._listed = key
+        missing, kind = self._missing, self._kind
+        if missing is not None and kind is not None and len(missing):
+            known = 0 if self._held is None else len(self._held.ids)
+            size = len(missing)
+            if kind is bits.Codes:
+                size = max(self._batch, (known + len(missing)) // 32)
+            rows = vectors.coded(connection, model, missing[:size].tolist())
+            self._held = _extended(self._held, rows, model.dimension, kind)
+            self._missing = missing[size:]
+            if len(self._missing):
+                return None
+        self._missing = None
+        self._ready = (key, self._held)
+        return self._held
+
+    def _kind_of(self, count: int, model: models.Model) -> _Kind | None:
+        """What so many vectors are held as."""
+        if count < self._least:
+            return None
+        if count * model.dimension * 4 <= self._exact_bytes:
+            return Exact
+        few = count * model.dimension // 4 <= MOST_CODED_BYTES
+        return bits.Codes if few and bits.are_supported() else None
+
+
+def _kept(held: _Held, mask: NDArray[np.bool_]) -> _Held:
+    if mask.all():
+        return held
+    return _Held(held.ids[mask], held.collections[mask], held.vectors.kept(mask))
+
+
+def _extended(
+    held: _Held | None,
+    rows: list[tuple[int, int, bytes]],
+    dimension: int,
+    kind: _Kind,
+) -> _Held | None:
+    import numpy as np
+
+    if not rows:
+        return held
+    ids = np.array([row[0] for row in rows], np.int64)
+    collections = np.array([row[1] for row in rows], np.int64)
+    packed = np.frombuffer(b"".join(row[2] for row in rows), np.float16)
+    values = packed.reshape(len(rows), dimension).astype(np.float32)
+    if held is None:
+        return _Held(ids, collections, kind.of(values))
+    return _Held(
+        np.concatenate([held.ids, ids]),
+        np.concatenate([held.collections, collections]),
+        held.vectors.extended(values),
+    )
+
+
+def _joined(pieces: tuple[NDArray[np.float32], ...]) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.concatenate(pieces)
+
+
+def _best(scores: NDArray[Any], ids: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The ids of the ``k`` highest scores; among equal ones, the lowest ids."""
+    import numpy as np
+
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above = ids[scores > least]
+    equal = np.sort(ids[scores == least])
+    return np.sort(np.concatenate([above, equal[: k - len(above)]]))
