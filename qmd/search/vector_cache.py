@@ -27,8 +27,8 @@ LEAST = 20_000
 MOST_EXACT_BYTES = 100_000_000
 #: Bytes of codes above which sqlite-vec does it all.
 MOST_CODED_BYTES = 512 << 20
-#: Rows read at one search while the codes are incomplete, or a 32nd of all: then such a
-#: search, which sqlite-vec answers, takes about twice its time.
+#: Rows read at once, or a 32nd of all. While codes are incomplete a search reads so many, and
+#: sqlite-vec answers it: together they take about twice its time.
 BATCH = 10_000
 #: Candidates that codes give: so many, and so many more for each chunk wanted.
 CODED, CODED_PER_CHUNK = 500, 2.5
@@ -198,16 +198,14 @@ class VectorCache:
                 self._missing = np.setdiff1d(there, self._held.ids, assume_unique=True)
             self._listed = key
         missing, kind = self._missing, self._kind
-        if missing is not None and kind is not None and len(missing):
+        while missing is not None and kind is not None and len(missing):
             known = 0 if self._held is None else len(self._held.ids)
-            size = len(missing)
-            if kind is bits.Codes:
-                size = max(self._batch, (known + len(missing)) // 32)
+            size = max(self._batch, (known + len(missing)) // 32)
             rows = vectors.coded(connection, model, missing[:size].tolist())
             self._held = _extended(self._held, rows, model.dimension, kind)
-            self._missing = missing[size:]
-            if len(self._missing):
-                return None
+            self._missing = missing = missing[size:]
+            if kind is bits.Codes and len(missing):
+                return None  # each search reads a part
         self._missing = None
         self._ready = (key, self._held)
         return self._held
