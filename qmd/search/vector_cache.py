@@ -31,7 +31,7 @@ MOST_CODED_BYTES = 512 << 20
 #: sqlite-vec answers it: together they take about twice its time.
 BATCH = 10_000
 #: Candidates that codes give: so many, and so many more for each chunk wanted.
-CODED, CODED_PER_CHUNK = 500, 2.5
+CODED, CODED_PER_CHUNK = 100, 4.5
 #: And one more for so many chunks: among many more lie equally near (at 1,000,000 the recall of
 #: the ten nearest was .988 without).
 MORE = 2000
