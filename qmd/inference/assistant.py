@@ -129,6 +129,7 @@ class RerankEndpoint:
         self._model = model
         self._otherwise = otherwise
         self._absent = False
+        self._gives_logits = False
         self._tokens = _TOKENS
         self.name = f"rerank:{model}"
 
@@ -154,12 +155,18 @@ class RerankEndpoint:
                 if reply.status == 200:
                     self._tokens = _FEW_TOKENS
             if self._otherwise is None or not reply.is_absent:
-                return replies.reranked(reply.json(), len(passages))
+                return self._shares(replies.reranked(reply.json(), len(passages)))
             self._absent = True
         left_s = end - monotonic()
         if self._otherwise is None or left_s <= 0:
             raise InferenceError(f"{self._endpoint.name} offers no reranking.")
         return self._otherwise.rerank(query, passages, timeout_s=left_s)
+
+    def _shares(self, scores: Sequence[float]) -> Sequence[float]:
+        """0..1. A server that once gave logits gives them when all lie there by chance, too."""
+        if not all(0 <= score <= 1 for score in scores):
+            self._gives_logits = True
+        return [replies.sigmoid(score) for score in scores] if self._gives_logits else scores
 
 
 def _cut(text: str, tokens: int) -> str:

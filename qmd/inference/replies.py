@@ -163,10 +163,10 @@ def _tenths(value: Any) -> float:
 
 def reranked(reply: Any, count: int) -> list[float]:
     """
-    The scores of a ``/rerank`` reply, in the order of the passages, 0..1.
+    The scores of a ``/rerank`` reply, in the order of the passages, as they are.
 
     Jina and Cohere give ``results`` of ``index`` and ``relevance_score``, text-embeddings-
-    inference a list with ``score``. Some servers give logits: then all go through a sigmoid.
+    inference a list with ``score``. Some servers give logits.
 
     Raises:
         InferenceError: Not one number for each passage.
@@ -186,8 +186,7 @@ def reranked(reply: Any, count: int) -> list[float]:
             found[index] = float(score)
     if len(found) != count:
         raise InferenceError(f"{len(found)} scores came for {count} passages.")
-    values = [found[index] for index in range(count)]
-    return values if all(0 <= value <= 1 for value in values) else [sigmoid(v) for v in values]
+    return [found[index] for index in range(count)]
 
 
 def sigmoid(logit: float) -> float:

@@ -256,6 +256,18 @@ def test_long_passages_are_cut_and_cut_again_where_the_server_refuses_them() -> 
     assert sizes == [[1600, 400, 5], [600, 150, 5], [600, 150, 5]]
 
 
+def test_logits_become_shares_by_one_rule_for_all_replies_of_a_server() -> None:
+    with ModelServer(ranks(0.5, 0.25), ranks(-3.0, 0.5, 8.0, -1e300), ranks(0.5, 0.25)) as server:
+        judge = RerankEndpoint(Endpoint(LlmSettings(url=server.url)), "m")
+        plain, logits, by_chance = (
+            judge.rerank("q", ["text"] * count, timeout_s=AMPLE_S) for count in (2, 4, 2)
+        )
+    assert plain == [0.5, 0.25]
+    assert logits[3] < logits[0] < 0.5 < logits[1] < logits[2] <= 1
+    assert logits[1] == pytest.approx(0.6225, abs=1e-4)
+    assert by_chance == pytest.approx([0.6225, 0.5622], abs=1e-4)
+
+
 def test_a_server_of_its_own_for_reranking(asking: Asking) -> None:
     with ModelServer(says(LINES)) as language, ModelServer(by_word("red")) as judge:
         kb = asking(language, expander="llm", reranker="rerank:m", rerank_url=judge.url)

@@ -174,13 +174,6 @@ def test_a_rerank_reply_is_put_in_the_order_of_the_passages() -> None:
     assert replies.reranked([{"index": 1, "score": 0}, {"index": 0, "score": 1}], 2) == [1, 0]
 
 
-def test_logits_become_shares_by_one_rule_for_all() -> None:
-    rows = [{"index": i, "relevance_score": v} for i, v in enumerate((-3.0, 0.5, 8.0, -1e300))]
-    found = replies.reranked({"results": rows}, 4)
-    assert found[3] < found[0] < 0.5 < found[1] < found[2] <= 1
-    assert found[1] == pytest.approx(0.6225, abs=1e-4)
-
-
 @pytest.mark.parametrize(
     "reply",
     [
