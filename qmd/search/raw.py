@@ -21,7 +21,7 @@ from qmd.store.filters import Where
 QUICK = 64
 
 #: What ends a word without being one: to the index these are words of their own, or blanks.
-_SEPARATE = re.compile(f"{CJK_RUN.pattern[:-2]}{SIGNS.pattern[1:-2]}]")
+_SEPARATE = re.compile(f"{CJK_RUN.pattern}|{SIGNS.pattern}")
 
 
 class Text(NamedTuple):

@@ -1,9 +1,10 @@
 """
-The vectors of one database in memory, for processes that search more than once.
+The vectors of one database in memory.
 
 Exactly, as one float32 matrix, as long as that is small: a product of it takes a millisecond for
 20,000 chunks, where sqlite-vec takes six, and every process finds the same to the last place.
-Of more chunks there are `bits.Codes`, whose best few hundred are ranked by the exact vectors.
+Of more chunks a process that searches again holds `bits.Codes`, whose best few hundred are ranked
+by the exact vectors.
 """
 
 from __future__ import annotations
@@ -180,19 +181,17 @@ class VectorCache:
         if self._epoch != key[:2]:
             self._held, self._epoch, self._listed = None, key[:2], None
         if self._listed != key:
-            count = vectors.texts(connection)
-            if self._kind_of(count, model) is bits.Codes and not self._asked:
+            kind = self._kind_of(vectors.count_chunks(connection), model)
+            if kind is bits.Codes and not self._asked:
                 self._asked = True  # a process that searches once would load for nothing
                 return None
-            there = vectors.indexed(connection)
-            kind = self._kind_of(max(count, len(there)), model)
             if kind is not self._kind:
                 self._held, self._kind = None, kind
             if kind is None:
                 self._missing = None
                 self._ready = (key, None)
                 return None
-            self._missing = there
+            self._missing = there = vectors.indexed(connection)
             if self._held is not None:
                 self._held = _kept(self._held, np.isin(self._held.ids, there))
                 self._missing = np.setdiff1d(there, self._held.ids, assume_unique=True)

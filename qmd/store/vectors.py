@@ -78,9 +78,9 @@ def everything(
     )
 
 
-def texts(connection: Connection) -> int:
-    """How many texts have a vector, of any model: about as many as chunks, and known at once."""
-    (count,) = connection.execute("SELECT count(*) FROM embeddings").fetchone()
+def count_chunks(connection: Connection) -> int:
+    """How many chunks there are, with a vector or still without: known at once."""
+    (count,) = connection.execute("SELECT count(*) FROM chunks").fetchone()
     return int(count)
 
 
