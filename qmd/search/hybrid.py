@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.errors import InferenceError
 from qmd.model import ModelSpec, SearchReply, Source
 from qmd.search import fusion, language, lexical, lines, rerank, semantic
-from qmd.search.pipeline import Found, Request, read, reply
+from qmd.search.pipeline import Found, Request, read, reply, search
 from qmd.sqlite import Connection
 from qmd.store.filters import Where
 from qmd.store.models import Model
@@ -54,6 +54,8 @@ def vsearch(
     Vectors. With an expander, a document's score is the best of the question's and of the
     means of the question's (weight 2) and an expansion's (1).
 
+    A query that only narrows has no meaning to compare: it lists what `search` lists.
+
     Raises:
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
     """
@@ -61,7 +63,7 @@ def vsearch(
     query, where = read(connection, request)
     semantic.require_index(connection, None)
     if not query.text:
-        return reply(connection, request, query, [])
+        return search(connection, request)
     spec, vector = _embed(query.text, models)
     model = semantic.require_index(connection, spec)
     question = semantic.question(connection, model, vector)
@@ -138,7 +140,7 @@ def query(
 ) -> SearchReply:
     """
     Both, fused by reciprocal rank and reranked; full text alone where vectors are missing,
-    saying so.
+    saying so. One that only narrows lists what `search` lists.
 
     The query may be lines for each retriever (see `qmd.search.lines`): then the first for
     each counts as the original, the others as expansions, and no expander is asked.
@@ -158,13 +160,20 @@ def query(
         for_words, questions = list(asked.words), list(asked.meanings)
         parsed, where = read(connection, replace(request, query=[*for_words, *questions][0]))
         intent = intent or asked.intent
+    main = parsed.text or next(iter(questions), "")
+    listing = [text for text in for_words if language.parse(text).only_narrows]
+    if listing and not main and len(listing) == len(for_words):
+        found = search(connection, replace(request, query=listing[0]))
+        return replace(found, query=request.query)
+    # Beside something to look for, a list by date says nothing.
+    for_words = [text for text in for_words if text not in listing]
     depth = None if request.limit is None else max(DEPTH, request.limit)
     weights = lexical.Weights(connection, parsed)
     words, runs = _by_words(connection, for_words, where, depth, weights)
     if wanted is not None:
         runs[1:] = [_only(run, wanted) for run in runs[1:]]
     meaning = _Meaning()
-    if parsed.text and questions:
+    if main and questions:
         try:
             _by_meaning(connection, questions, where, depth, models, meaning, wanted)
         except InferenceError as error:
@@ -176,7 +185,7 @@ def query(
     reranked: dict[int, rerank.Reranked] = {}
     if models.rerank:
         best = [entry.document for entry in fused[:candidates]]
-        text = f"{intent}\n{parsed.text}" if intent else parsed.text
+        text = f"{intent}\n{main}" if intent else main
         reranked, problem = _rerank(connection, models, text, best, words, meaning, weights.total)
         problems.append(problem)
     by_words = {hit.document: hit for hit in words}

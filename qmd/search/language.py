@@ -94,6 +94,11 @@ class ParsedQuery:
         return bool(self.tags or self.either_tags or self.no_tags)
 
     @property
+    def only_narrows(self) -> bool:
+        """Whether it says which documents to leave out or keep, and nothing to look for."""
+        return not self.groups and (self.tagged or bool(self.excluded))
+
+    @property
     def terms(self) -> tuple[Term, ...]:
         """Each once."""
         return tuple(dict.fromkeys(term for group in self.groups for term in group))
@@ -101,17 +106,9 @@ class ParsedQuery:
 
 @lru_cache(maxsize=16)  # `query` reads the same one in two places
 def parse(query: str) -> ParsedQuery:
-    """Read a query; never fails. A query of nothing but negations is taken as text."""
-    query = clean(query)
-    parsed = _parse(query)
-    if parsed.excluded and not parsed.groups and not parsed.tagged:
-        return _parse(" ".join(part.lstrip("-－") for part in query.split()))
-    return parsed
-
-
-def _parse(query: str) -> ParsedQuery:
+    """Read a query; never fails."""
     reader = _Reader()
-    items = list(_ITEM.finditer(query))
+    items = list(_ITEM.finditer(clean(query)))
     for position, item in enumerate(items):
         word, field = item["word"], item["field"]
         phrase = next((p for p in item.group("phrase", "curly", "corner") if p is not None), None)
@@ -120,8 +117,8 @@ def _parse(query: str) -> ParsedQuery:
         if between and word in {"AND", "OR"} and not negated and not field:
             reader.join = reader.join or word == "OR"
             continue
-        if word is not None and negated and (word.startswith("-") or not has_token(word)):
-            word, field, negated = item[0], None, False  # "--force", "-" and "->" are text
+        if word is not None and negated and (word.startswith("-") or _says_nothing(word)):
+            word, field, negated = item[0], None, False  # "--force", "->" and "-tag:" are text
         if field == "tag":
             name = (phrase if phrase is not None else word).lstrip("#").strip()
             if name:
@@ -218,6 +215,13 @@ class _Reader:
             tuple(tuple(group)[:MAX_TERMS] for group in self._tags if len(group) > 1)[:MAX_TERMS],
             tuple(self._no_tags)[:MAX_TERMS],
         )
+
+
+def _says_nothing(word: str) -> bool:
+    """Whether it is made of signs only, or is a field without what to look for in it."""
+    return not has_token(word) or (
+        word.endswith((":", "：")) and word.rstrip(":：") in {"title", "path", "tag"}
+    )
 
 
 def _words(word: str, field: Field | None) -> list[Term]:

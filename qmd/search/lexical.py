@@ -116,9 +116,11 @@ def search(
     """
     Exact hits, filled up with relaxed ones to ``limit`` (None: all), best first.
 
+    A query that only narrows finds all that is left, the latest first.
+
     ``weights``: of the query's words, for a caller that needs them too.
     """
-    if not query.groups and not query.tagged:
+    if not query.groups and not query.only_narrows:
         return []
     weights = weights or Weights(connection, query)
     hits = _exact(connection, query, where, limit, weights)
@@ -160,7 +162,7 @@ def _exact(
         # A check in Python may refuse any of the rows, so there is no telling how many to ask for.
         rows = fulltext.search(connection, match, where, None if checks else limit)
     else:
-        # Signs, or nothing but tags, which are part of the condition.
+        # Signs, or nothing to look for: then tags, part of the condition, and exclusions narrow.
         numbers = raw.scan(connection, signs, where) if signs else texts.ids(connection, where)
         unwanted = list(_phrases(query.excluded))
         known = set(fulltext.matching(connection, _any(unwanted))) if unwanted else set[int]()

@@ -26,10 +26,15 @@ def titles_and_texts(connection: Connection, where: Where) -> Iterator[tuple[int
 
 
 def ids(connection: Connection, where: Where) -> Iterator[int]:
-    """Ids of all documents that satisfy a condition, the latest first."""
+    """
+    Ids of all documents that satisfy a condition, the latest first, then by collection and path.
+
+    A moment counts, not how it is written: dates may have an offset from UTC.
+    """
     rows = connection.execute(
-        f"SELECT d.id FROM documents d WHERE {where.sql}"
-        " ORDER BY coalesce(d.date, d.modified_at) DESC, d.id",
+        "SELECT d.id FROM documents d JOIN collections c ON c.id = d.collection_id"
+        f" WHERE {where.sql}"
+        " ORDER BY coalesce(julianday(d.date), julianday(d.modified_at)) DESC, c.name, d.path",
         where.values,
     )
     for (number,) in rows:

@@ -123,14 +123,21 @@ terms: st.SearchStrategy[Written] = st.one_of(
 
 @st.composite
 def queries(draw: st.DrawFn) -> Written:
-    """All of some groups, each one of its terms; none of others; tags; in any order."""
+    """
+    All of some groups, each one of its terms; none of others; tags; in any order. Exclusions
+    and tags may stand alone.
+    """
     parts: list[Written] = []
-    for group in draw(st.lists(st.lists(terms, min_size=1, max_size=3), min_size=1, max_size=3)):
+    excluded = draw(st.lists(terms, max_size=2))
+    least = 0 if excluded else 1
+    for group in draw(
+        st.lists(st.lists(terms, min_size=1, max_size=3), min_size=least, max_size=3)
+    ):
         holds = [each for _, each in group]
         parts.append(
             (" OR ".join(text for text, _ in group), lambda page, h=holds: any(x(page) for x in h))
         )
-    for text, holds_it in draw(st.lists(terms, max_size=2)):
+    for text, holds_it in excluded:
         minus = draw(st.sampled_from("-－"))
         parts.append((minus + text, lambda page, h=holds_it: not h(page)))
     for tags in draw(st.lists(st.lists(st.sampled_from(TAGS), min_size=1, max_size=2), max_size=1)):

@@ -62,10 +62,18 @@ def test_a_minus_excludes_a_word_or_a_phrase() -> None:
     assert parsed.text == "boat"
 
 
-@pytest.mark.parametrize("query", ["-boat", '-"red boat"', "-boat -sail"])
-def test_a_query_of_nothing_but_negations_is_text(query: str) -> None:
-    assert parse(query).excluded == ()
-    assert parse(query).terms == parse(query.replace("-", "")).terms != ()
+@pytest.mark.parametrize("query", ["-boat", '-"red boat"', "-boat -sail", "-title:boat", "－船"])
+def test_a_query_of_nothing_but_exclusions_only_narrows(query: str) -> None:
+    parsed = parse(query)
+    assert parsed.only_narrows
+    assert parsed.terms == ()
+    assert parsed.text == ""
+    assert parsed.excluded == parse(f"some {query}").excluded != ()
+
+
+@pytest.mark.parametrize("query", ["", "boat", "boat -sail", "tag:a boat", "->", '-""', "--force"])
+def test_a_query_that_looks_for_something_or_nothing_does_not_only_narrow(query: str) -> None:
+    assert not parse(query).only_narrows
 
 
 @pytest.mark.parametrize("query", ["boat --force", "boat - sail", "boat ->", "boat -"])
@@ -103,7 +111,7 @@ def test_a_minus_leaves_out_a_tag() -> None:
     assert (parse("-tag:draft").no_tags, parse("-tag:draft").groups) == (("draft",), ())
 
 
-@pytest.mark.parametrize("query", ["tag:", "-tag:", "-tag:#", 'tag:""'])
+@pytest.mark.parametrize("query", ["tag:", "-tag:", "-tag：", "-tag:#", 'tag:""'])
 def test_a_tag_without_a_name_is_text(query: str) -> None:
     parsed = parse(query)
     assert not parsed.tagged

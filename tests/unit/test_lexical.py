@@ -106,7 +106,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
         ("-> -arrows", set()),
         ("", set()),
         ("   ", set()),
-        ("-boat", {"boat.md", "sea.md"}),
+        ("-boat title:boat", set()),
     ],
 )
 def test_the_query_language_finds_exactly(corpus: Corpus, query: str, expected: set[str]) -> None:
