@@ -75,7 +75,7 @@ class EndpointEmbedder:
         """Asks the server for a vector where the dimension is not known. Raises InferenceError."""
         with self._lock:
             if self._dimension is None:
-                (vector,) = _rows(self._ask(["dimension"], _QUERY_S).json(), 1)
+                (vector,) = self._rows(self._ask(["dimension"], _QUERY_S).json(), 1)
                 self._dimension = len(vector)
             known = self._family
             prefixes = f"{known.query_prefix}|{known.passage_prefix}"
@@ -146,37 +146,51 @@ class EndpointEmbedder:
         parts = [text[:cut], prefix + text[cut:]]
         vectors = self._fitting(parts, dimension)
         total: NDArray[np.float32] = vectors.T @ np.array([len(part) for part in parts], np.float32)
-        return _unit(total)
+        return self._unit(total)
 
     def _vectors(self, reply: Reply, count: int, dimension: int) -> NDArray[np.float32]:
         import numpy as np
 
-        rows = _rows(reply.json(), count)
+        rows = self._rows(reply.json(), count)
         if any(len(row) != dimension for row in rows):
             raise ModelMismatchError(
                 f"{self._name} gives vectors of {len(rows[0])} numbers now, and had {dimension}.",
                 hint="The server has another model under this name: 'qmd models use' names one.",
             )
-        return np.array([_unit(row) for row in rows], np.float32)
+        return np.array([self._unit(row) for row in rows], np.float32)
+
+    def _rows(self, reply: Any, count: int) -> list[NDArray[np.float32]]:
+        """The vectors in the order of the texts. Raises InferenceError."""
+        data = reply.get("data") if isinstance(reply, dict) else None
+        found: dict[int, NDArray[np.float32]] = {}
+        for place, each in enumerate(data if isinstance(data, list) else ()):
+            if isinstance(each, dict):
+                index = each.get("index", place)
+                vector = _vector(each.get("embedding"))
+                if type(index) is int and 0 <= index < count and vector is not None:
+                    found[index] = vector
+        if len(found) != count:
+            raise self._unusable(f"{len(found)} usable vectors for {count} texts")
+        return [found[index] for index in range(count)]
+
+    def _unit(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        import numpy as np
+
+        norm = float(np.linalg.norm(vector))
+        if norm == 0 or not np.isfinite(norm):
+            raise self._unusable("a vector without a direction")
+        unit: NDArray[np.float32] = vector / np.float32(norm)
+        return unit
+
+    def _unusable(self, what: str) -> InferenceError:
+        return InferenceError(
+            f"The embedding model {self._name} at {self._endpoint.name} gave {what}.",
+            hint="Is it an embedding model? 'qmd doctor' tries it, 'qmd models use' names another.",
+        )
 
     def _ask(self, texts: list[str], timeout_s: float) -> Reply:
         body = {"model": self._model, "input": texts, "encoding_format": "float"}
         return self._endpoint.ask("/embeddings", body, timeout_s=timeout_s, most_bytes=_MOST_BYTES)
-
-
-def _rows(reply: Any, count: int) -> list[NDArray[np.float32]]:
-    """The vectors in the order of the texts. Raises InferenceError."""
-    data = reply.get("data") if isinstance(reply, dict) else None
-    found: dict[int, NDArray[np.float32]] = {}
-    for place, each in enumerate(data if isinstance(data, list) else ()):
-        if isinstance(each, dict):
-            index = each.get("index", place)
-            vector = _vector(each.get("embedding"))
-            if type(index) is int and 0 <= index < count and vector is not None:
-                found[index] = vector
-    if len(found) != count:
-        raise InferenceError(f"{len(found)} vectors came for {count} texts.")
-    return [found[index] for index in range(count)]
 
 
 def _vector(value: object) -> NDArray[np.float32] | None:
@@ -196,13 +210,3 @@ def _vector(value: object) -> NDArray[np.float32] | None:
     except (binascii.Error, ValueError, OverflowError):
         return None
     return vector if np.isfinite(vector).all() else None
-
-
-def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    import numpy as np
-
-    norm = float(np.linalg.norm(vector))
-    if norm == 0 or not np.isfinite(norm):
-        raise InferenceError("The server gave a vector without a direction.")
-    unit: NDArray[np.float32] = vector / np.float32(norm)
-    return unit

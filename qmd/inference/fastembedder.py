@@ -94,6 +94,8 @@ class FastEmbedder:
             parts = list(self._parts(model, prefix, clean(text)))
             for part, tokens in parts:
                 (vector,) = model.embed([prefix + part], batch_size=1)
+                if vector.shape != total.shape:  # a single number would be added to each
+                    raise ValueError(f"the vector has the shape {vector.shape}")
                 total += vector * (tokens if len(parts) > 1 else 1)
         norm = float(np.linalg.norm(total))
         if not np.isfinite(norm) or norm == 0:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+ExpansionKind = Literal["lex", "vec", "hyde"]
+
+
 class Embedder(Protocol):
     """
     Texts to unit vectors. Thread-safe; the weights are read at the first text.
@@ -44,7 +47,7 @@ class Expansion:
     ``lex`` goes to full text, ``vec`` and ``hyde`` (a made-up answer) to the vectors.
     """
 
-    kind: Literal["lex", "vec", "hyde"]
+    kind: ExpansionKind
     text: str
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from qmd.errors import InferenceError
+from qmd.inference.checked import checked_expansions, checked_scores
 from qmd.inference.guard import Budget, Guard
 from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
 from qmd.model import ModelSpec
@@ -66,13 +68,16 @@ class CarefulExpander:
 
     def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
         key = _digest(query, str(limit))
-        known = _recall(self._memory, "expansion", [key]).get(key)
+        known = _expansions(_recall(self._memory, "expansion", [key]).get(key), limit)
         if known is not None:
-            return [Expansion(kind, text) for kind, text in json.loads(known)]
+            return known
         with self._budget.spend(self._share) as left_s:
             time_s = min(timeout_s, left_s)
             found = self._guard.call(
-                lambda: self._inner.expand(query, limit=limit, timeout_s=time_s), time_s
+                lambda: checked_expansions(
+                    self._inner.expand(query, limit=limit, timeout_s=time_s), limit
+                ),
+                time_s,
             )
         value = json.dumps([[each.kind, each.text] for each in found], ensure_ascii=False)
         _keep(self._memory, "expansion", {key: value.encode("utf-8", "replace")})
@@ -99,10 +104,13 @@ class CarefulReranker:
             with self._budget.spend() as left_s:
                 time_s = min(timeout_s, left_s)
                 return self._guard.call(
-                    lambda: self._inner.rerank(query, passages, timeout_s=time_s), time_s
+                    lambda: checked_scores(
+                        self._inner.rerank(query, passages, timeout_s=time_s), len(passages)
+                    ),
+                    time_s,
                 )
         keys = [_digest(query, passage) for passage in passages]
-        known = {key: float(value) for key, value in _recall(self._memory, "score", keys).items()}
+        known = _scores(_recall(self._memory, "score", keys))
         asked = {key: text for key, text in zip(keys, passages, strict=True) if key not in known}
         if asked:
             texts = list(asked.values())
@@ -148,24 +156,33 @@ class CarefulEmbedder:
         spec, key = self.spec, _digest(text)
         known = self._memory.recall("vector", spec.fingerprint, [key]).get(key)
         if known is not None and len(known) == 4 * spec.dimension:
-            return np.frombuffer(known, "<f4").astype(np.float32)
+            vector = np.frombuffer(known, "<f4").astype(np.float32)
+            if np.isfinite(vector).all():
+                return vector
         with self._budget.spend(self._share) as left_s:
             vector = self._guard.call(lambda: self._inner.embed_query(text), left_s)
         self._memory.keep("vector", spec.fingerprint, {key: vector.astype("<f4").tobytes()})
         return vector
 
 
-def checked_scores(scores: Sequence[float], count: int) -> list[float]:
-    """
-    Raises:
-        InferenceError: Not ``count`` numbers from 0 to 1.
-    """
-    if len(scores) != count:
-        raise InferenceError(f"{len(scores)} scores came for {count} passages.")
-    values = [float(score) for score in scores]
-    if not all(0 <= value <= 1 for value in values):  # false for NaN as well
-        raise InferenceError("A score does not lie between 0 and 1.")
-    return values
+# What is remembered may be damaged, like all on a disk: then it is asked for again.
+
+
+def _expansions(value: bytes | None, limit: int) -> list[Expansion] | None:
+    if value is None:
+        return None
+    try:
+        return checked_expansions([Expansion(*each) for each in json.loads(value)], limit)
+    except (InferenceError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _scores(values: Mapping[bytes, bytes]) -> dict[bytes, float]:
+    scores = {}
+    for key, value in values.items():
+        with suppress(InferenceError, ValueError):
+            (scores[key],) = checked_scores([float(value)], 1)
+    return scores
 
 
 def _digest(*parts: str) -> bytes:

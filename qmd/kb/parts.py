@@ -42,6 +42,10 @@ class Parts:
     ) -> None:
         """Use `KnowledgeBase.open`."""
         self._store = store
+        if embedder is not None:
+            from qmd.inference.checked import CheckedEmbedder
+
+            embedder = CheckedEmbedder(embedder)
         self._embedders = EmbedderChoice(
             store,
             model=model,
