@@ -19,6 +19,7 @@ from qmd.sqlite import Connection
 from qmd.store import pending, revisions
 from qmd.store.store import Store
 from qmd.writing.atomic import Folder, Present, locked, temporary_name
+from qmd.writing.place import Place
 from qmd.writing.policy import WritePolicy
 
 _log = logging.getLogger(__name__)
@@ -76,18 +77,24 @@ class FileWriter:
         self.policy = policy
         self._indexed = indexed
 
-    def target(self, path: str | Path) -> Path:
+    def place(self, path: str | Path | Place) -> Place:
         """
-        The file that a path means, all links followed.
+        The file that a path means, all links followed; a place stays what it was judged to be.
 
         Raises:
             OutsideRootsError: Nothing may be written there; the hint says what allows it.
         """
-        return self.policy.target(path)
+        if not isinstance(path, Place):
+            return self.policy.place(path)
+        self.policy.permitted(path.target)
+        return path
 
-    def write(self, path: str | Path, data: bytes, *, tool: str) -> Written:
+    def write(self, path: str | Path | Place, data: bytes, *, tool: str) -> Written:
         """
         Make ``data`` the whole content of a file, and make the file if there is none.
+
+        Args:
+            path: Its links are followed; those of a place have been.
 
         Raises:
             OutsideRootsError: Nothing may be written there.
@@ -98,7 +105,7 @@ class FileWriter:
         return self._change(path, lambda old: data, tool, appending=False)
 
     def append(
-        self, path: str | Path, added: Callable[[bytes | None], bytes], *, tool: str
+        self, path: str | Path | Place, added: Callable[[bytes | None], bytes], *, tool: str
     ) -> Written:
         """
         Put something behind what a file holds; of several at once none is lost.
@@ -113,7 +120,7 @@ class FileWriter:
         return self._change(path, lambda old: (old or b"") + added(old), tool, appending=True)
 
     @contextmanager
-    def draft(self, path: str | Path, *, tool: str) -> Iterator[Draft]:
+    def draft(self, path: str | Path | Place, *, tool: str) -> Iterator[Draft]:
         """
         For programs that write files themselves: a place for a new version of an existing file.
 
@@ -124,7 +131,7 @@ class FileWriter:
             FileNotFoundError: There is no such file.
             As `write`.
         """
-        target = self.target(path)
+        target = self.place(path).target
         self._store.require_writable()
 
         def commit(draft: Draft, kept: bytes | None) -> None:
@@ -147,13 +154,13 @@ class FileWriter:
 
     def _change(
         self,
-        path: str | Path,
+        path: str | Path | Place,
         content: Callable[[bytes | None], bytes],
         tool: str,
         *,
         appending: bool,
     ) -> Written:
-        target = self.target(path)
+        target = self.place(path).target
         self._store.require_writable()
         with suppress(FileNotFoundError):
             target.lstat()  # a path that is too long fails here, before directories are made

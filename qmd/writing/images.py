@@ -172,7 +172,7 @@ def _examine(given: str, files: FileWriter) -> Kind:
     if not mode & 0o222 or not os.access(given, os.W_OK):
         raise photo_errors.unwritable(given, "its permissions forbid it")
     try:
-        target = files.target(given)
+        target = files.place(given).target
         str(target).encode()
     except OutsideRootsError as error:
         raise photo_errors.outside(error) from error

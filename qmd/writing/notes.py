@@ -12,7 +12,6 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qmd.errors import (
@@ -26,8 +25,8 @@ from qmd.errors import (
 from qmd.parse.decode import decode
 from qmd.surrogates import shown
 from qmd.writing.encoding import encoding_of
+from qmd.writing.place import READ, Place
 from qmd.writing.vault import (
-    Place,
     Vault,
     can_exist,
     folder_path,
@@ -47,12 +46,6 @@ Action = Literal["created", "overwritten", "appended"]
 MAX_BYTES = 64 * 1024 * 1024
 """No larger file is read: a note of that size is none."""
 
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 _NOWHERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _REMEDIES = {
     errno.EACCES: "Check the permissions of the file and of its folder.",
@@ -162,7 +155,7 @@ class Notes:
             if data is not None:
                 return _note(data, wanted, wanted)
             # Search finds more than .md, if asked to, but nothing hidden.
-            if not is_hidden(plain) and _is_there(vault, plain, os.path.isfile):
+            if not is_hidden(plain) and _is_there(vault, plain, stat.S_ISREG):
                 data = _bytes(vault.locate(plain), plain)
                 if data is not None:
                     return _note(data, plain, wanted)
@@ -206,14 +199,14 @@ class Notes:
         try:
             if mode == "append":
                 written = self._files().append(
-                    place.target,
+                    place,
                     lambda present: _behind(present, content, wanted),
                     tool="create_note",
                 )
                 action: Action = "appended" if written.existed else "created"
             else:
                 written = self._files().write(
-                    place.target, _encoded(content, "utf-8", wanted), tool="create_note"
+                    place, _encoded(content, "utf-8", wanted), tool="create_note"
                 )
                 action = "overwritten" if written.existed else "created"
         except (InvalidPathError, NoteAccessError):
@@ -257,12 +250,13 @@ class Notes:
 # --- reading -------------------------------------------------------------------------
 
 
-def _is_there(vault: Vault, path: str, is_such: Callable[[Path], bool]) -> bool:
+def _is_there(vault: Vault, path: str, is_such: Callable[[int], bool]) -> bool:
+    """``is_such`` judges the mode of what lies there."""
     if not can_exist(path) or not vault.has_room_for(path):
         return False
     try:
-        return is_such(vault.locate(path).target)
-    except InvalidPathError:  # a link that leads out
+        return is_such(vault.locate(path).status().st_mode)
+    except (InvalidPathError, OSError):  # a link that leads out; nothing there
         return False
 
 
@@ -275,14 +269,15 @@ def _bytes(place: Place, path: str) -> bytes | None:
         NoteAccessError.
     """
     try:
-        if not stat.S_ISREG(place.target.stat().st_mode):
+        if not stat.S_ISREG(place.status().st_mode):  # opening a device may do something
             raise InvalidPathError(f"Path is not a file: {path}")
-        with os.fdopen(place.open(_FLAGS), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > MAX_BYTES:
-                raise NoteAccessError(
-                    f"Failed to read file: {path} has {size:,} bytes, more than {MAX_BYTES:,}."
-                )
+        with os.fdopen(place.open(READ), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # put there just now
+                raise InvalidPathError(f"Path is not a file: {path}")
+            if status.st_size > MAX_BYTES:
+                size = f"{status.st_size:,} bytes, more than {MAX_BYTES:,}"
+                raise NoteAccessError(f"Failed to read file: {path} has {size}.")
             return file.read()
     except OSError as error:
         if error.errno in _NOWHERE:
@@ -307,7 +302,7 @@ def _not_found(
 ) -> NoteNotFoundError:
     found = candidates[:3]
     hint = None
-    if not found and _is_there(vault, plain, os.path.isdir):
+    if not found and _is_there(vault, plain, stat.S_ISDIR):
         hint = f"{plain} is a folder; list it to see the notes in it."
     elif not found:
         found = suggestions(wanted, notes)
@@ -318,15 +313,8 @@ def _not_found(
 
 def _entries(place: Place) -> list[Entry]:
     """Raises OSError."""
-    if os.scandir not in os.supports_fd:
-        with os.scandir(place.target) as found:
-            return [Entry(shown(each.name), _is_folder(each)) for each in found]
-    folder = place.open(os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with os.scandir(folder) as found:
-            return [Entry(shown(each.name), _is_folder(each)) for each in found]
-    finally:
-        os.close(folder)
+    with place.entries() as found:
+        return [Entry(shown(each.name), _is_folder(each)) for each in found]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -342,7 +330,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def _check_can_be_note(place: Place, path: str) -> None:
     """Raises InvalidPathError, NoteAccessError."""
     try:
-        if not stat.S_ISREG(place.target.stat().st_mode):
+        if not stat.S_ISREG(place.status().st_mode):
             raise InvalidPathError(f"Path is not a file: {path}")
     except OSError as error:
         if error.errno not in _NOWHERE:

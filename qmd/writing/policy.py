@@ -15,6 +15,7 @@ from pathlib import Path, PureWindowsPath
 
 from qmd.errors import OutsideRootsError
 from qmd.surrogates import shown
+from qmd.writing.place import Place
 
 # What belongs to the system, not to a person. Home and temporary directories below them
 # (/private/var/folders on macOS, /var/home) are roots of their own, and those come first.
@@ -100,18 +101,28 @@ class WritePolicy:
         roots += [Root(each, hidden=False, whole=False) for each in personal]
         return cls(tuple(roots))
 
-    def target(self, path: str | Path) -> Path:
+    def place(self, path: str | Path) -> Place:
         """
-        The resolved path of a file that is to be written.
+        Where a file lies that is to be written, all links followed.
 
         Raises:
             OutsideRootsError: It lies below no root, or all writing is off.
         """
         self._require_writable()
-        found = resolved(path)
-        if not any(lies_below(found, root) for root in self.roots):
-            raise _outside(found, found.parent)
-        return found
+        return self.permitted(resolved(path))
+
+    def permitted(self, path: Path) -> Place:
+        """
+        The place of a path that has been resolved; no link is followed any more.
+
+        Raises:
+            OutsideRootsError: It lies below no root, or all writing is off.
+        """
+        self._require_writable()
+        for root in self.roots:
+            if lies_below(path, root):
+                return Place(root.path, path)
+        raise _outside(path, path.parent)
 
     def new_collection(self, path: str | Path) -> Path:
         """

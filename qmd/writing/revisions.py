@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from qmd.model import Revision
 from qmd.store import revisions as stored
 from qmd.store.store import Store
 from qmd.writing.files import FileWriter
+from qmd.writing.place import READ
 
 TOOL = "restore"
 
@@ -88,7 +90,8 @@ class Revisions:
                 hint=f"See it with 'qmd history {file} --show {revision.number}'"
                 " and set it with 'qmd image tag'.",
             )
-        written = self._files.write(file, self._content(file, revision), tool=TOOL)
+        place = self._files.policy.permitted(file)  # its links have been followed
+        written = self._files.write(place, self._content(file, revision), tool=TOOL)
         return Restored(written.path, revision, written.problem)
 
     def _newest_other(self, file: Path, kept: Sequence[Revision]) -> Revision:
@@ -98,7 +101,8 @@ class Revisions:
                 hint="Only what qmd's own tools replaced is; see 'qmd history PATH'.",
             )
         try:
-            now = hashlib.sha256(file.read_bytes()).hexdigest()
+            with os.fdopen(self._files.policy.permitted(file).open(READ), "rb") as stream:
+                now = hashlib.sha256(stream.read()).hexdigest()
         except FileNotFoundError:
             now = ""
         for revision in kept:

@@ -15,9 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qmd.beneath import scandir_beneath
 from qmd.errors import InvalidPathError
 from qmd.model import Collection
 from qmd.surrogates import is_utf8, shown
+from qmd.writing.place import Place
 
 ILLEGAL = '<>:"|?*'
 """What no new note may have in its path: some systems cannot store it."""
@@ -26,14 +28,6 @@ MAX_PATH = 4096  # characters; no system takes a longer one
 
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__"})
 _MOST_ENTRIES = 200_000  # of a vault that is larger no note is looked for by a part of its path
-
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_FOLDER = (  # passing through needs no permission to list it, where there is O_PATH
-    os.O_RDONLY
-    | getattr(os, "O_PATH", 0)
-    | getattr(os, "O_DIRECTORY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-)
 
 _SUGGESTIONS = 3
 _ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
@@ -92,32 +86,6 @@ def _names(path: str) -> list[str]:
 
 
 # --- what they mean ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a path leads: ``target`` with all links followed, below the directory ``root``."""
-
-    root: Path
-    target: Path
-
-    def open(self, flags: int) -> int:
-        """
-        A descriptor of what lies there and nowhere else: a link that was put in the way since
-        is not followed. Raises OSError.
-        """
-        if os.open not in os.supports_dir_fd:
-            return os.open(self.target, flags)
-        *folders, name = self.target.relative_to(self.root).parts or (".",)
-        folder = os.open(self.root, _FOLDER)
-        try:
-            for each in folders:
-                below = os.open(each, _FOLDER | _NO_LINK, dir_fd=folder)
-                os.close(folder)
-                folder = below
-            return os.open(name, flags | _NO_LINK, dir_fd=folder)
-        finally:
-            os.close(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,30 +168,33 @@ class Vault:
         found: list[str] = []
         left = _MOST_ENTRIES
         for name, root in self.roots.items():
-            for entry, path in _walk(root, name):
+            for path, is_file in _walk(root, name):
                 left -= 1
                 if not left:
                     return []
-                is_note = entry.name.lower().endswith(".md") and is_utf8(path)
-                if is_note and entry.is_file(follow_symlinks=False):
+                if is_file and path.lower().endswith(".md") and is_utf8(path):
                     found.append(path)
         return sorted(found)
 
 
-def _walk(root: Path, name: str) -> Iterator[tuple[os.DirEntry[str], str]]:
-    folders = [(str(root), f"{name}/" if name else "")]
+def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
+    """What lies below a root: its path in the vault, and whether it is a regular file."""
+    prefix = f"{name}/" if name else ""
+    folders = [""]
     while folders:
-        folder, prefix = folders.pop()
+        folder = folders.pop()
+        entries = []
         try:
-            entries = list(os.scandir(folder))
+            with scandir_beneath(root, folder) as found:
+                for entry in found:
+                    below = f"{folder}{entry.name}"
+                    is_searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
+                    if is_searched and entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{below}/")
+                    entries.append((prefix + below, entry.is_file(follow_symlinks=False)))
         except OSError:  # gone or closed: nothing in it can be meant
             continue
-        for entry in entries:
-            path = prefix + entry.name
-            yield entry, path
-            is_searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
-            if is_searched and entry.is_dir(follow_symlinks=False):
-                folders.append((entry.path, f"{path}/"))
+        yield from entries
 
 
 # --- what may have been meant --------------------------------------------------------

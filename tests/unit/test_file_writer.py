@@ -23,6 +23,7 @@ from qmd.sqlite import connect
 from qmd.store import revisions
 from qmd.writing import atomic
 from qmd.writing.files import FileWriter
+from qmd.writing.revisions import Revisions
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")
 
@@ -277,10 +278,10 @@ def test_a_directory_swapped_for_a_link_after_the_check_leads_nowhere(
     secret.mkdir()
     (secret / "x.md").write_text("old")
     (notes / "folder").mkdir()
-    target = kb.files.target(notes / "folder/x.md")
+    place = kb.files.place(notes / "folder/x.md")
     (notes / "folder").rmdir()
     (notes / "folder").symlink_to(secret)
-    with pytest.raises(OSError) as caught, atomic.locked(target.parent, create=True):
+    with pytest.raises(OSError) as caught, atomic.locked(place.target.parent, create=True):
         raise AssertionError("it was entered")
     assert caught.value.errno in (errno.ENOTDIR, errno.ELOOP)
 
@@ -420,6 +421,27 @@ def test_restoring_twice_undoes_it(kb: KnowledgeBase, notes: Path) -> None:
     assert kb.get("notes/x.md").text == "one"
     kb.revisions.restore("qmd://notes/x.md")
     assert path.read_text() == "two"
+
+
+@posix
+def test_a_restore_writes_the_file_that_had_the_history(
+    tmp_path: Path, kb: KnowledgeBase, notes: Path
+) -> None:
+    """And not what a link leads to that is put in its way; that is below a write root as well."""
+    path = write(kb, notes / "folder/x.md", "one")
+    write(kb, path, "two")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/x.md").write_text("theirs")
+
+    def files_meant(given: str) -> list[Path]:
+        (notes / "folder").rename(notes / "moved")
+        (notes / "folder").symlink_to(tmp_path / "elsewhere")
+        return [path]
+
+    with pytest.raises(OSError):
+        Revisions(kb._store, kb.files, files_meant).restore(path, 1)
+    assert (tmp_path / "elsewhere/x.md").read_text() == "theirs"
+    assert everything_below(tmp_path / "elsewhere") == ["x.md"]
 
 
 def test_a_file_that_was_deleted_comes_back(kb: KnowledgeBase, notes: Path) -> None:

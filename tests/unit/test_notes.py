@@ -21,7 +21,8 @@ from qmd.errors import (
     QmdError,
 )
 from qmd.writing import vault as vault_module
-from qmd.writing.notes import MAX_BYTES
+from qmd.writing.files import FileWriter
+from qmd.writing.notes import MAX_BYTES, Mode, Notes
 from qmd.writing.vault import Vault, note_path
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
@@ -162,6 +163,43 @@ def test_a_link_that_appears_after_the_path_was_judged_is_not_followed(
     (vault / replaced).symlink_to(tmp_path / "outside" / replaced)
     with pytest.raises(OSError):
         place.open(os.O_RDONLY)
+
+
+@posix
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+@pytest.mark.parametrize("replaced", ["folder", "folder/sub"])
+def test_a_write_stays_in_the_vault_when_a_link_appears_after_the_check(
+    kb: KnowledgeBase, vault: Path, tmp_path: Path, replaced: str, mode: Mode
+) -> None:
+    """The usual write roots include the whole temporary directory, and so what is outside."""
+    put(tmp_path / "outside/sub/note.md", "theirs")
+    put(tmp_path / "outside/note.md", "theirs")
+    put(vault / "folder/sub/note.md", "ours")
+
+    def files() -> FileWriter:  # it is asked for once the path has been checked
+        (vault / replaced).rename(vault / "moved")
+        (vault / replaced).symlink_to(tmp_path / "outside")
+        return kb.files
+
+    notes = Notes(lambda: Vault.of_directory(vault), files)
+    with pytest.raises(NoteAccessError):
+        notes.create("folder/sub/note", "new", mode=mode)
+    outside = sorted((tmp_path / "outside").rglob("*.md"))
+    assert [each.read_text() for each in outside] == ["theirs", "theirs"]
+    assert {each.name for each in (tmp_path / "outside").iterdir()} == {"note.md", "sub"}
+
+
+@posix
+def test_the_notes_of_a_folder_that_became_a_link_are_not_suggested(
+    vault: Path, tmp_path: Path
+) -> None:
+    put(tmp_path / "outside/secret plan.md", "secret")
+    put(vault / "folder/note.md", "text")
+    notes = Vault.of_directory(vault).notes
+    assert notes() == ["folder/note.md"]
+    (vault / "folder").rename(vault / ".moved")
+    (vault / "folder").symlink_to(tmp_path / "outside")
+    assert notes() == []
 
 
 @posix

@@ -1,0 +1,123 @@
+"""
+Opening what lies below a directory and nowhere else.
+
+A path that was checked may lead elsewhere a moment later, when somebody puts a link in the place
+of a directory. So it is opened name by name, each below the directory opened before, and no link
+is followed. Where the system cannot open names below a directory (Windows), the path is checked
+before and after it is opened: what two exchanges at the right moments do is not noticed there.
+"""
+
+# Names relative to an open directory, which Path objects cannot express:
+# ruff: noqa: PTH116, PTH118
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Whether names can be opened below a directory.
+BY_NAME: bool = {os.open, os.stat} <= os.supports_dir_fd and os.scandir in os.supports_fd
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = (  # passing through needs no permission to list it, where there is O_PATH
+    getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+def open_beneath(root: str | os.PathLike[str], path: str, flags: int) -> int:
+    """
+    Open a file or directory below a root; returns its descriptor.
+
+    Args:
+        root: A directory; the root itself may be a link.
+        path: Relative to the root, with ``/`` between the names; "" is the root itself.
+
+    Raises:
+        OSError: It cannot be opened, or a link is on the way or at the end (ELOOP, ENOTDIR).
+        ValueError: No file can have this name.
+    """
+    if not BY_NAME:
+        return _open_and_check(root, path, flags)
+    folder, name = _open_parent(root, path)
+    try:
+        return os.open(name, flags | _NO_LINK, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def stat_beneath(root: str | os.PathLike[str], path: str) -> os.stat_result:
+    """The status of what lies there, of a link itself. Raises as `open_beneath`."""
+    if not BY_NAME:
+        _require_beneath(root, path.rpartition("/")[0])
+        return os.stat(os.path.join(root, path), follow_symlinks=False)
+    folder, name = _open_parent(root, path)
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def scandir_beneath(
+    root: str | os.PathLike[str], path: str
+) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """
+    The entries of a directory below a root, to be asked only inside the block.
+
+    Raises:
+        As `open_beneath`.
+    """
+    if not BY_NAME:
+        _require_beneath(root, path)
+        with os.scandir(os.path.join(root, path)) as entries:
+            yield entries
+        _require_beneath(root, path)
+        return
+    descriptor = open_beneath(root, path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        with os.scandir(descriptor) as entries:
+            yield entries
+    finally:
+        os.close(descriptor)
+
+
+def _open_parent(root: str | os.PathLike[str], path: str) -> tuple[int, str]:
+    """A descriptor of the directory that holds the last name of a path, and that name."""
+    *folders, name = [each for each in path.split("/") if each not in ("", ".")] or ["."]
+    if ".." in folders or name == "..":
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+    descriptor = os.open(root, _DIRECTORY)
+    try:
+        for each in folders:
+            below = os.open(each, _DIRECTORY | _NO_LINK, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, name
+
+
+def _open_and_check(root: str | os.PathLike[str], path: str, flags: int) -> int:
+    _require_beneath(root, path)
+    full_path = os.path.join(root, path)
+    descriptor = os.open(full_path, flags | _NO_LINK)
+    try:
+        there = os.stat(_require_beneath(root, path), follow_symlinks=False)
+        if not os.path.samestat(there, os.fstat(descriptor)):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), full_path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_beneath(root: str | os.PathLike[str], path: str) -> str:
+    """The path of it, all links of the root followed. Raises OSError: A link is on the way."""
+    real_root = os.path.realpath(root)
+    expected = os.path.normpath(os.path.join(real_root, path))
+    if os.path.normcase(os.path.realpath(expected)) != os.path.normcase(expected):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), expected)
+    return expected
