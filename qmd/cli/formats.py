@@ -56,17 +56,26 @@ def flat(text: str | None) -> str:
 
 
 def csv_rows(rows: Iterable[Sequence[object]]) -> str:
-    import csv
-    import io
+    """
+    Lines of fields as RFC 4180 quotes them, each field's text unchanged.
 
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
+    Not by the standard library's writer: with lines that end in a newline alone it leaves a
+    carriage return unquoted, and most readers end a record there.
+    """
+    return "".join(",".join(map(_csv_field, row)) + "\n" for row in rows)
+
+
+def _csv_field(value: object) -> str:
+    text = str(value)
+    if re.search('[",\r\n]', text) is None:
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def xml_text(text: str) -> str:
     text = re.sub(_NOT_XML, "\ufffd", text)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("\r", "&#13;")  # a parser makes a raw one a newline
 
 
 def xml_element(name: str, attributes: dict[str, object | None], text: str) -> str:
@@ -81,11 +90,23 @@ def xml_element(name: str, attributes: dict[str, object | None], text: str) -> s
 def _attribute(value: str) -> str:
     # A parser folds raw line ends in attributes into blanks.
     value = xml_text(value).replace('"', "&quot;")
-    return value.replace("\t", "&#9;").replace("\n", "&#10;").replace("\r", "&#13;")
+    return value.replace("\t", "&#9;").replace("\n", "&#10;")
+
+
+def md_code(text: str) -> str:
+    """A line of text as a code span, whatever backticks it holds."""
+    mark = _longer_than_any(text, least=1)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{mark}{space}{text}{space}{mark}"
+
+
+def _longer_than_any(text: str, *, least: int) -> str:
+    """So many backticks that no run of them in the text is as long."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(least, longest + 1)
 
 
 def md_fenced(text: str) -> str:
     """A code block whose fence no line of the text can close."""
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
+    fence = _longer_than_any(text, least=3)
     return f"{fence}\n{text if text.endswith(chr(10)) else text + chr(10)}{fence}\n"

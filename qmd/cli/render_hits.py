@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd.cli.formats import csv_rows, flat, md_fenced, numbered, xml_element
+from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_element
 from qmd.cli.terminal import harmless, one_line, paint, use_color, write, write_json, write_text
 
 if TYPE_CHECKING:
@@ -72,9 +72,10 @@ def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
 
 
 def _markdown(hit: Hit, body: str | None) -> str:
-    facts = [f"`{hit.file}:{hit.line}`", hit.docid, f"{hit.score:.0%}", flat(hit.context)]
+    place = md_code(f"{one_line(hit.file)}:{hit.line}")
+    facts = [place, hit.docid, f"{hit.score:.0%}", flat(hit.context)]
     return (
-        f"## {' '.join(hit.title.split())}\n\n"
+        f"## {one_line(' '.join(hit.title.split()))}\n\n"
         + " · ".join(filter(None, facts))
         + "\n\n"
         + md_fenced(hit.snippet if body is None else body)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import re
 import unicodedata
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from qmd.cli.formats import csv_rows, flat, md_fenced, numbered, xml_element
+from qmd.cli.formats import _NOT_XML, flat, md_fenced, numbered, xml_element
 from qmd.cli.highlight import highlighter
+from qmd.cli.render_hits import render_hits
 from qmd.cli.terminal import escape_json, harmless, one_line, use_color
+from qmd.model import Hit, SearchReply
 
 # All there is, surrogates too: file names and queries may hold them.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
@@ -54,14 +59,95 @@ def test_json_is_safe_to_print_and_means_the_same(text: str) -> None:
     assert json.loads(printed) == json.loads(json.dumps({"a": text}))
 
 
-@given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])), min_size=2)))
-@settings(deadline=None)
-def test_csv_gives_its_fields_back(rows: list[list[str]]) -> None:
-    assert list(csv.reader(io.StringIO(csv_rows(rows)))) == rows
+# --- each format, read by a real parser: what went in comes out ---------------------------
+
+#: What breaks formats, beside any other character.
+AWKWARD = [*"\r\n\t\",;|=+@-`#<>&'\0\x0b\x1b\x85\u2028\u2029\ud800\ufeff ", "\r\n", "]]>", "```"]
+awkward = st.lists(st.sampled_from(AWKWARD) | st.text(max_size=3), max_size=8).map("".join)
+stored = awkward.map(lambda text: text.replace("\ud800", "?"))  # no name holds a surrogate
+hits = st.builds(
+    Hit,
+    docid=st.just("#abc123"),
+    collection=stored,
+    path=stored,
+    title=awkward,
+    score=st.floats(0, 1),
+    context=st.none() | awkward,
+    snippet=awkward,
+    line=st.integers(1, 9999),
+    relevance=st.floats(0, 1),
+    match=st.just("exact"),
+)
+replies = st.lists(hits, max_size=3).map(lambda found: SearchReply("query", tuple(found)))
+
+
+def printed(reply: SearchReply, output: str, bodies: list[str] | None = None) -> str:
+    with contextlib.redirect_stdout(io.StringIO(newline="")) as out:
+        render_hits(reply, output, bodies=bodies, line_numbers=False)
+    return out.getvalue()
+
+
+def read_csv(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+
+
+@given(replies, st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_csv_gives_its_fields_back(reply: SearchReply, full: bool) -> None:
+    bodies = [hit.title for hit in reply.hits] if full else None
+    header, *rows = read_csv(printed(reply, "csv", bodies))
+    assert header == ["docid", "score", "file", "title", "context", "line", "snippet"] + (
+        ["body"] if full else []
+    )
+    assert rows == [
+        [hit.docid, f"{hit.score:.4f}", hit.file, hit.title, hit.context or "", str(hit.line)]
+        + [hit.snippet]
+        + ([hit.title] if full else [])
+        for hit in reply.hits
+    ]
+
+
+@given(replies)
+@settings(deadline=None, max_examples=60)
+def test_files_give_their_fields_back(reply: SearchReply) -> None:
+    assert read_csv(printed(reply, "files")) == [
+        [hit.docid, f"{hit.score:.2f}", hit.file, flat(hit.context)] for hit in reply.hits
+    ]
+
+
+@given(replies)
+@settings(deadline=None, max_examples=60)
+def test_json_gives_its_fields_back(reply: SearchReply) -> None:
+    for hit, found in zip(reply.hits, json.loads(printed(reply, "json")), strict=True):
+        assert (found["file"], found["title"]) == (hit.file, hit.title)
+        assert (found["context"], found["snippet"]) == (hit.context, hit.snippet)
+
+
+@given(replies)
+@settings(deadline=None, max_examples=60)
+def test_xml_gives_all_back_that_xml_can_hold(reply: SearchReply) -> None:
+    def held(text: str | None) -> str | None:
+        return None if text is None else re.sub(_NOT_XML, "\ufffd", text)
+
+    nodes = ElementTree.fromstring(printed(reply, "xml"))
+    for hit, node in zip(reply.hits, nodes, strict=True):
+        assert (node.text or "") == held(hit.snippet)
+        assert (node.get("file"), node.get("title")) == (held(hit.file), held(hit.title))
+        assert node.get("context") == held(hit.context)
+
+
+@given(hits)
+@settings(deadline=None, max_examples=60)
+def test_nothing_in_a_hit_changes_the_blocks_of_its_markdown(hit: Hit) -> None:
+    reply = SearchReply("query", (hit,))
+    blocks = [token for token in MarkdownIt().parse(printed(reply, "md")) if token.level == 0]
+    assert [block.type for block in blocks] == [
+        *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "fence")
+    ]
 
 
 @given(ANY_TEXT, ANY_TEXT)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 def test_xml_is_well_formed_whatever_it_holds(name: str, text: str) -> None:
     node = ElementTree.fromstring(xml_element("file", {"file": name, "none": None}, text))
     assert set(node.attrib) == {"file"}
