@@ -3,10 +3,13 @@ qmd: a SQLite-backed knowledge base over folders of Markdown.
 
     from qmd import KnowledgeBase
 
-Importing this package is cheap: `KnowledgeBase` and the values are loaded on first use.
+Importing this package is cheap: `KnowledgeBase` and the values are loaded on first use. It
+switches off the telemetry of the libraries below, which has to happen before they are imported.
 """
 
 from __future__ import annotations
+
+from qmd import telemetry
 
 # As typing has it, whose import would take longer than all else that is done here.
 TYPE_CHECKING = False
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Filters", "Hit", "KnowledgeBase", "QmdError", "SearchReply", "__version__"]
 
 __version__ = "1.0.0"
+
+telemetry.switch_off()
 
 _HOME = {
     "Filters": "qmd.model",

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from qmd import sqlite
+from qmd import sqlite, telemetry
 from qmd.backends import Backends
 from qmd.doctor import clients, keeping, models, photos
 from qmd.embedder_choice import EmbedderChoice
@@ -26,6 +26,7 @@ def examine(
     """All findings, good ones too. Models at servers are asked something small."""
     found = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
     for findings in (
+        _telemetry(),
         _sqlite(store),
         _database(store),
         _collections(store),
@@ -39,6 +40,19 @@ def examine(
         except StoreError as error:  # a damaged part must not hide what can be said of the rest
             found.append(Check("database", "error", str(error), error.hint))
     return found
+
+
+def _telemetry() -> Iterator[Check]:
+    if telemetry.is_off():
+        yield Check("telemetry", "ok", "Off: onnxruntime and the Hugging Face hub report nothing")
+    else:
+        yield Check(
+            "telemetry",
+            "warning",
+            "This program imported onnxruntime before qmd: it looks up a host of Microsoft's and"
+            " keeps a device id in your cache.",
+            "Import qmd first, or set ORT_DISABLE_TELEMETRY=1 before the program starts.",
+        )
 
 
 def _sqlite(store: Store) -> Iterator[Check]:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from qmd import telemetry
 from qmd.errors import InferenceError
 from qmd.model import ModelSpec
 from qmd.surrogates import whole
@@ -160,12 +161,13 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def quiet_libraries() -> None:
-    """Keep fastembed's and onnxruntime's chatter off stderr; errors arrive as exceptions."""
+    """Keep fastembed and onnxruntime quiet, on stderr (errors arrive as exceptions) and abroad."""
     import onnxruntime
     from loguru import logger
 
     logger.disable("fastembed")
     onnxruntime.set_default_logger_severity(4)
+    telemetry.switch_off_onnxruntime()
 
 
 def text_embedding(name: str, **options: Any) -> TextEmbedding:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from qmd import telemetry
 from qmd.cli.main import main
 
 TIMEOUT_S = 60
@@ -128,7 +129,9 @@ class Scratch:
         before = Path.cwd()
         os.chdir(self.root)
         try:
-            with mock.patch.dict(os.environ, self.environment, clear=True):
+            # A process of its own would have set the switches when it imported qmd.
+            environment = self.environment | telemetry.VARIABLES
+            with mock.patch.dict(os.environ, environment, clear=True):
                 yield
         finally:
             os.chdir(before)
