@@ -42,7 +42,9 @@ programs, and `GET /` shows a person what runs.
   never holds up a search; with `--read-only` it is a 403. `/collections/add` takes directories
   below a write root: the collections, the working directory, your home and the temporary
   directory, in the last two nothing hidden.
-- A read has 30 seconds, an embedding 5 minutes, a change 10 minutes; then the answer is a 503.
+- A read has 30 seconds, an embedding 5 minutes, a change 10 minutes; then the answer is a 503 and
+  the work ends. It ends, too, when the client closes its connection. What is being written at that
+  moment is finished.
 - `freshness` says how far the index is behind the disk, `degraded` what a missing model took
   away from a search.
 - `GET /events` is a stream of server-sent events: `added`, `updated`, `moved`, `removed` (of a

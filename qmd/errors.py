@@ -22,6 +22,7 @@ Every exception qmd raises on purpose.
     ├─ PhotoError                     a photo, or its new metadata; problem, cause, reason
     ├─ ExifToolError                  cause, reason
     ├─ ProtocolError                  number, data: MCP answers it as an error of JSON-RPC
+    ├─ RequestEndedError              nobody waits for the answer any more
     ├─ StoreError                     the database
     │  ├─ DatabaseMissingError        no such file yet
     │  ├─ NotADatabaseError           the file is something else
@@ -262,6 +263,16 @@ class ProtocolError(QmdError):
         super().__init__(message, hint=hint)
         self.number = number
         self.data = data
+
+
+class RequestEndedError(QmdError):
+    """A request's time is up, or its client has left, and its work was ended."""
+
+    code = "request_ended"
+    http_status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The request was ended before it was done.", hint="Ask for less.")
 
 
 class StoreError(QmdError):

@@ -18,9 +18,10 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from qmd import cancellation
 from qmd.errors import (
     CorruptDatabaseError,
     DatabaseBusyError,
@@ -29,12 +30,13 @@ from qmd.errors import (
     NotADatabaseError,
     QmdError,
     ReadOnlyError,
+    RequestEndedError,
     StoreError,
 )
 
 if TYPE_CHECKING:
     import sqlite3 as dbapi
-    from sqlite3 import Connection, Error, OperationalError
+    from sqlite3 import Connection, Cursor, Error, OperationalError
 
 __all__ = [
     "Connection",
@@ -86,12 +88,21 @@ if not TYPE_CHECKING:
 
 
 class ReadingConnection(Connection):
-    """Read-only. ``waiting``: a count and the state of the file it was made in (`store.upkeep`)."""
+    """
+    Read-only, and reads nothing for a request that was ended.
+
+    ``waiting``: a count and the state of the file it was made in (`store.upkeep`).
+    """
 
     waiting: tuple[tuple[int, int], int] | None = None
 
+    def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
+        """Raises RequestEndedError."""
+        cancellation.check()
+        return super().execute(sql, parameters)
 
-class FrozenConnection(Connection):
+
+class FrozenConnection(ReadingConnection):
     """
     Reads the file without locks, as if it never changed, because none can be taken there.
 
@@ -194,7 +205,7 @@ def _open(uri: str, timeout: float, factory: type[Connection] = Connection) -> C
         connection.execute(
             "PRAGMA schema_version"
         ).fetchone()  # reads the file: fails here if at all
-    except Error:
+    except (Error, RequestEndedError):
         connection.close()
         raise
     return connection

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from qmd import cancellation
 from qmd.errors import FileVanishedError, IngestError, InputError, UnreadableFileError
 from qmd.ingest.file_state import LARGEST, file_state, is_still, settled
 from qmd.ingest.new_document import VERSION, new_document
@@ -152,6 +153,7 @@ class CollectionIndexer:
                 self._vanish(path, known)
         with _patient_collector():
             for number, file in enumerate(unread):
+                cancellation.check()
                 self.progress(Progress("index", number, len(unread), file.path))
                 self._read(file)
             self.progress(Progress("index", len(unread), len(unread)))
@@ -172,6 +174,7 @@ class CollectionIndexer:
         """The files; what is none is noted as skipped."""
         found: list[FoundFile] = []
         for item in items:
+            cancellation.check()
             if isinstance(item, FoundFile):
                 found.append(item)
                 if len(found) % 1000 == 0:

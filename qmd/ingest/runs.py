@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import cancellation
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.indexer import CollectionIndexer
 from qmd.model import Collection, IndexReport, ProgressCallback, SkippedFile
@@ -105,6 +106,7 @@ def pull(collections: Sequence[Collection]) -> list[str]:
     """``git pull`` in each collection inside a git work tree; what went wrong, in sentences."""
     problems = []
     for collection in collections:
+        cancellation.check()
         root = Path(collection.path)
         if not any((folder / ".git").exists() for folder in (root, *root.parents)):
             continue

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from qmd import cancellation
 from qmd.errors import DecodeError, FileVanishedError, IngestError, InputError, NotFoundError
 from qmd.ingest.explain import explain
 from qmd.ingest.places import new_collection
@@ -164,6 +165,7 @@ class Posts:
         matches: list[_Match] = []
         with self._store.reading() as connection:
             for post in self._stored(connection, root, author):
+                cancellation.check()
                 if files.get(post.path) == post.state:
                     del files[post.path]
                     lines = literal.lines(post.text)
@@ -171,6 +173,7 @@ class Posts:
                         matches.append(_Match(post.path, lines, id=post.id))
             kept = 0
             for path in sorted(files, key=_order):
+                cancellation.check()
                 text = _on_disk(root, FoundFile(path, *files[path]), unread)
                 lines = literal.lines(text)
                 if lines:

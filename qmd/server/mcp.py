@@ -246,7 +246,7 @@ class McpFace:
         self, function: Callable[[], ResultT], *, late: str = _ASK_FOR_LESS
     ) -> ResultT:
         """
-        Run a blocking call beside the others; a cancelled one is left to end by itself.
+        Run a blocking call beside the others; one that is cancelled or late is ended.
 
         Args:
             late: What to do next when its time is up.

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import anyio
 from pydantic import BaseModel
@@ -42,6 +41,8 @@ from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 
 __all__ = ["Limits", "exception_handlers", "rest_routes"]
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -49,7 +50,7 @@ class Limits:
     How much a request may take: bytes, seconds, and how many at once.
 
     ``max_waiting`` requests of each queue may wait for their turn; the next is told to come
-    back later. A job that is over its time goes on; only its client waits no longer.
+    back later. A job that is over its time is ended, and so is one whose client has left.
     """
 
     max_body: int = 4 * 1024 * 1024
@@ -202,18 +203,17 @@ class _Face:
         arguments: Arguments = _query(endpoint, request)
         if endpoint.body is not None:
             arguments = await self._body(endpoint, endpoint.body, request)
-        given_up = threading.Event()
-        call = Call(self._kb, arguments, parameters, given_up)
+        call = Call(self._kb, arguments, parameters)
         workers = self._lanes[endpoint.lane]
         seconds = self._limits.seconds(endpoint.lane)
         if endpoint.lane == "health":
             return await self._health(endpoint, call, workers, seconds)
         try:
-            reply = await workers.run(lambda: endpoint.run(call), timeout_s=seconds)
+            reply = await _while_connected(
+                request, lambda: workers.run(lambda: endpoint.run(call), timeout_s=seconds)
+            )
         except TimeoutError:
             raise RestError(503, _too_long(endpoint, seconds)) from None
-        finally:
-            given_up.set()
         return _json(reply)
 
     async def _health(
@@ -323,6 +323,35 @@ class _EventResponse(StreamingResponse):
 # --- requests and responses ----------------------------------------------------------
 
 
+async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
+    """
+    The result of ``work``, which is cancelled when the client leaves.
+
+    Raises:
+        ClientDisconnect: It has left.
+    """
+    results: list[T] = []
+    problems: list[Exception] = []
+
+    async def run() -> None:
+        try:
+            results.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised below, not in the group of the tasks
+            problems.append(error)
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        tasks.cancel_scope.cancel()
+    if problems:
+        raise problems[0]
+    if not results:
+        raise ClientDisconnect
+    return results[0]
+
+
 def _query(endpoint: Endpoint, request: Request) -> Arguments:
     """The arguments in the address. Raises InputError."""
     if endpoint.query is NoArguments and not request.query_params:
@@ -385,7 +414,7 @@ def _json(reply: BaseModel, status: int = 200) -> Response:
 def _too_long(endpoint: Endpoint, seconds: float) -> str:
     text = f"{endpoint.method} {endpoint.path} took longer than {seconds:g} s."
     if endpoint.writes:
-        return f"{text} What had begun goes on; GET /status shows the result."
+        return f"{text} It was stopped; what was finished stays. Ask again to go on."
     return f"{text} Try again, or ask for less."
 
 

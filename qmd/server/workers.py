@@ -1,8 +1,9 @@
 """
 Blocking calls beside the event loop: so many at once, each within its time.
 
-A call that nobody waits for any more (its time is up, or its client left) cannot be stopped.
-It keeps its place until it ends, so that impatient clients never add up to more threads.
+A call that nobody waits for any more (its time is up, or its client left) is cancelled, and ends
+where it next looks (see `qmd.cancellation`). It keeps its place until then, so that impatient
+clients never add up to more threads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
+from qmd.cancellation import Cancellation
+
 T = TypeVar("T")
+
+_AGAIN_S = 0.05  # between two interrupts of a call that has not ended yet
 
 
 class TooBusyError(Exception):
@@ -56,6 +61,8 @@ class Workers:
         loop = asyncio.get_running_loop()
         # Whoever takes it sees the call through: the thread, or we when it never began.
         begun = threading.Lock()
+        ended = threading.Event()
+        cancellation = Cancellation()
 
         def give_back() -> None:
             with suppress(RuntimeError):  # the loop is closed, and the places with it
@@ -67,12 +74,20 @@ class Workers:
             with self._idle:
                 self._running += 1
             try:
-                return function()
+                with cancellation.active():
+                    return function()
             finally:
+                ended.set()
                 with self._idle:
                     self._running -= 1
                     self._idle.notify_all()
                 give_back()
+
+        def cancel() -> None:
+            # An interrupt ends what runs at that moment; the next statement may have begun since.
+            if not ended.is_set():
+                cancellation.cancel()
+                loop.call_later(_AGAIN_S, cancel)
 
         with anyio.fail_after(timeout_s):
             await places.acquire_on_behalf_of(borrower)
@@ -84,6 +99,8 @@ class Workers:
             except BaseException:
                 if begun.acquire(blocking=False):
                     places.release_on_behalf_of(borrower)
+                else:
+                    cancel()
                 raise
         return result  # type: ignore[return-value]  # None only where it was given up
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from qmd import cancellation
 from qmd.errors import ReadOnlyError, StoreError
 from qmd.sqlite import (
     BUSY_TIMEOUT_S,
@@ -96,7 +97,12 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A read-only connection inside one snapshot; keep it short, it holds back the WAL."""
+        """
+        A read-only connection inside one snapshot; keep it short, it holds back the WAL.
+
+        Raises:
+            RequestEndedError: In the middle of the block, too: see `qmd.cancellation`.
+        """
         with self._translating():
             with self._lock:
                 if self._closed:
@@ -106,9 +112,10 @@ class Store:
                 connection = connect(self.path, read_only=True, timeout=self.timeout)
             keep = False
             try:
-                connection.execute("BEGIN")
-                yield connection
-                connection.execute("COMMIT")
+                with cancellation.interruptible(connection.interrupt):
+                    connection.execute("BEGIN")
+                    yield connection
+                    connection.execute("COMMIT")
                 keep = not isinstance(connection, FrozenConnection)
             finally:
                 with self._lock:
@@ -244,6 +251,7 @@ class Store:
         try:
             yield
         except Error as error:
+            cancellation.check()  # which has interrupted the statement
             raise translate(error, self.path) from error
 
 

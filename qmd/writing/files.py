@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from qmd import cancellation
 from qmd.errors import ConflictError, QmdError
 from qmd.sqlite import Connection
 from qmd.store import pending, revisions
@@ -137,7 +138,8 @@ class FileWriter:
         def commit(draft: Draft, kept: bytes | None) -> None:
             draft.written = self._put(folder, target, draft.temporary.name, tool, kept)
 
-        with locked(target.parent) as folder:
+        cancellation.check()
+        with cancellation.uninterrupted(), locked(target.parent) as folder:
             folder.require_replaceable(target.name)
             name = temporary_name(target.suffix)
             draft = Draft(target, target.parent / name, commit)
@@ -164,7 +166,8 @@ class FileWriter:
         self._store.require_writable()
         with suppress(FileNotFoundError):
             target.lstat()  # a path that is too long fails here, before directories are made
-        with locked(target.parent, create=True) as folder:
+        cancellation.check()
+        with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
             for _ in range(_ATTEMPTS):
                 old = folder.read(target.name)
                 data = content(None if old is None else old.data)
@@ -221,7 +224,8 @@ class FileWriter:
         The file is written: an error now would only make the client write it again.
         """
         try:
-            self._indexed(written.path)
+            with cancellation.uninterrupted():
+                self._indexed(written.path)
         except QmdError as error:
             _log.warning("written, but not indexed: %s: %s", written.path, error)
             return replace(written, problem=error.with_hint)

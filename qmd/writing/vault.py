@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qmd import cancellation
 from qmd.beneath import scandir_beneath
 from qmd.errors import InvalidPathError
 from qmd.model import Collection
@@ -182,6 +183,7 @@ def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
     prefix = f"{name}/" if name else ""
     folders = [""]
     while folders:
+        cancellation.check()
         folder = folders.pop()
         entries = []
         try:

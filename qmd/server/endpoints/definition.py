@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,12 +27,11 @@ class RestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, checked. ``given_up`` is set when nobody waits for the reply any more."""
+    """One request, checked."""
 
     kb: KnowledgeBase
     arguments: Any
     path: Mapping[str, str]
-    given_up: threading.Event
 
 
 @dataclass(frozen=True, slots=True)

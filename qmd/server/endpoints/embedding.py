@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from qmd import cancellation
 from qmd.errors import InputError, ModelMissingError
 from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, Endpoint, RestError
 
-_EMBED_AT_ONCE = 16  # texts; between two lots an abandoned call stops
+_EMBED_AT_ONCE = 16  # texts; between two lots a call that was ended stops
 
 
 def _embed(call: Call) -> BaseModel:
@@ -20,8 +21,7 @@ def _embed(call: Call) -> BaseModel:
         raise RestError(413, f"Too many texts ({len(given)} > {models.MAX_TEXTS})")
     vectors: list[list[float]] = []
     for start in range(0, len(given), _EMBED_AT_ONCE):
-        if call.given_up.is_set():
-            break
+        cancellation.check()
         lot = given[start : start + _EMBED_AT_ONCE]
         try:
             vectors += call.kb.embed_texts(lot, kind=arguments.kind).tolist()

@@ -1,0 +1,128 @@
+"""Over real sockets: a request that is late, or whose client has left, stops working."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+import pytest
+from mcp import Client
+from support.http_server import MCP_ACCEPT, WAIT_S, request
+from support.live_app import LiveApp
+from support.mcp_client import with_client
+from support.rest import rest_server
+from support.slow import SlowKnowledgeBase
+from support.vault import make_index
+
+from qmd.server.mcp import McpFace
+from qmd.server.rest import Limits
+
+CLIENTS = 8
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> Iterator[SlowKnowledgeBase]:
+    with SlowKnowledgeBase.open(make_index(tmp_path)) as opened:
+        assert isinstance(opened, SlowKnowledgeBase)
+        yield opened
+
+
+def sent(url: str, path: str, body: object, headers: str = "") -> socket.socket:
+    """A connection on which a request has gone out; nobody reads the answer."""
+    address = urlsplit(url)
+    data = json.dumps(body).encode()
+    connection = socket.create_connection((address.hostname, address.port), WAIT_S)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"{headers}Content-Length: {len(data)}\r\n\r\n"
+    )
+    connection.sendall(head.encode() + data)
+    return connection
+
+
+def began(kb: SlowKnowledgeBase) -> bool:
+    return kb.begun.acquire(timeout=WAIT_S)
+
+
+def test_requests_that_are_late_free_their_threads(kb: SlowKnowledgeBase) -> None:
+    limits = Limits(read_s=0.5, readers=2)
+    with rest_server(kb, limits=limits) as (host, port), ThreadPoolExecutor(CLIENTS) as pool:
+        url = f"http://{host}:{port}"
+        late = [
+            pool.submit(request, url, "POST", "/search", {"query": "x"}) for _ in range(CLIENTS)
+        ]
+        for each in late:
+            answer = each.result(WAIT_S)
+            assert answer.status == 503
+            assert "longer than 0.5 s" in answer.json()["detail"]
+        # Both places are free within the time of one request: it would be refused otherwise.
+        assert request(url, "GET", "/status").status == 200
+
+
+def test_requests_whose_clients_left_free_their_threads(kb: SlowKnowledgeBase) -> None:
+    with rest_server(kb, limits=Limits(readers=CLIENTS)) as (host, port):
+        url = f"http://{host}:{port}"
+        clients = [sent(url, "/search", {"query": "x"}) for _ in range(CLIENTS)]
+        for _ in clients:
+            assert began(kb)
+        for client in clients:
+            client.close()
+        assert request(url, "GET", "/status").status == 200
+
+
+def test_what_waits_for_its_turn_never_begins_once_its_client_has_left(
+    kb: SlowKnowledgeBase,
+) -> None:
+    with rest_server(kb, limits=Limits(readers=1)) as (host, port):
+        url = f"http://{host}:{port}"
+        first = sent(url, "/search", {"query": "x"})
+        assert began(kb)
+        waiting = [sent(url, "/search", {"query": "x"}) for _ in range(CLIENTS)]
+        for client in (*waiting, first):
+            client.close()
+        assert request(url, "GET", "/status").status == 200
+        assert request(url, "GET", "/documents").status == 200
+
+
+def test_mcp_over_http_ends_with_its_client(kb: SlowKnowledgeBase) -> None:
+    version = "2026-07-28"
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {"name": "search", "arguments": {"query": "x"}, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    headers = (
+        f"Accept: {MCP_ACCEPT}\r\nMCP-Protocol-Version: {version}\r\n"
+        "Mcp-Method: tools/call\r\nMcp-Name: search\r\n"
+    )
+    with LiveApp(kb) as app:
+        clients = [sent(app.url, "/mcp", message, headers) for _ in range(CLIENTS)]
+        for _ in clients:
+            assert began(kb)
+        for client in clients:
+            client.close()
+        assert app.face.wait_until_idle(WAIT_S)
+
+
+def test_mcp_calls_end_when_they_are_cancelled(kb: SlowKnowledgeBase) -> None:
+    face = McpFace(kb)
+
+    async def use(client: Client) -> bool:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(CLIENTS):
+                tasks.start_soon(client.call_tool, "search", {"query": "x"})
+            for _ in range(CLIENTS):
+                assert await anyio.to_thread.run_sync(began, kb)
+            tasks.cancel_scope.cancel()  # the client sends notifications/cancelled
+        idle = await anyio.to_thread.run_sync(face.wait_until_idle, WAIT_S)
+        assert not (await client.call_tool("status", {})).is_error
+        return idle
+
+    assert with_client(face.server, use)

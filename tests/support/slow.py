@@ -1,0 +1,26 @@
+"""A knowledge base whose searches never end by themselves."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from qmd import KnowledgeBase
+from qmd.model import SearchReply
+
+WAIT_S = 60
+"""Long enough for a busy machine; nothing ever waits for it to pass."""
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+
+
+class SlowKnowledgeBase(KnowledgeBase):
+    """``begun`` is released once for each search that runs."""
+
+    begun = threading.Semaphore(0)
+
+    def search(self, query: str, **options: Any) -> SearchReply:
+        with self._store.reading() as connection:
+            self.begun.release()
+            connection.execute(ENDLESS).fetchone()
+        raise AssertionError("it has ended")
