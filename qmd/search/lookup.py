@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+from qmd import cancellation
 from qmd.errors import (
     AmbiguousNameError,
     DocumentNotFoundError,
@@ -15,6 +16,7 @@ from qmd.errors import (
 from qmd.model import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
 from qmd.parse.lines import split_lines
 from qmd.search import contexts
+from qmd.search.similar import SimilarNames
 from qmd.sqlite import Connection
 from qmd.store import collections, documents
 from qmd.store import contexts as stored_contexts
@@ -26,11 +28,15 @@ _LINES = (
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
-_GLOB = re.compile(r"[*?]|\[.+\]|\{.+\}")
 
-SUGGESTIONS = 3
-#: Names less alike than this (0..100) are no suggestion.
-ALIKE = 60
+#: The most names that one list may have.
+MAX_NAMES = 1000
+#: Of a list, so many names that are unknown come with suggestions.
+MAX_SUGGESTED = 20
+#: No path is longer, so a longer pattern can only be a mistake.
+MAX_PATTERN = 4096
+#: ``**`` in one glob: each one more multiplies the ways in which a deep path can be tried.
+MAX_GLOBSTARS = 4
 
 
 def get(
@@ -89,12 +95,13 @@ def multi_get(
     whole = _whole(connection, pattern)
     if whole is not None:
         chosen.append((whole, None))
-    elif _GLOB.search(pattern):
+    elif _is_glob(pattern):
         chosen = [(document, None) for document in match(connection, pattern)]
     else:
-        for name in filter(None, (part.strip() for part in pattern.split(","))):
+        similar = SimilarNames(connection, most=MAX_SUGGESTED)
+        for name in _listed(pattern):
             try:
-                document, line, _ = resolve(connection, name)
+                document, line, _ = resolve(connection, name, similar)
                 chosen.append((document, line))
             except DocumentNotFoundError as error:
                 hint = ", ".join(error.suggestions)
@@ -117,6 +124,25 @@ def multi_get(
     return MultiGetReply(tuple(errors), tuple(items))
 
 
+def _listed(pattern: str) -> list[str]:
+    """The names in a list. Raises InputError."""
+    names = [name for part in pattern.split(",") if (name := part.strip())]
+    if len(names) > MAX_NAMES:
+        raise InputError(
+            f"The list has {len(names):,} names, and may have {MAX_NAMES:,} at most.",
+            hint="Ask for them in several parts, or by a glob such as 'notes/2025/**/*.md'.",
+        )
+    return names
+
+
+def _is_glob(pattern: str) -> bool:
+    """Whether it holds ``*``, ``?``, or brackets or braces around something."""
+    if "*" in pattern or "?" in pattern:
+        return True
+    pairs = ((pattern.find(opening), closing) for opening, closing in ("[]", "{}"))
+    return any(start >= 0 and pattern.find(closing, start + 2) >= 0 for start, closing in pairs)
+
+
 def _whole(connection: Connection, pattern: str) -> DocumentInfo | None:
     """The document whose name looks like a glob or a list, and is neither."""
     found = _exactly(connection, pattern)
@@ -133,26 +159,39 @@ def match(connection: Connection, pattern: str) -> list[DocumentInfo]:
 
     flags = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.FORCEUNIX | glob.NODOTDIR
     pattern = pattern.removeprefix("qmd://")
-    if len(pattern) > 4096:
-        raise InputError("The pattern is too long (more than 4,096 characters).")
+    if len(pattern) > MAX_PATTERN:
+        raise InputError(
+            f"The pattern is too long (more than {MAX_PATTERN:,} characters).",
+            hint="Use a shorter one, or a list of names without * and ?.",
+        )
+    if pattern.count("**") > MAX_GLOBSTARS:
+        raise InputError(
+            f"The pattern has more than {MAX_GLOBSTARS} times **.", hint="Name more of the folders."
+        )
     try:
         matcher = glob.compile(pattern, flags=flags, limit=1000)
     except PatternLimitException as error:
         raise InputError(
             "The pattern stands for too many patterns.", hint="Use fewer alternatives in braces."
         ) from error
-    return [
-        document
-        for document in documents.below(connection, None)
-        if matcher.match(document.file) or matcher.match(document.path)
-    ]
+    matching = []
+    for document in documents.below(connection, None):
+        cancellation.check()
+        if matcher.match(document.file) or matcher.match(document.path):
+            matching.append(document)
+    return matching
 
 
-def resolve(connection: Connection, name: str) -> tuple[DocumentInfo, int | None, int | None]:
+def resolve(
+    connection: Connection, name: str, similar: SimilarNames | None = None
+) -> tuple[DocumentInfo, int | None, int | None]:
     """
     The document a name stands for, and the ``:LINE[:COUNT]`` behind it.
 
     A document of that very name comes first, so ``notes.md:100`` may be a file.
+
+    Args:
+        similar: Suggests names; given by callers that resolve several.
 
     Raises:
         DocumentNotFoundError: With suggestions.
@@ -170,7 +209,7 @@ def resolve(connection: Connection, name: str) -> tuple[DocumentInfo, int | None
             if document is not None:
                 return document, int(lines["line"]), int(lines["count"]) if lines["count"] else None
             wanted = lines["file"]
-    raise DocumentNotFoundError(name, suggestions(connection, wanted))
+    raise DocumentNotFoundError(name, (similar or SimilarNames(connection)).like(wanted))
 
 
 def _storable(name: str) -> str:
@@ -239,32 +278,3 @@ def _by_absolute_path(connection: Connection, name: str) -> DocumentInfo | None:
                 if document is not None:
                     return document
     return None
-
-
-def suggestions(connection: Connection, name: str) -> list[str]:
-    """At most three documents whose names are like this one, nearest first (Levenshtein)."""
-    from rapidfuzz import process
-    from rapidfuzz.distance import Levenshtein
-
-    name = name.removeprefix("qmd://").strip().casefold()
-    if not name:
-        return []
-    base = name.rpartition("/")[2]
-    files = documents.files(connection)
-    scores: dict[str, float] = {}
-    for query, choices in (
-        (name, [file.casefold() for file in files]),
-        (name, [file.partition("/")[2].casefold() for file in files]),
-        (base, [file.rpartition("/")[2].casefold() for file in files]),
-    ):
-        found = process.extract(
-            query,
-            choices,
-            scorer=Levenshtein.normalized_similarity,
-            score_cutoff=ALIKE / 100,
-            limit=SUGGESTIONS * 2,
-        )
-        for _, score, position in found:
-            scores[files[position]] = max(scores.get(files[position], 0.0), score)
-    ranked = sorted(scores, key=lambda file: (-scores[file], file))
-    return ranked[:SUGGESTIONS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, InputError, NoMatchError
 from qmd.model import DocumentSlice, SkippedDocument
+from qmd.search import lookup
 from tests.support.corpus import Corpus
 
 FILES = {
@@ -310,6 +312,49 @@ def test_what_is_missing_in_a_list_is_told_with_suggestions_and_the_rest_is_give
         "File not found: zzzzqqqqwwww",
     )
     assert [item.document.path for item in reply.items] == ["short.md"]
+
+
+def test_a_list_of_too_many_names_is_refused_and_says_how_many_it_may_have(
+    kb: KnowledgeBase,
+) -> None:
+    most = lookup.MAX_NAMES
+    with pytest.raises(InputError, match=f"{most + 1:,} names, and may have {most:,} at most"):
+        kb.multi_get(",".join(f"{number}.md" for number in range(most + 1)))
+    plan = "notes/2025/plan.md"
+    reply = kb.multi_get(",".join([*(f"nowhere/{n}.md" for n in range(most - 1)), plan]))
+    assert [item.document.file for item in reply.items] == [plan]
+    assert len(reply.errors) == most - 1
+
+
+def test_the_names_of_all_documents_are_read_once_for_a_whole_list(kb: KnowledgeBase) -> None:
+    statements: list[str] = []
+    with kb._store.reading() as connection:
+        connection.set_trace_callback(statements.append)
+        names = ",".join(f"notes/2025/plam{number}.md" for number in range(lookup.MAX_NAMES))
+        reply = lookup.multi_get(connection, names, max_lines=None, max_bytes=1)
+        connection.set_trace_callback(None)
+    assert sum("c.name || '/' || d.path" in each for each in statements) == 1
+    suggested = [error for error in reply.errors if "did you mean" in error]
+    assert len(suggested) == lookup.MAX_SUGGESTED
+    assert suggested == list(reply.errors[: lookup.MAX_SUGGESTED])
+
+
+@pytest.mark.parametrize("sign", ["[", "{", "[]", "{}", "]", "[\n", "a[b", "{[", "[{"])
+def test_looking_for_a_glob_takes_time_that_grows_with_the_pattern(
+    kb: KnowledgeBase, sign: str
+) -> None:
+    def seconds(size: int) -> float:
+        began = time.process_time()
+        lookup._is_glob(sign * (size // len(sign)))
+        return time.process_time() - began
+
+    assert seconds(4_000_000) < 1  # one sign after the other takes hours
+
+
+@pytest.mark.parametrize("pattern", ["**/a/" * 5 + "b", "**/" * 1000, "*" * 4000])
+def test_more_stars_than_any_path_needs_are_refused(kb: KnowledgeBase, pattern: str) -> None:
+    with pytest.raises(InputError, match=r"more than 4 times \*\*"):
+        kb.multi_get(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["nothing/*.md", "zzzzqqqqwwww", "", ",", " ", "[", "{a,b}"])
