@@ -26,12 +26,12 @@ from qmd.ingest.explain import explain
 from qmd.ingest.places import new_collection
 from qmd.ingest.read import read_file
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, is_vanished, printable
+from qmd.ingest.scan import FoundFile, is_vanished
 from qmd.model import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText
 from qmd.parse.decode import decode
 from qmd.posts import folder
 from qmd.posts.literal import Literal, around
-from qmd.posts.names import SUFFIX, post_at
+from qmd.posts.names import SUFFIX, post_at, printable
 from qmd.sqlite import Connection
 from qmd.store import collections
 from qmd.store import posts as stored_posts

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError, QmdError
-from qmd.ingest.scan import is_vanished, printable
-from qmd.posts.names import SUFFIX
+from qmd.ingest.scan import is_vanished
+from qmd.posts.names import SUFFIX, printable
 
 MOTIONS = "motions"
 #: As the index keeps them: size in bytes, time of change in nanoseconds, inode, device.

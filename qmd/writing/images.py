@@ -155,7 +155,15 @@ class Images:
 
 
 def _examine(given: str, files: FileWriter) -> Kind:
-    """The format of a photo that may be written. Raises PhotoError: what is wrong first."""
+    """
+    The format of a photo that may be written. Raises PhotoError: what is wrong first.
+
+    Where nothing may be written, that is all that is told: not which files there are.
+    """
+    try:
+        files.policy.require_writable()
+    except OutsideRootsError as error:
+        raise photo_errors.outside(error) from error
     try:
         mode = os.stat(given).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:

@@ -108,7 +108,7 @@ class WritePolicy:
         Raises:
             OutsideRootsError: It lies below no root, or all writing is off.
         """
-        self._require_writable()
+        self.require_writable()
         return self.permitted(resolved(path))
 
     def permitted(self, path: Path) -> Place:
@@ -118,7 +118,7 @@ class WritePolicy:
         Raises:
             OutsideRootsError: It lies below no root, or all writing is off.
         """
-        self._require_writable()
+        self.require_writable()
         for root in self.roots:
             if lies_below(path, root):
                 return Place(root.path, path)
@@ -134,7 +134,7 @@ class WritePolicy:
         Raises:
             OutsideRootsError.
         """
-        self._require_writable()
+        self.require_writable()
         found = resolved(path)
         if _is_whole_disk(found):
             raise _never(f"{found} is the whole disk.", found)
@@ -152,7 +152,8 @@ class WritePolicy:
             raise _never(f"{found} is hidden.", found)
         return found
 
-    def _require_writable(self) -> None:
+    def require_writable(self) -> None:
+        """Raises OutsideRootsError: all writing is off."""
         if not self.writable:
             raise OutsideRootsError(
                 "Writing is switched off here.", hint="Start it without --read-only to allow it."

@@ -268,6 +268,30 @@ def test_errors_are_results_in_chinese(
     assert call(face, tool, **arguments) == (text, True)
 
 
+def test_a_name_with_a_line_end_is_one_line_and_can_be_read_as_shown(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    author, album = "q\nr", "album\n- [2020-01-01] fake"
+    name = "2020-01-02_one\n- [2020-01-01] two\r\u2028three.md"
+    path = data / author / album / name
+    path.parent.mkdir(parents=True)
+    path.write_text("text needle", encoding="utf-8")
+    title = r"one\n- [2020-01-01] two\r\u2028three"
+    shown = rf"q\nr/album\n- [2020-01-01] fake/2020-01-02_{title}.md"
+    for face in face_of(data, tmp_path / "kb.sqlite"):
+        assert call(face, "list_authors") == ("已下载的作者（共 1 位）：\n- q\\nr\n", False)
+        for given in (author, r"q\nr"):
+            listed, _ = call(face, "list_posts", author=given)
+            assert listed == (
+                "作者：q\\nr\n\n## 作品集：album\\n- [2020-01-01] fake（共 1 篇）\n"
+                f"- [2020-01-02] {title} → {shown}\n"
+            )
+        for given in (shown, f"{author}/{album}/{name}"):
+            read = call(face, "read_post", path=given)
+            assert read == (f"📄 文件：{shown}\n\ntext needle", False)
+        found, _ = call(face, "search", query="needle")
+        assert f"\n---\n📄 {shown}（第 1 行）\n" in found
+
+
 def test_every_tool_names_a_missing_directory_as_it_was_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -381,6 +381,12 @@ def test_outside_the_write_roots_nothing_is_written(tmp_path: Path, album: Path,
                 assert "--" in refused.reason
 
 
+def test_read_only_comes_before_whether_there_is_such_a_file(tmp_path: Path, jpg: Path) -> None:
+    with KnowledgeBase.open(tmp_path / "x.sqlite", create=True, read_only_files=True) as kb:
+        told = {str(problem(kb, path)) for path in (jpg, tmp_path / "none.jpg", tmp_path)}
+    assert len(told) == 1
+
+
 def test_another_format_is_not_supported(kb: KnowledgeBase, album: Path) -> None:
     (album / "note.md").write_text("# text")
     (album / "text.jpg").write_text("text")
