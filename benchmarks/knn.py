@@ -99,7 +99,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
     from qmd.model import Filters
     from qmd.search import semantic
     from qmd.search.vector_cache import VectorCache
-    from qmd.store import filters, vec0
+    from qmd.store import filters, sqlite_vec
     from qmd.store.store import Store
 
     with closing(Store(database, create=True)) as store:
@@ -108,7 +108,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
         theirs: list[float] = []
         found = 0
         with store.reading() as connection:
-            vec0.load(connection)
+            sqlite_vec.load(connection)
             everything = filters.where(connection, Filters())
             cache = VectorCache()
             start = time.process_time()

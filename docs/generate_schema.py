@@ -12,8 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from qmd.model import ModelSpec
-from qmd.store import migrate, models
+from qmd.store import migrate
 from qmd.store.store import Store
 
 DOCUMENT = Path(__file__).with_name("schema.md")
@@ -23,10 +22,11 @@ INTRODUCTION = """\
 
 <!-- generated: python docs/generate_schema.py -->
 
-One SQLite file holds everything. Any SQLite of version 3.40 or newer opens it, searches it
-and shows its views; only the vector index needs the extension
-[sqlite-vec](https://github.com/asg017/sqlite-vec). Look as much as you like while qmd runs;
-change files rather than rows, and let `qmd index` do the rest.
+One SQLite file holds everything, in ordinary tables, FTS5 and views. Any SQLite of version 3.40
+or newer opens, counts, searches and browses all of it, without an extension: the `sqlite3`
+shell, [Datasette](https://datasette.io) (which offers to search the table `documents`),
+[sqlite-utils](https://sqlite-utils.datasette.io), DB Browser. Look as much as you like while qmd
+runs; change files rather than rows, and let `qmd index` do the rest.
 
 Times are ISO 8601 in UTC. Spans are half-open: characters count from 0 in the decoded text,
 bytes in its UTF-8 form, lines from 1. Columns that hold lists or objects hold JSON.
@@ -41,28 +41,22 @@ SELECT file, reason, detail FROM v_skipped;
 SELECT file, target FROM v_links WHERE kind = 'wikilink' AND target > '' AND target_file IS NULL;
 ```
 
-[Datasette](https://datasette.io) asks every table when it starts, so once there are vectors it
-needs the extension (and a SQLite that loads it, which many Pythons have not):
-
 ```sh
-pip install datasette datasette-sqlite-vec pysqlite3
+pip install datasette
 datasette ~/.local/share/qmd/index.sqlite
 ```
+
+Datasette splits text at blanks, so there a Chinese word is typed as in the third example: its
+overlapping pairs, within quotation marks.
 """
 
 BY_LIBRARIES = {
     "_sqlite_migrations": "Which migrations this file has had; sqlite-utils keeps it.",
-    "vectors_1": (
-        "The vector index of model 1, made by the first `qmd embed` (vec0, from sqlite-vec):"
-        " int8 copies of the chunks' vectors, a partition a collection. Its hits are rescored with"
-        " the exact vectors in `embeddings`, from which it can be made again at any time."
-    ),
 }
 
 _DESCRIBED = re.compile(
     r"((?:^--:.*\n)+)CREATE (?:VIRTUAL TABLE|TABLE|VIEW)(?: IF NOT EXISTS)? (\w+)", re.MULTILINE
 )
-_ANY_MODEL = ModelSpec("any", "any", 384, 512)
 
 
 def document() -> str:
@@ -70,7 +64,6 @@ def document() -> str:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "index.sqlite"
         store = Store(path, create=True)
-        store.write(lambda connection: models.begin(connection, _ANY_MODEL))
         store.close()
         # The standard library, to prove that it can.
         connection = sqlite3.connect(path)
@@ -107,8 +100,7 @@ def _objects(connection: sqlite3.Connection, kind: str) -> list[tuple[str, str]]
     rows = connection.execute(
         "SELECT m.name, m.sql FROM sqlite_master m JOIN pragma_table_list t ON t.name = m.tbl_name"
         " WHERE m.type = ? AND t.type <> 'shadow' AND m.name NOT LIKE 'sqlite@_%' ESCAPE '@'"
-        # vec0's own tables: SQLite cannot tell without the extension.
-        " AND m.name NOT GLOB 'vectors_*_*' ORDER BY m.name",
+        " ORDER BY m.name",
         [kind],
     )
     return [(name, sql) for name, sql in rows]

@@ -12,7 +12,7 @@ from qmd.doctor import clients, keeping, models, photos
 from qmd.embedder_choice import EmbedderChoice
 from qmd.errors import QmdError, StoreError
 from qmd.model import Check
-from qmd.store import collections, files, migrate, upkeep, vec0
+from qmd.store import collections, files, migrate, sqlite_vec, upkeep
 from qmd.store.store import Store
 
 
@@ -59,7 +59,7 @@ def _sqlite(store: Store) -> Iterator[Check]:
     yield Check("sqlite", "ok", f"{sqlite.library()}")
     with store.reading() as connection:
         try:
-            version = vec0.load(connection)
+            version = sqlite_vec.load(connection)
         except QmdError as error:
             yield Check("sqlite-vec", "warning", str(error), error.hint)
         else:

@@ -64,7 +64,6 @@ class Background:
         self._models = models
         self._stop = threading.Event()
         self._wanted = threading.Event()
-        self._tidied = False
         self._next_tick = 0.0
         self._thread = threading.Thread(target=self._run, name="qmd-embedder", daemon=True)
 
@@ -156,8 +155,7 @@ class Background:
                 f" {embedder.spec.name}: 'qmd embed' makes all anew."
             )
         gentle = _Gentle(embedder, self._stop)
-        report = embed(self._store, gentle, tidy=not self._tidied, progress=self._progress)
-        self._tidied = True
+        report = embed(self._store, gentle, progress=self._progress)
         if report.remaining:
             self._wanted.set()
         return None

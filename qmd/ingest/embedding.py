@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qmd.model import EmbedReport, Progress, ProgressCallback
 from qmd.sqlite import Connection
-from qmd.store import embeddings, models, vec0, vectors
+from qmd.store import embeddings, models, vectors
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ def embed(
     *,
     collection_ids: Sequence[int] = (),
     force: bool = False,
-    tidy: bool = True,
     progress: ProgressCallback | None = None,
 ) -> EmbedReport:
     """
@@ -37,8 +36,6 @@ def embed(
 
     Where the index holds another model's vectors, those go on answering, until this one has
     all of its own and takes over; an interruption loses at most a batch.
-
-    ``tidy`` looks for index rows without a chunk, too, which reads the whole index.
 
     Raises:
         VectorsUnavailableError: sqlite-vec cannot be loaded here.
@@ -49,8 +46,6 @@ def embed(
 
     def prepare(connection: Connection) -> models.Model:
         model = models.begin(connection, embedder.spec)
-        if tidy:
-            vec0.purge(connection, model.table)
         if force:
             embeddings.forget(connection, model, collection_ids)
         return model
@@ -87,7 +82,7 @@ def embed(
     if coming and not remaining:
         done_with = store.write(lambda connection: models.take_over(connection, model))
         if not done_with and not collection_ids:  # a document came just now
-            rest = embed(store, embedder, tidy=False, progress=progress)
+            rest = embed(store, embedder, progress=progress)
             embedded, reused = embedded + rest.embedded, reused + rest.reused
             remaining = rest.remaining
     return EmbedReport(embedded, reused, remaining, embedder.spec.name)

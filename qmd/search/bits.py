@@ -1,8 +1,8 @@
 """
 A small code of every vector, for nearest neighbours among many chunks.
 
-sqlite-vec reads 384 bytes a chunk and keeps its best k in a list: at 100,000 chunks that took
-3.8 times as long as numpy's product of one matrix. Here two bits a dimension (96 bytes a chunk
+sqlite-vec reads 384 bytes a chunk: at 100,000 chunks that takes three times as long as numpy's
+product of one matrix. Here two bits a dimension (96 bytes a chunk
 of 384 dimensions) say in which quarter a value lies around the mean, and the question has three:
 their product is a sum of popcounts. The best few hundred are then ranked by the exact vectors.
 

@@ -18,7 +18,7 @@ from qmd.errors import ModelMismatchError, VectorIndexMissingError
 from qmd.model import ModelSpec
 from qmd.search.vector_cache import VectorCache
 from qmd.sqlite import Connection
-from qmd.store import models, vec0, vectors
+from qmd.store import models, sqlite_vec, vectors
 from qmd.store.filters import Where
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 #: Chunks asked of the int8 index for each document wanted, at first.
 CHUNKS_PER_DOCUMENT = 2
-#: And never fewer, so that rescoring finds what int8 has ranked too low. sqlite-vec's time grows
-#: with the number asked for: at 100,000 chunks 22 ms for 50, 32 for 100, 71 for 256.
+#: And never fewer, so that rescoring finds what int8 has ranked too low.
 LEAST = 100
 #: More chunks are not asked of the vectors in memory.
 MOST_CACHED = 8000
@@ -93,7 +92,7 @@ def require_index(connection: Connection, spec: ModelSpec | None) -> models.Mode
     model = models.active(connection)
     if model is None or not models.has_vectors(connection):
         raise VectorIndexMissingError
-    vec0.load(connection)
+    sqlite_vec.load(connection)
     if spec is not None and model.fingerprint != spec.fingerprint:
         raise ModelMismatchError(
             f"The index was made with the model {model.name}, not with {spec.name}."

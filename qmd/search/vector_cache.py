@@ -2,7 +2,7 @@
 The vectors of one database in memory.
 
 Exactly, as one float32 matrix, as long as that is small: a product of it takes a millisecond for
-20,000 chunks, where sqlite-vec takes six, and every process finds the same to the last place.
+20,000 chunks, where sqlite-vec takes three, and every process finds the same to the last place.
 Of more chunks a process that searches again holds `bits.Codes`, whose best few hundred are ranked
 by the exact vectors.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qmd.search import bits
 from qmd.sqlite import Connection
-from qmd.store import models, vec0, vectors
+from qmd.store import models, vector_state, vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from qmd.store.filters import Where
 
-#: Below this many chunks sqlite-vec is quick enough (6 ms), and there is nothing to keep true.
+#: Below this many chunks sqlite-vec is quick enough (3 ms), and there is nothing to keep true.
 LEAST = 20_000
 #: Bytes of a matrix of exact vectors: 65,000 chunks of 384 dimensions.
 MOST_EXACT_BYTES = 100_000_000
@@ -88,7 +88,7 @@ class VectorCache:
     """
     The vectors of one database. Thread-safe; codes are empty until the second search.
 
-    The index's state (`vec0.state`) tells when they are out of date: then what came is read
+    The index's state (`vector_state.read`) tells when they are out of date: then what came is read
     and what went is dropped. Stale ones could not lie: every hit is looked up in the database.
 
     Args:
@@ -138,16 +138,11 @@ class VectorCache:
             return None
         import numpy as np
 
-        wanted = None
-        if where.collection_ids is not None and not where.everything:
-            wanted = np.isin(held.collections, where.collection_ids)
-            # A partition of sqlite-vec's is read alone, at eight times our time a chunk.
-            if np.count_nonzero(wanted) < max(self._least, len(held.ids) // 8):
-                return None
         scores: NDArray[Any] = held.vectors.scores(query)
         ids = held.ids
-        if wanted is not None:
-            scores, ids = scores[wanted], ids[wanted]
+        if where.collection_ids is not None and not where.everything:
+            inside = np.isin(held.collections, where.collection_ids)
+            scores, ids = scores[inside], ids[inside]
         if isinstance(held.vectors, bits.Codes):
             k = self._coded + round(CODED_PER_CHUNK * k) + len(ids) // MORE
         chosen = ids if len(ids) <= k else _best(scores, ids, k)
@@ -160,7 +155,7 @@ class VectorCache:
             self._ready, self._held, self._missing = (None, None), None, None
 
     def _current(self, connection: Connection, model: models.Model) -> _Held | None:
-        epoch, count = vec0.state(connection)
+        epoch, count = vector_state.read(connection)
         key = (model.id, epoch, count)
         known, held = self._ready
         if known == key:

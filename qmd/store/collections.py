@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from qmd.errors import CollectionNotFoundError, ConflictError
 from qmd.model import Collection
 from qmd.sqlite import Connection
-from qmd.store import clock, vec0
+from qmd.store import clock, vector_state
 
 if TYPE_CHECKING:
     from sqlite_utils.db import Table
@@ -116,13 +116,9 @@ def rename(connection: Connection, old: str, new: str) -> Collection:
 def remove(connection: Connection, name: str) -> Collection:
     """With its documents, contexts, chunks and vectors; the embedding cache stays until cleanup."""
     collection = by_name(connection, name)
-    vec0.delete_where(
-        connection,
-        "document_id IN (SELECT id FROM documents WHERE collection_id = ?)",
-        [collection.id],
-    )
     connection.execute("DELETE FROM documents WHERE collection_id = ?", [collection.id])
     connection.execute("DELETE FROM collections WHERE id = ?", [collection.id])
+    vector_state.advance(connection)
     return collection
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from qmd.sqlite import Connection
-from qmd.store import models, vec0
+from qmd.store import models, vector_state
 from qmd.store.models import Model
 from qmd.store.vectors import quantize
 
@@ -103,7 +103,7 @@ def forget(connection: Connection, model: Model, collection_ids: Sequence[int] =
         f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND hash IN ({hashes})",
         values,
     )
-    vec0.changed(connection, remade=True)
+    vector_state.advance(connection, remade=True)
 
 
 def cached(connection: Connection, model: Model, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -152,15 +152,14 @@ def store(
         ).fetchone()
         if row is None or digest not in vectors:
             continue
-        # vec0 has no upsert.
-        connection.execute(f'DELETE FROM "{model.table}" WHERE chunk_id = ?', [number])
         connection.execute(
-            f'INSERT INTO "{model.table}" (chunk_id, collection_id, embedding)'
-            " VALUES (?, ?, vec_int8(?))",
-            [number, row[0], quantize(vectors[digest])],
+            "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
+            " VALUES (?, ?, ?, ?) ON CONFLICT (chunk_id, model_id)"
+            " DO UPDATE SET embedding = excluded.embedding",
+            [number, model.id, row[0], quantize(vectors[digest])],
         )
         connection.execute(f"UPDATE chunks SET {column} = ? WHERE id = ?", [model.id, number])
         stored += 1
     if stored and column == "model_id":
-        vec0.changed(connection)
+        vector_state.advance(connection)
     return stored

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from qmd.model import ParsedDocument, SkippedFile
 from qmd.sqlite import Connection
-from qmd.store import clock, vec0
+from qmd.store import clock, vector_state
 from qmd.store.documents import name_key
 
 
@@ -273,8 +273,8 @@ def _put_chunks(connection: Connection, number: int, document: NewDocument, *, f
 
 
 def delete_chunks(connection: Connection, ids: Sequence[int]) -> None:
-    vec0.delete(connection, ids)
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number in ids])
+    vector_state.advance(connection)
 
 
 def set_states(connection: Connection, states: Iterable[tuple[int, FileState]]) -> None:
@@ -294,6 +294,7 @@ def delete_at(
 
     One that another process has moved or stored anew since it was `known` stays.
     """
+    deleted = False
     for path, known in places:
         row = connection.execute(
             "SELECT bytes, mtime_ns, inode, device FROM documents"
@@ -301,8 +302,10 @@ def delete_at(
             [known.id, collection_id, path],
         ).fetchone()
         if row is not None and FileState(*row) == known.state:
-            vec0.delete_where(connection, "document_id = ?", [known.id])
             connection.execute("DELETE FROM documents WHERE id = ?", [known.id])
+            deleted = True
+    if deleted:
+        vector_state.advance(connection)
 
 
 # --- skipped files -------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """
 The models that this database has vectors of, and how one takes the place of another.
 
-While the model is being changed there are two vec0 tables: that of the active model answers,
-that of the coming one is filled, as ``chunks.next_model_id`` tells, and takes over at once.
+While the model is being changed there are vectors of two: those of the active model answer,
+those of the coming one are being made, as ``chunks.next_model_id`` tells, and take over at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from qmd.errors import ModelMismatchError
 from qmd.model import ModelSpec
 from qmd.sqlite import Connection
-from qmd.store import clock, meta, vec0
+from qmd.store import clock, meta, sqlite_vec, vector_state
 
 #: In ``meta``: the name of the model that was chosen for this database.
 CHOICE = "model"
@@ -25,10 +25,6 @@ class Model(NamedTuple):
     name: str
     fingerprint: str
     dimension: int
-
-    @property
-    def table(self) -> str:
-        return f"vectors_{self.id}"
 
 
 def active(connection: Connection) -> Model | None:
@@ -92,7 +88,7 @@ def begin(connection: Connection, spec: ModelSpec) -> Model:
     model's, they go on answering, until `take_over` finds that none is missing; what was made
     for a third model stays in the cache.
     """
-    vec0.load(connection)
+    sqlite_vec.load(connection)  # vectors that cannot be searched are not worth making
     current, other = active(connection), coming(connection)
     known = next(
         (each for each in (current, other) if each and each.fingerprint == spec.fingerprint), None
@@ -105,7 +101,7 @@ def begin(connection: Connection, spec: ModelSpec) -> Model:
             cancel(connection)
         beside = current is not None and has_vectors(connection)
         if current is not None and not beside:
-            connection.execute(f'DROP TABLE IF EXISTS "{current.table}"')
+            connection.execute("DELETE FROM vectors WHERE model_id = ?", [current.id])
             connection.execute("UPDATE models SET active = 0 WHERE active")
         mark = "next" if beside else "active"
         connection.execute(
@@ -124,14 +120,7 @@ def begin(connection: Connection, spec: ModelSpec) -> Model:
         )
         known = coming(connection) if beside else active(connection)
         assert known is not None  # just made
-        vec0.changed(connection, remade=not beside)
-    # A partition is a collection: filtering by it reads only its rows. Small vec0 chunks,
-    # because each partition owns at least one.
-    connection.execute(
-        f'CREATE VIRTUAL TABLE IF NOT EXISTS "{known.table}" USING vec0('
-        "chunk_id INTEGER PRIMARY KEY, collection_id INTEGER PARTITION KEY,"
-        f" embedding int8[{known.dimension}] distance_metric=L1, chunk_size=256)"
-    )
+        vector_state.advance(connection, remade=not beside)
     return known
 
 
@@ -140,8 +129,7 @@ def cancel(connection: Connection) -> None:
     model = coming(connection)
     if model is None:
         return
-    vec0.load(connection)
-    connection.execute(f'DROP TABLE IF EXISTS "{model.table}"')
+    connection.execute("DELETE FROM vectors WHERE model_id = ?", [model.id])
     connection.execute("UPDATE models SET next = 0 WHERE next")
     connection.execute("UPDATE chunks SET next_model_id = NULL WHERE next_model_id IS NOT NULL")
 
@@ -150,7 +138,7 @@ def take_over(connection: Connection, model: Model) -> bool:
     """
     Let the coming model answer from now on, if every chunk has its vector; whether it does.
 
-    The other one's index goes, its vectors stay in the cache until `cleanup`.
+    The other one's vectors stay in the cache until `cleanup`.
     """
     if coming(connection) != model:
         return False
@@ -159,12 +147,8 @@ def take_over(connection: Connection, model: Model) -> bool:
     ).fetchone()
     if missing is not None:
         return False
-    vec0.load(connection)
-    vec0.purge(connection, model.table)
-    before = active(connection)
     connection.execute("UPDATE chunks SET model_id = next_model_id, next_model_id = NULL")
     connection.execute("UPDATE models SET active = (id = ?), next = 0", [model.id])
-    if before is not None:
-        connection.execute(f'DROP TABLE IF EXISTS "{before.table}"')
-    vec0.changed(connection, remade=True)
+    connection.execute("DELETE FROM vectors WHERE model_id <> ?", [model.id])
+    vector_state.advance(connection, remade=True)
     return True

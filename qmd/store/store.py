@@ -21,7 +21,7 @@ from qmd.sqlite import (
     missing_database,
     translate,
 )
-from qmd.store import migrate, vec0
+from qmd.store import migrate
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -196,7 +196,6 @@ class Store:
     def _writing(self) -> Connection:
         if self._writer is None:
             self._writer = connect(self.path, read_only=False, timeout=self.timeout)
-            vec0.load_if_used(self._writer)
         return self._writer
 
     def _transaction(self, function: Callable[[Connection], T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from qmd.sqlite import Connection, ReadingConnection
-from qmd.store import models, vec0
+from qmd.store import vector_state
 
 
 class Counts(NamedTuple):
@@ -77,8 +77,9 @@ _LEFTOVERS = (
         " AND hash IN (SELECT hash FROM chunks)",
     ),
     ("models that are not in use", "models", "NOT active AND NOT next"),
+    # Only what was deleted by hand, with triggers switched off, leaves such rows behind.
+    ("vectors without a chunk", "vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),
 )
-_ORPHANS = "vectors without a chunk"
 _UNMATCHED = "full-text rows out of step with their documents"
 
 
@@ -91,14 +92,11 @@ def leftovers(connection: Connection) -> dict[str, int]:
         for name, table, condition in _LEFTOVERS
     }
     found[_UNMATCHED] = _unmatched(connection)
-    model = _index(connection)
-    if model is not None:
-        found[_ORPHANS] = vec0.count_orphans(connection, model.table)
     return found
 
 
 def remove_leftovers(connection: Connection) -> dict[str, int]:
-    """Remove them, and index rows whose chunk is gone."""
+    """Remove them; returns how many of each there were."""
     removed = {
         name: connection.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
         for name, table, condition in _LEFTOVERS
@@ -106,9 +104,7 @@ def remove_leftovers(connection: Connection) -> dict[str, int]:
     removed[_UNMATCHED] = _unmatched(connection)
     if removed[_UNMATCHED]:
         connection.execute("INSERT INTO documents_fts (documents_fts) VALUES ('rebuild')")
-    model = _index(connection)
-    if model is not None:
-        removed[_ORPHANS] = vec0.purge(connection, model.table)
+    vector_state.advance(connection)
     return removed
 
 
@@ -121,12 +117,6 @@ def _unmatched(connection: Connection) -> int:
         "        WHERE document_id NOT IN (SELECT id FROM documents_fts_docsize))"
     ).fetchone()
     return int(sum(row))
-
-
-def _index(connection: Connection) -> models.Model | None:
-    """The model whose index can be read; without sqlite-vec there is nothing to tidy up."""
-    vec0.load_if_used(connection)
-    return models.active(connection) if vec0.is_loaded(connection) else None
 
 
 def compact(connection: Connection) -> None:

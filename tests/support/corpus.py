@@ -10,7 +10,7 @@ from qmd import KnowledgeBase
 from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
 from qmd.sqlite import Connection
-from qmd.store import files, vec0
+from qmd.store import files, vector_state
 from qmd.store.files import FileState
 from qmd.store.store import Store
 from tests.support.embedder import HashEmbedder
@@ -43,8 +43,8 @@ class Corpus:
         """Replace everything by these documents: ``path`` (or ``collection::path``) → text."""
 
         def run(connection: Connection) -> None:
-            vec0.delete_where(connection, "1", [])
             connection.execute("DELETE FROM documents")
+            vector_state.advance(connection)
             for name, text in pages.items():
                 collection, _, path = name.rpartition("::")
                 data = text.encode()

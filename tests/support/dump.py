@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qmd import sqlite
-from qmd.store import models, vec0
+from qmd.store import models
 
 Dump = dict[str, list[tuple[Any, ...]]]
 
@@ -53,18 +53,19 @@ def vector_rows(database: Path) -> list[tuple[Any, ...]]:
         model = models.active(connection)
         if model is None:
             return []
-        vec0.load(connection)
         rows = list(
             connection.execute(
                 f"SELECT {_FILE.format('k.document_id')}, k.seq, hex(k.hash),"
                 " k.model_id = m.id, hex(e.vector), c.name, hex(v.embedding)"
                 " FROM chunks k JOIN models m ON m.active"
                 " LEFT JOIN embeddings e ON e.hash = k.hash AND e.model_id = m.id"
-                f' LEFT JOIN "{model.table}" v ON v.chunk_id = k.id'
+                " LEFT JOIN vectors v ON v.chunk_id = k.id AND v.model_id = m.id"
                 " LEFT JOIN collections c ON c.id = v.collection_id"
             )
         )
-        indexed = connection.execute(f'SELECT count(*) FROM "{model.table}"').fetchone()[0]
+        indexed = connection.execute(
+            "SELECT count(*) FROM vectors WHERE model_id = ?", [model.id]
+        ).fetchone()[0]
         return [*sorted(map(tuple, rows), key=repr), ("rows in the index", indexed)]
     finally:
         connection.close()

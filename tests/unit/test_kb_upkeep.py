@@ -11,6 +11,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import StoreError
+from qmd.sqlite import Connection
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 
@@ -120,8 +121,6 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
     kb.embed()
     (root / "long.md").write_text("# Short now\n")
     kb.index()
-    with kb._store.reading() as connection:
-        table = connection.execute("SELECT 'vectors_' || id FROM models").fetchone()[0]
     # An orphan of each kind: of another model, of the index, of the full text.
     kb._store.write(lambda c: c.execute(
         "INSERT INTO models (name, fingerprint, dimension, active, created_at)"
@@ -132,9 +131,16 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
     kb._store.write(lambda c: c.execute(
         "INSERT INTO embeddings (model_id, hash, vector) SELECT m.id, k.hash, x'00'"
         " FROM models m, chunks k WHERE m.name = 'old' LIMIT 1"))  # fmt: skip
-    kb._store.write(lambda c: c.execute(
-        f"INSERT INTO {table} (chunk_id, collection_id, embedding)"
-        " VALUES (9999, 1, vec_int8(zeroblob(384)))"))  # fmt: skip
+
+    def insert_vector_without_chunk(connection: Connection) -> None:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(
+            "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
+            " VALUES (9999, 1, 1, zeroblob(384))"
+        )
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    kb._store.write_outside_transaction(insert_vector_without_chunk)
     kb._store.write(
         lambda c: c.execute("INSERT INTO documents_fts (rowid, body) VALUES (999, 'x')")
     )

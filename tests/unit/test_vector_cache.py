@@ -16,7 +16,7 @@ from qmd.model import Filters, ModelSpec
 from qmd.search import semantic
 from qmd.search.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.sqlite import Connection
-from qmd.store import embeddings, filters, models, vec0, vectors
+from qmd.store import embeddings, files, filters, models, vector_state, vectors
 from qmd.store.filters import EVERYTHING
 from qmd.store.store import Store
 from tests.support.corpus import Corpus
@@ -247,15 +247,15 @@ def test_vectors_that_were_made_anew_take_the_place_of_the_old(
 def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpus: Corpus) -> None:
     def state() -> tuple[int, int]:
         with corpus.store.reading() as connection:
-            return vec0.state(connection)
+            return vector_state.read(connection)
 
     first = state()
     corpus.kb.embed()  # nothing to do
     assert state() == first
 
     def fail(connection: Connection) -> None:
-        vec0.delete(connection, [1])
-        assert vec0.state(connection) != first
+        files.delete_chunks(connection, [1])
+        assert vector_state.read(connection) != first
         raise KeyError
 
     with pytest.raises(KeyError):

@@ -1,0 +1,112 @@
+"""
+A database of version 1.0.0 becomes one of this version, and keeps what it held.
+
+``tests/data/qmd-1.0.0.sqlite.gz`` was written by version 1.0.0: four documents, vectors of
+`HashEmbedder`, two vectors of a second model that was to take over, and a revision.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from qmd import KnowledgeBase, sqlite
+from qmd.store import migrate
+from qmd.store.store import Store
+from tests.support.dump import assert_sound, vector_rows
+from tests.support.embedder import HashEmbedder
+
+OLD = Path(__file__).parents[1] / "data" / "qmd-1.0.0.sqlite.gz"
+SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    path = tmp_path / "old.sqlite"
+    path.write_bytes(gzip.decompress(OLD.read_bytes()))
+    return path
+
+
+def rows(path: Path, query: str) -> list[tuple[object, ...]]:
+    connection = sqlite.connect(path, read_only=True)
+    try:
+        return sorted(map(tuple, connection.execute(query)), key=repr)
+    finally:
+        connection.close()
+
+
+def test_its_schema_is_that_of_a_new_database(old: Path, tmp_path: Path) -> None:
+    Store(old).close()
+    fresh = tmp_path / "fresh.sqlite"
+    Store(fresh, create=True).close()
+    assert rows(old, SCHEMA) == rows(fresh, SCHEMA)
+    assert_sound(old)
+
+
+def test_its_vectors_are_kept_and_none_is_made_again(old: Path) -> None:
+    chunks = rows(old, "SELECT id, model_id, next_model_id, hex(hash) FROM chunks")
+    embeddings = rows(old, "SELECT model_id, hex(hash), hex(vector) FROM embeddings")
+    embedder = HashEmbedder()
+    with KnowledgeBase.open(old, embedder=embedder) as kb:
+        assert kb.status().needs_embedding == 0
+        hits = kb.vsearch("deploy the parser", limit=2, min_score=0).hits
+        assert [hit.path for hit in hits] == ["plan.md", "retro.md"]
+        assert embedder.calls == 1  # the question
+        assert kb.embed().embedded == 0
+    assert rows(old, "SELECT id, model_id, next_model_id, hex(hash) FROM chunks") == chunks
+    assert rows(old, "SELECT model_id, hex(hash), hex(vector) FROM embeddings") == embeddings
+    scanned = "SELECT m.name, count(*) FROM vectors v JOIN models m ON m.id = v.model_id GROUP BY 1"
+    assert rows(old, scanned) == [("test-hash", 4), ("test-second", 2)]
+
+
+def test_its_vectors_are_those_that_a_new_index_would_hold(old: Path, tmp_path: Path) -> None:
+    Store(old).close()
+    root = tmp_path / "notes"
+    for path, text in rows(old, "SELECT path, text FROM documents"):
+        (root / str(path)).parent.mkdir(parents=True, exist_ok=True)
+        (root / str(path)).write_text(str(text), encoding="utf-8")
+    fresh = tmp_path / "fresh.sqlite"
+    with KnowledgeBase.open(fresh, create=True, embedder=HashEmbedder()) as kb:
+        kb.add_collection(root, name="notes")
+        kb.index()
+        kb.embed()
+    assert vector_rows(old) == vector_rows(fresh)
+
+
+def test_its_words_are_found_and_its_revisions_kept(old: Path) -> None:
+    with KnowledgeBase.open(old) as kb:
+        assert [hit.path for hit in kb.search("数据库").hits] == ["zh/备份.md"]
+        assert [hit.path for hit in kb.search("C++").hits] == ["c++.md"]
+    assert rows(old, "SELECT path, tool FROM revisions") == [("/n/plan.md", "create_note")]
+
+
+def test_a_chunk_whose_exact_vector_is_missing_waits_for_a_new_one(old: Path) -> None:
+    connection = sqlite.connect(old, read_only=False)
+    connection.execute("DELETE FROM embeddings WHERE model_id = 1 AND hash ="
+                       " (SELECT hash FROM chunks WHERE id = 1)")  # fmt: skip
+    connection.close()
+    with KnowledgeBase.open(old, embedder=HashEmbedder()) as kb:
+        assert kb.status().needs_embedding == 1
+        assert kb.embed().embedded == 1
+
+
+def test_an_interrupted_upgrade_leaves_the_old_database(
+    old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last step fails: none of those before it may stay."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    for script in migrate.migrations_folder().iterdir():
+        if script.suffix in {".sql", ".py"}:
+            (folder / script.name).write_bytes(script.read_bytes())
+    (folder / "0099_fails.sql").write_text("INSERT INTO nowhere VALUES (1);\n")
+    before = rows(old, SCHEMA)
+    connection = sqlite.connect(old, read_only=False)
+    with pytest.raises(sqlite.OperationalError, match="nowhere"):
+        migrate.migrate(connection, old, folder)
+    connection.close()
+    assert rows(old, SCHEMA) == before
+    Store(old).close()
+    assert_sound(old)
