@@ -20,6 +20,7 @@ the user's config directory (``~/.config/qmd/config.toml`` on Linux), and the va
     rerank_url = "http://localhost:8012/v1"  # QMD_RERANK_URL
     embed_url = "http://localhost:8080/v1"   # QMD_EMBED_URL
     model_budget = 3                 # QMD_MODEL_BUDGET, in seconds
+    allow_other_users = true         # QMD_ALLOW_OTHER_USERS: true or false
 
 A relative path in the file is relative to the file's directory, elsewhere to the working
 directory.
@@ -53,11 +54,14 @@ SETTINGS: dict[str, tuple[str, bool]] = {
     "rerank_url": ("the server that reranks; unset means the language model's", False),
     "embed_url": ("the server of openai:MODEL; unset means the language model's", False),
     "model_budget": ("seconds a query may wait for models, all together; unset means 3", False),
+    "allow_other_users": ("whether a server without a token answers all users here", False),
 }
 #: Settings that are several paths: an array in the file, separated as in PATH elsewhere.
 _LISTS = frozenset({"write_roots"})
 #: Settings that may be written as a number, too.
 _NUMBERS = frozenset({"llm_timeout", "model_budget"})
+#: Settings that are true or false; text that says so will do, as it must in the environment.
+_SWITCHES = frozenset({"allow_other_users"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Settings:
     rerank_url: str | None
     embed_url: str | None
     model_budget: float | None
+    allow_other_users: bool
     config_file: Path
     sources: Mapping[str, str]
 
@@ -106,7 +111,7 @@ def load_settings(
 
     Raises:
         ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key;
-            or a value is no number.
+            or a value is no number, or neither true nor false.
         InputError: ``index`` is no file name.
     """
     environ = os.environ if environ is None else environ
@@ -118,7 +123,8 @@ def load_settings(
         flag, variable = (flags or {}).get(name), environ.get(env_name(name))
         if flag:
             given[name] = [flag] if isinstance(flag, str) else list(flag)
-            sources[name] = "--" + name.removesuffix("s").replace("_", "-")
+            option = name.removesuffix("s") if name in _LISTS else name
+            sources[name] = "--" + option.replace("_", "-")
         elif variable:
             given[name] = variable.split(os.pathsep) if name in _LISTS else [variable]
             sources[name] = env_name(name)
@@ -153,6 +159,7 @@ def load_settings(
         rerank_url=values.get("rerank_url"),
         embed_url=values.get("embed_url"),
         model_budget=_seconds(values.get("model_budget"), sources["model_budget"]),
+        allow_other_users=_switch(values.get("allow_other_users"), sources["allow_other_users"]),
         config_file=config_file,
         sources=sources,
     )
@@ -195,6 +202,15 @@ def _seconds(value: str | None, source: str) -> float | None:
     return seconds
 
 
+def _switch(value: str | None, source: str) -> bool:
+    text = (value or "false").strip().lower()
+    if text in ("true", "1", "yes", "on"):
+        return True
+    if text in ("false", "0", "no", "off"):
+        return False
+    raise ConfigError(f"Neither true nor false in {source}: {value}", hint="Give true or false.")
+
+
 def _named_index(name: str, environ: Mapping[str, str]) -> Path:
     if not name or name.startswith(".") or any(c in name for c in "/\\\0"):
         from qmd.errors import InputError
@@ -230,6 +246,8 @@ def _read(file: Path) -> dict[str, list[str]]:
             raise ConfigError(f"Unknown setting in {file}: {key}", hint=_known(key))
         if key in _NUMBERS and type(value) in (int, float):
             value = str(value)  # noqa: PLW2901
+        if key in _SWITCHES and type(value) in (bool, int):
+            value = str(value).lower()  # noqa: PLW2901
         several = value if key in _LISTS and isinstance(value, list) else [value]
         if not several or not all(isinstance(each, str) and each for each in several):
             kind = "an array of strings" if key in _LISTS else "a string"

@@ -13,9 +13,12 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 SUFFIX = ".server.json"
+
+Guard = Literal["token", "user", "everyone"]
+"""Whom a server answers: who has its token, programs of its own user, or all of its machine."""
 
 _CONNECT_S = 1.0  # it is on this machine, or its socket is gone
 _HEALTH_S = 5.0  # it may be busy
@@ -29,6 +32,7 @@ class RunningServer:
     pid: int
     token: str | None = field(repr=False)
     version: str
+    guard: Guard = "everyone"
 
 
 def file_for(database: Path) -> Path:
@@ -52,6 +56,7 @@ def announce(database: Path, server: RunningServer) -> bool:
         "pid": server.pid,
         "token": server.token,
         "version": server.version,
+        "guard": server.guard,
     }
     draft = path.with_name(f"{path.name}.{server.pid}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -139,10 +144,13 @@ def _read(path: Path) -> RunningServer | None:
     try:
         entry = json.loads(path.read_bytes())
         url, pid, token, version = (entry[name] for name in ("url", "pid", "token", "version"))
+        guard = entry.get("guard", "everyone" if token is None else "token")  # 1.0.0 has none
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if not isinstance(url, str) or type(pid) is not int or not isinstance(version, str):
         return None
     if not url.startswith("http://") or not (token is None or isinstance(token, str)):
         return None
-    return RunningServer(url, pid, token, version)
+    if guard not in get_args(Guard):
+        return None
+    return RunningServer(url, pid, token, version, guard)

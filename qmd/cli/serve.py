@@ -38,6 +38,9 @@ def address_options(function: F) -> F:
                      help="Ask for 'Authorization: Bearer TOKEN'.  [env: QMD_TOKEN]"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Answer to this name too, as behind a proxy; repeat for several."),
+        click.option("--allow-other-users", is_flag=True, callback=_switch, expose_value=False,
+                     help="Without a token, answer all users of this machine, not you alone.  "
+                     "[env: QMD_ALLOW_OTHER_USERS]"),
     ]  # fmt: skip
     return _with(options, function)
 
@@ -62,6 +65,10 @@ def _with(options: Sequence[Callable[[F], F]], function: F) -> F:
 
 def _setting(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     session().set_flag(str(param.name), value)
+
+
+def _switch(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    session().set_flag(str(param.name), "true" if value else None)
 
 
 def vault_option(function: F) -> F:
@@ -181,6 +188,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         port=options["port"],
         token=options["token"],
         allowed_hosts=options["allowed_hosts"],
+        allow_other_users=session().settings.allow_other_users,
         read_only=options["read_only"],
         toolsets=options["toolsets"],
         adopt_posts="posts" in options["toolsets"] or (wanted and not options["toolsets"]),

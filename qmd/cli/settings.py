@@ -49,6 +49,8 @@ def _plain(value: object) -> str | list[str] | None:
     """As JSON has it; several paths that are none are unset. A password in a URL is masked."""
     if isinstance(value, tuple):
         return [str(each) for each in value] or None
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
     return None if value is None else re.sub(r"(\w://)[^/]*@", r"\1***@", str(value))

@@ -98,7 +98,14 @@ def _serve(
     session().interrupted = "What was indexed stays: the next 'qmd up' goes on."
     adopt_posts = session().settings.sources["posts_dir"] != "default"
     options = ServerOptions(
-        "http", kb.path, host, port, token, allowed_hosts, adopt_posts=adopt_posts
+        "http",
+        kb.path,
+        host,
+        port,
+        token,
+        allowed_hosts,
+        allow_other_users=session().settings.allow_other_users,
+        adopt_posts=adopt_posts,
     )
 
     def beside(kb: KnowledgeBase, url: str, stop: threading.Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import os
 import socket
 from collections.abc import Generator
@@ -16,8 +17,9 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from qmd.errors import ConflictError, InputError
+from qmd.peer import Peers
 from qmd.server.app import Streams
-from qmd.server.security import error_body
+from qmd.server.security import CLIENT_UID, error_body
 
 STOP_S = 10.0
 """How long a stopping server waits for the answers it owes."""
@@ -85,14 +87,25 @@ def url_of(listener: socket.socket) -> str:
 
 
 class HttpServer:
-    """Serves an application on a listening socket until `stop`."""
+    """
+    Serves an application on a listening socket until `stop`.
+
+    Args:
+        peers: Tells the application whose program opened each connection; closed at the end.
+    """
 
     def __init__(
-        self, app: ASGIApp, listener: socket.socket, streams: Streams, *, stop_s: float = STOP_S
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        streams: Streams,
+        *,
+        peers: Peers | None = None,
+        stop_s: float = STOP_S,
     ) -> None:
         config = uvicorn.Config(
             app,
-            http=_Protocol,
+            http=functools.partial(_Protocol, peers),  # type: ignore[arg-type]
             ws="none",
             lifespan="on",
             log_config=None,
@@ -105,10 +118,15 @@ class HttpServer:
         self._server = _Server(config)
         self._listener = listener
         self._streams = streams
+        self._peers = peers
 
     async def serve(self) -> None:
         """Returns when the last answer is sent, or the time for that has passed."""
-        await self._server.serve(sockets=[self._listener])
+        try:
+            await self._server.serve(sockets=[self._listener])
+        finally:
+            if self._peers is not None:
+                self._peers.close()
 
     def stop(self) -> None:
         """Accept nothing more, finish what is being answered. Only from the event loop."""
@@ -126,10 +144,18 @@ class _Protocol(H11Protocol):
     """
     uvicorn's, with two holes closed: a client that connects and says nothing, or half a
     header, kept its descriptor for ever; and an error below the application had another shape.
+    Requests are told whose program opened their connection, if ``peers`` is there to say so.
     """
+
+    def __init__(self, peers: Peers | None, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._peers = peers
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self._peers is not None:
+            uid = self._peers.uid(transport.get_extra_info("socket"))
+            self.app_state = {**self.app_state, CLIENT_UID: uid}
         if len(self.connections) > MAX_CONNECTIONS:
             self._answer(503, "Too many connections; try again later.")
             return

@@ -24,7 +24,7 @@ _REFERENCE = "#/components/schemas/{model}"
 _MEANINGS = {
     400: "The request is wrong; `detail` says what is expected.",
     401: "The server wants its token: `Authorization: Bearer TOKEN`.",
-    403: "Not from this Host or Origin, or not on this server; `detail` names the option.",
+    403: "Not from this Host, Origin or user, or not on this server; `detail` names the option.",
     404: "What was named does not exist.",
     408: "The body did not arrive in time.",
     409: "The name is taken.",

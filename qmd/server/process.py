@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Literal
@@ -29,6 +29,7 @@ import anyio
 from qmd import __version__, running
 from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
+from qmd.peer import Peers
 from qmd.server import stdio
 from qmd.server.logs import LogFormat, log_to_stderr
 from qmd.server.mcp import McpFace
@@ -59,6 +60,7 @@ class ServerOptions:
     port: int = DEFAULT_PORT
     token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
+    allow_other_users: bool = False  # of this machine, without a token
     read_only: bool = False
     toolsets: tuple[str, ...] = ()  # none: all of them
     adopt_posts: bool = False  # make the archive of posts a collection
@@ -94,9 +96,14 @@ def serve(
     log_to_stderr(options.log_format, logging.WARNING if quiet else logging.INFO)
     security = Security()
     listener = None
+    peers = None
     if over_http:
         security = security_for(options.host, options.token, options.allowed_hosts)
         listener = _listen(options, alone=not over_stdio)
+    if listener is not None and not options.allow_other_users:
+        peers = Peers.open(listener.family)
+    if peers is not None:
+        security = replace(security, users=frozenset({0, os.geteuid()}))
     try:
         wire = stdio.claim_wire() if over_stdio else None
         kb = open_kb()
@@ -104,7 +111,7 @@ def serve(
         if listener is not None:
             listener.close()
         raise
-    process = _Process(kb, options, security, beside)
+    process = _Process(kb, options, security, peers, beside)
     if options.adopt_posts and not options.read_only:
         _adopt_posts(kb)
     if beside is None and options.watch and not options.read_only:
@@ -181,6 +188,7 @@ class _Process:
         kb: KnowledgeBase,
         options: ServerOptions,
         security: Security,
+        peers: Peers | None,
         beside: Beside | None,
     ) -> None:
         self.face = McpFace(kb, select(options.toolsets, read_only=options.read_only))
@@ -189,6 +197,7 @@ class _Process:
         self._kb = kb
         self._options = options
         self._security = security
+        self._peers = peers
         self._beside = beside
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -260,10 +269,14 @@ class _Process:
         )
         self._url = url_of(listener)
         self._announce(self._url)
-        return HttpServer(app, listener, streams)
+        return HttpServer(app, listener, streams, peers=self._peers)
 
     def _announce(self, url: str) -> None:
-        server = running.RunningServer(url, os.getpid(), self._options.token, __version__)
+        token = self._options.token
+        guard: running.Guard = "everyone" if self._security.users is None else "user"
+        server = running.RunningServer(
+            url, os.getpid(), token, __version__, guard if token is None else "token"
+        )
         try:
             first = running.announce(self._kb.path, server)
         except OSError as error:  # a directory we may only read: nobody will find us

@@ -29,6 +29,9 @@ BODY_TIMEOUT_S = 30.0
 OPEN_PATHS = frozenset({"/health"})
 """Answered without a token: whether the server lives is no secret."""
 
+CLIENT_UID = "client_uid"
+"""Where the state of a request's connection has the user whose program opened it, or None."""
+
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _HEADERS = (
@@ -40,6 +43,19 @@ _HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 """Sent with each response that does not say otherwise itself."""
+
+
+_STRANGER = (
+    "Another user's server: without a token it answers programs of the user who started it "
+    "(and of root) only.\n\nStart it with --token auto or --token TOKEN and send that token, or "
+    "let all users of this machine in with --allow-other-users."
+)
+_UNKNOWN_USER = (
+    "It cannot be told which user's program asks: it had closed its connection, or its user is "
+    "not of this container. Without a token this server answers programs of the user who "
+    "started it only.\n\nKeep the connection open until the answer has come, or start the "
+    "server with --token TOKEN or --allow-other-users."
+)
 
 
 def is_loopback(host: str) -> bool:
@@ -59,12 +75,14 @@ class Security:
 
     ``hosts`` are the names that may stand in Host and Origin beside those of the loopback
     interface; ``any_address`` allows every IP address as well (a server bound to all
-    interfaces; a name that was rebound is never an address).
+    interfaces; a name that was rebound is never an address). ``users`` are the users of this
+    machine, by number, whose programs may ask without a token; None for all of them.
     """
 
     token: str | None = field(default=None, repr=False)
     hosts: frozenset[str] = frozenset()
     any_address: bool = False
+    users: frozenset[int] | None = None
     max_body: int = MAX_BODY_BYTES
     body_timeout_s: float = BODY_TIMEOUT_S
 
@@ -157,7 +175,9 @@ class Guard:
             scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
         ):
             return _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
-        if self._expected is not None and scope["path"] not in OPEN_PATHS:
+        if self._expected is None:
+            return self._stranger(scope)
+        if scope["path"] not in OPEN_PATHS:
             scheme, _, given = (headers.get(b"authorization") or b"").partition(b" ")
             given = given.strip() if scheme.lower() == b"bearer" else b""
             if not hmac.compare_digest(given, self._expected):
@@ -167,6 +187,14 @@ class Guard:
                     ((b"www-authenticate", b'Bearer realm="qmd"'),),
                 )
         return None
+
+    def _stranger(self, scope: Scope) -> _Refusal | None:
+        """Refuses the programs of other users of this machine."""
+        users = self._security.users
+        uid = scope.get("state", {}).get(CLIENT_UID)
+        if users is None or uid in users:
+            return None
+        return _Refusal(403, _STRANGER if uid is not None else _UNKNOWN_USER)
 
     def _may_ask(self, origin: bytes | None) -> bool:
         scheme, _, rest = (origin or b"").lower().partition(b"://")

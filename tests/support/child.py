@@ -59,6 +59,30 @@ def unprivileged(code: str, *args: object) -> str:
     return finish(start_unprivileged(code, *args))
 
 
+OTHER_USER = 65534
+"""A user id that is not ours when the tests run as root."""
+
+_DROP = """
+import encodings.idna, http.client, json, os, socket, sys
+os.setgroups([])
+os.setgid({uid})
+os.setuid({uid})
+"""
+
+
+def start_as_user(uid: int, code: str, *args: object) -> subprocess.Popen[str]:
+    """As `start`, by another user; ``http.client``, ``json``, ``os``, ``socket`` are imported."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("NOT TESTED: only root can become a second user; run the tests as root")
+    # Python starts as root, for the other user may not be let in to where it is installed.
+    return start(_DROP.format(uid=uid) + code, *args)
+
+
+def as_user(uid: int, code: str, *args: object) -> str:
+    """What a process of another user prints."""
+    return finish(start_as_user(uid, code, *args))
+
+
 class Stranger:
     """
     A process that runs now and is none of our children, so that nobody tells us of its end.

@@ -113,6 +113,31 @@ class TestOrder:
             assert load_settings(environ=environ).llm_timeout == 2.5
         assert load_settings(environ=environ | {"QMD_LLM_TIMEOUT": "9"}).llm_timeout == 9
 
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [("true", True), ("'yes'", True), ("1", True), ("false", False), ("'off'", False)],
+    )
+    def test_a_switch_is_true_or_false_in_the_file_and_text_elsewhere(
+        self, environ: dict[str, str], config_file: Path, text: str, value: bool
+    ) -> None:
+        config_file.write_text(f"allow_other_users = {text}")
+        found = load_settings(environ=environ)
+        assert (found.allow_other_users, found.sources["allow_other_users"]) == (
+            value,
+            str(config_file),
+        )
+        config_file.unlink()
+        variable = environ | {"QMD_ALLOW_OTHER_USERS": text.strip("'").upper()}
+        assert load_settings(environ=variable).allow_other_users is value
+        flags = {"allow_other_users": "true"}
+        found = load_settings(flags=flags, environ=variable)
+        assert found.allow_other_users
+        assert found.sources["allow_other_users"] == "--allow-other-users"
+
+    def test_a_switch_that_is_neither_is_refused(self, environ: dict[str, str]) -> None:
+        with pytest.raises(ConfigError, match="Neither true nor false in QMD_ALLOW_OTHER_USERS"):
+            load_settings(environ=environ | {"QMD_ALLOW_OTHER_USERS": "maybe"})
+
     @pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf", "1e999"])
     def test_seconds_that_are_none_are_an_error(self, environ: dict[str, str], value: str) -> None:
         with pytest.raises(ConfigError, match="QMD_LLM_TIMEOUT"):

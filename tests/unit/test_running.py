@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -46,6 +47,16 @@ def test_the_token_is_for_the_user_alone(database: Path) -> None:
     if os.name == "posix":
         assert running.file_for(database).stat().st_mode & 0o777 == 0o600
     assert "s3cret" not in repr(OWN)
+
+
+@pytest.mark.parametrize(("token", "guard"), [("s3cret", "token"), (None, "everyone")])
+def test_what_the_first_version_wrote_is_read(
+    database: Path, token: str | None, guard: running.Guard
+) -> None:
+    old = {"url": OWN.url, "pid": OWN.pid, "token": token, "version": "1.0.0"}
+    running.file_for(database).write_text(json.dumps(old))
+    running.file_for(database).chmod(0o600)
+    assert running.find(database) == RunningServer(OWN.url, OWN.pid, token, "1.0.0", guard)
 
 
 def test_a_dead_servers_entry_is_not_believed_and_is_replaced(database: Path) -> None:
