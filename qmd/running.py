@@ -3,13 +3,15 @@ Which server runs for this database? ``<database>.server.json`` beside it says s
 
 The server writes the file, with mode 0600 because it holds the token; the command line and
 other processes read it to reach that server. It is a hint and no lock: a file that a killed
-server left behind is recognised by its process id, or by nobody answering.
+server left behind is recognised by its process id, or by nobody answering. A file that another
+user may have written is not believed: it could send questions to a server of theirs.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,7 @@ SUFFIX = ".server.json"
 Guard = Literal["token", "user", "everyone"]
 """Whom a server answers: who has its token, programs of its own user, or all of its machine."""
 
+_MAX_BYTES = 65536
 _CONNECT_S = 1.0  # it is on this machine, or its socket is gone
 _HEALTH_S = 5.0  # it may be busy
 
@@ -59,7 +62,9 @@ def announce(database: Path, server: RunningServer) -> bool:
         "guard": server.guard,
     }
     draft = path.with_name(f"{path.name}.{server.pid}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    draft.unlink(missing_ok=True)  # of a killed process that had our number
+    # New, and nobody else's: in a directory that others may write to, one could be waiting.
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(entry, file)
     draft.replace(path)  # nobody ever reads half of it
@@ -142,7 +147,7 @@ def is_alive(pid: int) -> bool:
 
 def _read(path: Path) -> RunningServer | None:
     try:
-        entry = json.loads(path.read_bytes())
+        entry = json.loads(_content(path))
         url, pid, token, version = (entry[name] for name in ("url", "pid", "token", "version"))
         guard = entry.get("guard", "everyone" if token is None else "token")  # 1.0.0 has none
     except (OSError, ValueError, KeyError, TypeError):
@@ -154,3 +159,21 @@ def _read(path: Path) -> RunningServer | None:
     if guard not in get_args(Guard):
         return None
     return RunningServer(url, pid, token, version, guard)
+
+
+def _content(path: Path) -> bytes:
+    """Raises OSError, also where another user may have written it."""
+    # Neither a link that leads elsewhere, nor a pipe that keeps us waiting.
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDONLY | flags)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionError(f"not a regular file: {path}")
+        if sys.platform != "win32":
+            # Root works on the databases of others, whose owner could change them anyway.
+            database = Path(str(path).removesuffix(SUFFIX))
+            trusted = {os.geteuid(), 0, database.stat().st_uid if database.exists() else 0}
+            if status.st_uid not in trusted or status.st_mode & 0o022:
+                raise PermissionError(f"another user may have written it: {path}")
+        return file.read(_MAX_BYTES)

@@ -28,6 +28,8 @@ def dead_pid() -> int:
     return child.pid
 
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="no users or modes as POSIX has them")
+
 OWN = RunningServer("http://127.0.0.1:1", os.getpid(), "s3cret", "1.0.0")
 
 
@@ -47,6 +49,54 @@ def test_the_token_is_for_the_user_alone(database: Path) -> None:
     if os.name == "posix":
         assert running.file_for(database).stat().st_mode & 0o777 == 0o600
     assert "s3cret" not in repr(OWN)
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_the_token_is_not_written_where_another_user_waits_for_it(
+    database: Path, kind: str
+) -> None:
+    target = database.with_name("theirs")
+    target.touch(0o666)
+    draft = database.with_name(f"{running.file_for(database).name}.{OWN.pid}")
+    if kind == "link":
+        draft.symlink_to(target)
+    else:
+        draft.hardlink_to(target)
+    assert running.announce(database, OWN)
+    assert target.read_bytes() == b""
+    assert running.find(database) == OWN
+    assert running.file_for(database).stat().st_mode & 0o777 == 0o600
+
+
+@posix
+def test_an_entry_that_another_user_may_have_written_is_not_believed(database: Path) -> None:
+    assert running.announce(database, OWN)
+    file = running.file_for(database)
+    file.chmod(0o622)
+    assert running.find(database) is None
+    file.chmod(0o600)
+    assert running.find(database) == OWN
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED: only root can give a file away")
+    database.touch()
+    os.chown(file, 65534, 65534)
+    assert running.find(database) is None
+    os.chown(database, 65534, 65534)  # whose database it is may say where its server runs
+    assert running.find(database) == OWN
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_an_entry_that_is_no_file_is_none(database: Path, kind: str) -> None:
+    file = running.file_for(database)
+    if kind == "link":
+        running.announce(database, OWN)
+        file.rename(database.with_name("elsewhere"))
+        file.symlink_to("elsewhere")
+    else:
+        os.mkfifo(file)  # nobody writes, and reading it would wait for ever
+    assert running.find(database) is None
 
 
 @pytest.mark.parametrize(("token", "guard"), [("s3cret", "token"), (None, "everyone")])
