@@ -37,11 +37,13 @@ programs, and `GET /` shows a person what runs.
 - A body is a JSON object with `Content-Type: application/json`, at most 4 MiB; anything else
   is a 415 or 413. Unknown names are refused with the list of the known ones. `null` counts as
   absent, for optional arguments a blank string does, too.
+- A text has at most 16,384 characters and a list 100 items; a query 120,000 characters, a list of
+  names 200,000, what is said about a context 10,000. More is a 400 that says the limit.
 - Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods.
 - What changes the index (`add`, `PUT`, `DELETE`, `/index`, `/update`) waits in one queue and
   never holds up a search; with `--read-only` it is a 403. `/collections/add` takes directories
-  below a write root: the collections, the working directory, your home and the temporary
-  directory, in the last two nothing hidden.
+  below a write root, by an absolute path: the collections, the working directory, your home and
+  the temporary directory, in the last two nothing hidden.
 - A read has 30 seconds, an embedding 5 minutes, a change 10 minutes; then the answer is a 503 and
   the work ends. It ends, too, when the client closes its connection. What is being written at that
   moment is finished.

@@ -21,6 +21,10 @@ from qmd.surrogates import is_utf8, shown
 #: What would be taken for something else in collection/path, qmd://…, #docid or a list.
 _BAD = re.compile(r"[/\\,#?*\[\]{}\x00-\x1f\x7f]")
 MAX_NAME = 100
+#: Characters of what is said about a place; each hit below it carries the text.
+MAX_CONTEXT = 10_000
+#: Ignore options of one collection, and the characters of each and of a mask.
+MAX_IGNORE, MAX_GLOB = 1000, 4096
 
 
 class NewCollection(NamedTuple):
@@ -64,6 +68,12 @@ def new_collection(
             f"The directory's path is no valid UTF-8: {printable(str(root))}",
             hint="Rename the directory.",
         )
+    if len(ignore) > MAX_IGNORE or any(len(each) > MAX_GLOB for each in (mask, *ignore)):
+        raise InputError(
+            f"At most {MAX_IGNORE:,} ignore options, and {MAX_GLOB:,} characters for each and for "
+            "the mask, are possible.",
+            hint="Put a longer list into a file .qmdignore in the directory.",
+        )
     Rules(root, mask, ignore)
     if name is None:
         name = _BAD.sub("-", root.name).lstrip(" -~")[:MAX_NAME].strip() or "root"
@@ -90,6 +100,11 @@ def check_context_text(text: str) -> None:
     if not text.strip():
         raise InputError(
             "The context's text is blank.", hint="Say in a sentence what lies below the path."
+        )
+    if len(text) > MAX_CONTEXT:
+        raise InputError(
+            f"The context's text has {len(text):,} characters, more than {MAX_CONTEXT:,}.",
+            hint="Say in a sentence what lies below the path; put the rest into a note.",
         )
 
 

@@ -23,6 +23,10 @@ from qmd.store import filters as store_filters
 
 #: The most hits one search returns (docs/cli.md); more is an error that says so.
 MAX_LIMIT = 1000
+#: Characters of a query: a pasted chapter. More is a mistake, and costs seconds.
+MAX_QUERY = 120_000
+#: Tags to filter by; each is a condition of its own, of which SQLite takes a thousand.
+MAX_TAGS = 100
 #: With a minimum relevance, so many of the best are looked at (or the limit, if that is more).
 DEPTH = 100
 
@@ -51,6 +55,16 @@ class Request:
             raise InputError(
                 f"The limit must be between 1 and {MAX_LIMIT}, not {self.limit}.",
                 hint="On the command line --all lifts the limit.",
+            )
+        if len(self.query) > MAX_QUERY:
+            raise InputError(
+                f"The query has {len(self.query):,} characters, more than {MAX_QUERY:,}.",
+                hint="Ask with the words that matter most.",
+            )
+        if len(self.filters.tags) > MAX_TAGS:
+            raise InputError(
+                f"There are {len(self.filters.tags):,} tags to filter by, more than {MAX_TAGS:,}.",
+                hint="Name fewer.",
             )
         if not 0 <= self.min_score <= 1:
             raise InputError(
@@ -108,7 +122,10 @@ def _explain(
     or signs were asked for); score = base + 0.5 * bm25 / (bm25 + half).
     """
     return {
-        "terms": [term.text for term in query.terms],
+        "terms": [
+            term.text if len(term.text) <= language.LEAD else f"{term.lead}…"
+            for term in query.terms
+        ],
         "words": [
             {
                 "word": word,

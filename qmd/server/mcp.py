@@ -29,6 +29,7 @@ from qmd.model import Collection
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import TooBusyError, Workers
 from qmd.tools import texts
+from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.documents import document_block
 from qmd.tools.toolsets import Selection, select
@@ -219,7 +220,8 @@ class McpFace:
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         values: list[str] = []
-        if isinstance(params.ref, types.ResourceTemplateReference):
+        is_path = isinstance(params.ref, types.ResourceTemplateReference)
+        if is_path and len(params.argument.value) <= MAX_PATH:
             values = await self._in_thread(lambda: self._paths_from(params.argument.value))
         shown = values[:_COMPLETIONS]
         return types.CompleteResult(
@@ -331,7 +333,7 @@ def document_path(uri: str) -> str | None:
 
     An empty path must not reach the suffix match, which it would pass with every document.
     """
-    if not uri.startswith(URI_SCHEME):
+    if not uri.startswith(URI_SCHEME) or len(uri) > MAX_PATH:
         return None
     path = _decoded(uri)
     return path if path.strip("/ .") else None

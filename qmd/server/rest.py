@@ -38,6 +38,7 @@ from qmd.server.rest_models import Health, NoArguments
 from qmd.server.workers import TooBusyError, Workers
 from qmd.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
+from qmd.tools.bounds import excesses
 
 __all__ = ["Limits", "exception_handlers", "rest_routes"]
 
@@ -200,6 +201,9 @@ class _Face:
                 "This server is read-only. "
                 "Start it without --read-only to allow what changes the index.",
             )
+        too_long = excesses(parameters)
+        if too_long:
+            raise InputError(f"The address is too long: {too_long[0]}.")
         arguments: Arguments = _query(endpoint, request)
         if endpoint.body is not None:
             arguments = await self._body(endpoint, endpoint.body, request)

@@ -12,7 +12,7 @@ import hmac
 import ipaddress
 import json
 import socket
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 import anyio
@@ -22,6 +22,13 @@ from qmd.errors import InputError
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """A larger request body is refused (413), whether it tells its length or not."""
+
+DISCARDED = 8
+DISCARD_S = 1.0
+"""
+So many times the largest body, and for so long, are read and thrown away behind a 413: a client
+that still sends when its connection is closed would lose the answer.
+"""
 
 BODY_TIMEOUT_S = 30.0
 """How long a client may take to send its body (408)."""
@@ -154,9 +161,11 @@ class Guard:
         except TimeoutError:
             await _Refusal(408, "The request body did not arrive in time.")(send)
             return
-        except _TooLarge:
+        except _TooLarge as error:
             limit = self._security.max_body
-            await _Refusal(413, f"Request body too large (at most {limit} bytes)")(send)
+            refusal = _Refusal(413, f"Request body too large (at most {limit} bytes)")
+            most = DISCARDED * limit if error.unread else 0
+            await refusal(send, meanwhile=lambda: _discard(receive, most))
             return
         except _Gone:
             return
@@ -205,7 +214,7 @@ class Guard:
         length = headers.get(b"content-length")
         limit = self._security.max_body
         if length is not None and length.isdigit() and int(length) > limit:
-            raise _TooLarge
+            raise _TooLarge(unread=True)
         parts: list[bytes] = []
         size = 0
         while True:
@@ -215,14 +224,18 @@ class Guard:
             part = message.get("body", b"")
             size += len(part)
             if size > limit:
-                raise _TooLarge
+                raise _TooLarge(unread=message.get("more_body", False))
             parts.append(part)
             if not message.get("more_body", False):
                 return b"".join(parts)
 
 
 class _TooLarge(Exception):
-    pass
+    """``unread``: a part of the body is still to come."""
+
+    def __init__(self, *, unread: bool) -> None:
+        super().__init__()
+        self.unread = unread
 
 
 class _Gone(Exception):
@@ -235,7 +248,10 @@ class _Refusal:
     detail: str
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
-    async def __call__(self, send: Send) -> None:
+    async def __call__(
+        self, send: Send, meanwhile: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """``meanwhile``: done after all is sent and before the connection is closed."""
         body = error_body(self.status, self.detail)
         headers = [
             (b"content-type", b"application/json"),
@@ -245,7 +261,20 @@ class _Refusal:
             *self.headers,
         ]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        if meanwhile is not None:
+            await meanwhile()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _discard(receive: Receive, most: int) -> None:
+    """Read at most so many bytes of a body, as long as they come without delay."""
+    with anyio.move_on_after(DISCARD_S):
+        while most > 0:
+            message = await receive()
+            most -= len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
 
 def error_body(status: int, detail: str) -> bytes:

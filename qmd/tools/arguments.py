@@ -19,6 +19,7 @@ from qmd.errors import InputError
 from qmd.model import Filters
 from qmd.search.dates import iso_date
 from qmd.search.pipeline import MAX_LIMIT
+from qmd.tools.bounds import excesses
 
 
 class Arguments(BaseModel):
@@ -170,6 +171,9 @@ def parse_arguments(
     Raises:
         InputError: One sentence for each thing wrong: what is expected and what was given.
     """
+    too_long = excesses(raw or {})
+    if too_long:
+        raise InputError(f"Invalid arguments for {tool}: " + "; ".join(map(str, too_long)))
     schema = input_schema(model, camel_case=camel_case)
     properties: Mapping[str, Any] = schema["properties"]
     required = schema.get("required", ())

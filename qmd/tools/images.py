@@ -16,6 +16,7 @@ from qmd.kb import KnowledgeBase
 from qmd.model import PhotoChange, PhotoWritten
 from qmd.surrogates import shown
 from qmd.tools.arguments import Arguments
+from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import Dialect, error_text
 
@@ -123,6 +124,10 @@ class WriteImageMetadataArguments(Arguments):
 
 def _check(raw: Mapping[str, Any]) -> WriteImageMetadataArguments:
     """Raises ProtocolError: -32602 about the arguments, then -32007 about the metadata."""
+    too_long = excesses(raw)
+    if too_long:
+        message = "; ".join(map(str, too_long))
+        raise ProtocolError(_INVALID_PARAMS, f"Invalid arguments for writeImageMetadata: {message}")
     given = raw.get("filePath")
     path = given if isinstance(given, str) else None
     overwrite = True if raw.get("overwrite") is None else raw["overwrite"]
@@ -153,6 +158,9 @@ _TOP = frozenset(SCHEMA["properties"])
 
 
 def _change(path: str, metadata: Mapping[str, Any]) -> PhotoChange:
+    too_many = excesses(dict.fromkeys(metadata))
+    if too_many:
+        raise _error("invalid_metadata", path, str(too_many[0]), explained=True)
     problems = [_unknown(name, _METADATA) for name in metadata if name not in _METADATA]
     values = {name: metadata.get(name) for name in _METADATA}
     for name, value in values.items():

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from qmd.errors import InputError, NoteNotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
+from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
 from qmd.tools.parameters import parameter_problems
 from qmd.tools.texts import Dialect
@@ -96,7 +97,7 @@ def _checked_by(
     """A check in the specification's words; arguments that the schema lacks are ignored."""
 
     def check(raw: Mapping[str, Any]) -> ArgumentsT:
-        problems = parameter_problems(schema, raw)
+        problems = [str(each) for each in excesses(raw)] or parameter_problems(schema, raw)
         if problems:
             raise InputError("Invalid parameters: " + "; ".join(problems))
         known = {name: raw[name] for name in schema["properties"] if raw.get(name) is not None}

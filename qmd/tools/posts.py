@@ -14,6 +14,7 @@ from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools import posts_texts as texts
 from qmd.tools.arguments import Arguments
+from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import Dialect
 
@@ -81,6 +82,11 @@ def _said(*parts: str | None) -> Reply:
 def _check(model: type[ArgumentsT]) -> Callable[[Mapping[str, Any]], ArgumentsT]:
     def check(raw: Mapping[str, Any]) -> ArgumentsT:
         """Raises InputError: All that is wrong, in Chinese."""
+        too_long = excesses(raw)
+        if too_long:
+            raise InputError(
+                "；".join(f"参数 {each.name} 过长：最多 {each.most:,}" for each in too_long)
+            )
         known = model.model_fields
         given = {name: value for name, value in raw.items() if value is not None}
         problems = [f"未知参数：{name}" for name in raw if name not in known]

@@ -9,6 +9,7 @@ from typing import Any
 from qmd.errors import SummaryError
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
+from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
 from qmd.tools.texts import Dialect
 from qmd.writing import summary
@@ -53,6 +54,9 @@ class UpdateSummaryArguments(Arguments):
 
 
 def _check(raw: Mapping[str, Any]) -> UpdateSummaryArguments:
+    too_long = excesses(raw)
+    if too_long:
+        raise SummaryError(f"Invalid {too_long[0].name}: {too_long[0]}")
     content, file_path, mode = summary.checked(
         raw.get("content"), raw.get("file_path"), raw.get("mode")
     )

@@ -165,8 +165,14 @@ def test_a_body_over_the_limit_is_refused(serving: Serving, path: str, chunked: 
 
 
 def test_a_body_within_the_limit_is_read(serving: Serving) -> None:
-    answer = serving.ask("POST", "/get", {"file": "x" * 1_000_000})
-    assert answer.status == 404
+    body = b'{"file": "nowhere.md"' + b" " * 1_000_000 + b"}"
+    assert serving.ask("POST", "/get", body).status == 404
+
+
+def test_a_client_that_sends_far_too_much_still_reads_the_answer(serving: Serving) -> None:
+    """Closing a connection on which bytes wait to be read throws the answer away with them."""
+    answer = serving.ask("POST", "/search", b'{"query": "' + b"x" * (10 << 20) + b'"}')
+    assert answer.status == 413
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ from pydantic import BaseModel
 
 from qmd.errors import InputError, NotFoundError
 from qmd.server import rest_models as models
+from qmd.server.endpoints.client_paths import require_absolute
 from qmd.server.endpoints.definition import Call, Endpoint
 from qmd.server.endpoints.index import count, errors
 
 
 def _add_collection(call: Call) -> BaseModel:
     arguments: models.AddCollectionArguments = call.arguments
+    require_absolute(arguments.path)
     directory = call.kb.policy.new_collection(arguments.path)
     try:
         added = call.kb.add_collection(

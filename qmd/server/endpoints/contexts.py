@@ -6,13 +6,15 @@ from pydantic import BaseModel
 
 from qmd.errors import ContextNotFoundError, InputError, NotFoundError
 from qmd.server import rest_models as models
+from qmd.server.endpoints.client_paths import context_path
 from qmd.server.endpoints.definition import Call, Endpoint
 
 
 def _add_context(call: Call) -> BaseModel:
     arguments: models.AddContextArguments = call.arguments
     try:
-        added = call.kb.add_context(arguments.path, arguments.text)
+        path = context_path(arguments.path, call.kb.collections())
+        added = call.kb.add_context(path, arguments.text)
     except NotFoundError as error:
         raise InputError(str(error), hint=error.hint) from error
     return models.ContextAdded(
@@ -34,7 +36,8 @@ def _remove_context(call: Call) -> BaseModel:
     spellings = [given] if given.startswith("/") else [given, f"/{given}"]
     for spelling in spellings if given else ():
         try:
-            removed = call.kb.remove_context(spelling)
+            path = context_path(spelling, call.kb.collections())
+            removed = call.kb.remove_context(path)
         except (NotFoundError, InputError):
             continue
         return models.ContextRemoved(status="removed", path=removed.path)

@@ -1,0 +1,70 @@
+"""
+How long a text and how long a list a client may send, in every tool and endpoint: the one place.
+
+What is far longer than any real argument costs time (a path of a million components), or fails
+deep inside (SQLite takes 32,766 values and expressions 1,000 deep); here it is refused with a
+sentence. An argument that is not named below has `OTHERS`, so a new one is bounded, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from qmd.ingest.places import MAX_CONTEXT
+from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
+
+
+class Bound(NamedTuple):
+    """The most characters of a text, or of each text in a list, and the most items of a list."""
+
+    characters: int
+    items: int = 100
+
+
+class Excess(NamedTuple):
+    """An argument that is too long: it may have ``most`` of its ``unit`` and has ``given``."""
+
+    name: str
+    most: int
+    unit: str
+    given: int
+
+    def __str__(self) -> str:
+        return f"{self.name} may have {self.most:,} {self.unit} at most, got {self.given:,}"
+
+
+#: No path is longer (4,096 bytes on Linux), were each of its bytes percent-encoded.
+MAX_PATH = 16_384
+#: Arguments of one call.
+MAX_ARGUMENTS = 100
+
+OTHERS = Bound(MAX_PATH)
+#: As much as a message can bring: a note may be large, and a request has its own limit.
+_ALL = 64 << 20
+_BOUNDS: Mapping[str, Bound] = {
+    "query": Bound(MAX_QUERY),
+    "tags": Bound(MAX_PATH, MAX_TAGS),
+    "pattern": Bound(200_000),
+    "glob_pattern": Bound(4096),
+    "text": Bound(MAX_CONTEXT),
+    "texts": Bound(_ALL, _ALL),  # the endpoint counts them itself (413)
+    "content": Bound(_ALL),
+}
+
+
+def excesses(arguments: Mapping[str, Any]) -> list[Excess]:
+    """What is too long among the arguments of a call; objects, and wrong types, are let through."""
+    if len(arguments) > MAX_ARGUMENTS:
+        return [Excess("the call", MAX_ARGUMENTS, "arguments", len(arguments))]
+    found = []
+    for name, value in arguments.items():
+        bound = _BOUNDS.get(name, OTHERS)
+        if isinstance(value, list) and len(value) > bound.items:
+            found.append(Excess(name, bound.items, "items", len(value)))
+            continue
+        texts = value if isinstance(value, list) else [value]
+        longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
+        if longest > bound.characters:
+            found.append(Excess(name, bound.characters, "characters", longest))
+    return found
