@@ -52,7 +52,13 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> Non
 )
 @_embed
 def update(pull: bool, embed: bool | None) -> None:
-    """Pull the collections that are git work trees, then index all."""
+    """
+    Pull the collections that are git work trees, then index all.
+
+    A pull is a fetch and a fast-forward. No hook and no program that a collection's own git
+    configuration names is run: a collection that has such a key is not pulled, and the key is
+    told. Programs of your own ~/.gitconfig (ssh, credential helpers, git-lfs) run as ever.
+    """
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
     from qmd.cli.render_reports import render_index_report
 

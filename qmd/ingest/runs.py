@@ -1,14 +1,12 @@
-"""A run over several collections, and the git pull before it."""
+"""A run over several collections."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import cancellation
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.indexer import CollectionIndexer
 from qmd.model import Collection, IndexReport, ProgressCallback, SkippedFile
@@ -18,7 +16,6 @@ from qmd.store.store import Store
 if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
 
-PULL_TIMEOUT_S = 120
 _ATTEMPTS = 3
 
 
@@ -100,34 +97,3 @@ def index_file(
             # Another process may replace the file in the moment in which it is opened.
             if not any(skip.reason == "unreadable" for skip in report.skipped):
                 break
-
-
-def pull(collections: Sequence[Collection]) -> list[str]:
-    """``git pull`` in each collection inside a git work tree; what went wrong, in sentences."""
-    problems = []
-    for collection in collections:
-        cancellation.check()
-        root = Path(collection.path)
-        if not any((folder / ".git").exists() for folder in (root, *root.parents)):
-            continue
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(root), "pull", "--ff-only", "--quiet"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=PULL_TIMEOUT_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            return ["git is not installed; nothing was pulled."]
-        except subprocess.TimeoutExpired:
-            problems.append(
-                f"{collection.name}: git pull took longer than {PULL_TIMEOUT_S} s and was stopped."
-            )
-            continue
-        if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            problems.append(f"{collection.name}: git pull failed: {said[-1] if said else '?'}")
-    return problems

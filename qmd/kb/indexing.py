@@ -46,11 +46,15 @@ class Indexing(Parts):
     def update(
         self, *, pull: bool = False, progress: ProgressCallback | None = None
     ) -> IndexReport:
-        """``git pull`` in each collection that is a git work tree (if ``pull``), then `index`."""
-        from qmd.ingest import runs
+        """
+        Fetch and fast-forward each collection that is a git work tree (if ``pull``), then `index`.
+
+        Nothing that a collection brings is run: what is not pulled for that is told in ``errors``.
+        """
+        from qmd.ingest import git_pull, runs
 
         known = chosen(self._store, ())
-        problems = runs.pull(known) if pull else []
+        problems = git_pull.pull(known) if pull else []
         return runs.index(
             self._store, known, problems=problems, progress=progress, events=self._events
         )

@@ -57,7 +57,11 @@ class RenameCollectionArguments(Arguments):
 
 
 class UpdateArguments(Arguments):
-    pull: bool = Field(False, description="Run git pull in collections that are git work trees")
+    pull: bool = Field(
+        False,
+        description="Fetch and fast-forward collections that are git work trees. Nothing that a"
+        " collection brings is run: what cannot be pulled so is told in errors",
+    )
 
 
 class AddContextArguments(Arguments):

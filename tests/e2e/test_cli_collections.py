@@ -10,6 +10,7 @@ import pytest
 
 from qmd.cli.terminal import columns
 from tests.support.cli import NOTES, Scratch, filled
+from tests.support.http_server import qmd_server
 
 
 @pytest.fixture
@@ -208,6 +209,26 @@ class TestIndex:
         assert scratch.ok("search", "cherry", "--json").json() == []
         assert scratch.ok("update", "--pull", "--no-embed").out.startswith("Updated 2 collections")
         assert len(scratch.ok("search", "cherry", "--json").json()) == 1
+
+        scratch.write("origin/d.md", "# Date\n")
+        git("add", ".", where=origin)
+        git("commit", "-qm", "three", where=origin)
+        git("config", "filter.x.smudge", "touch mark", where=tmp_path / "clone")
+        refused = scratch.call("update", "--pull", "--no-embed")
+        assert refused.code == 1
+        assert "clone: not pulled: its own git configuration sets filter.x.smudge" in refused.err
+        assert "pull yourself: git -C" in refused.err
+        with qmd_server(scratch.database, environment=scratch.environment) as server:
+            answer = server.ask("POST", "/update", {"pull": True})
+            assert answer.status == 200
+            (problem,) = answer.json()["errors"]
+            assert "sets filter.x.smudge" in problem
+            git("config", "--unset", "filter.x.smudge", where=tmp_path / "clone")
+            hook = scratch.write("clone/.git/hooks/post-merge", f"#!/bin/sh\ntouch {tmp_path}/mark")
+            hook.chmod(0o755)
+            assert "errors" not in server.ask("POST", "/update", {"pull": True}).json()
+            assert (tmp_path / "clone/d.md").exists()
+        assert not (tmp_path / "mark").exists()
 
 
 class TestUpkeep:

