@@ -16,8 +16,11 @@ Every exception qmd raises on purpose.
     │  └─ FolderNotFoundError         path
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
+    │  └─ FileChangedError            since somebody agreed to what would be written there
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
+    │  └─ SteeringFileError           an agent named a file that steers other programs
+    ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
     ├─ SummaryError                   update_summary, in the words of its specification
     ├─ PhotoError                     a photo, or its new metadata; problem, cause, reason
     ├─ ExifToolError                  cause, reason
@@ -173,6 +176,16 @@ class ConflictError(QmdError):
     http_status = 409
 
 
+class FileChangedError(ConflictError):
+    code = "file_changed"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} has changed since the person was asked; it was not written.",
+            hint="Read it again, then ask for the write that is right now.",
+        )
+
+
 class NoteAccessError(QmdError):
     """The disk, the permissions or the write policy say no; the hint says what would help."""
 
@@ -184,6 +197,35 @@ class OutsideRootsError(QmdError):
 
     code = "outside_write_roots"
     http_status = 403
+
+
+class SteeringFileError(OutsideRootsError):
+    """What an agent may not write at that path; ``reason`` says why, without a full stop."""
+
+    code = "steering_file"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} is never written by an agent: {reason}.",
+            hint="Choose another name, or let the person write it.",
+        )
+        self.path = path
+        self.reason = reason
+
+
+class WriteDeclinedError(QmdError):
+    """Whoever is asked before each write did not agree; the file is as it was."""
+
+    code = "write_declined"
+    http_status = 403
+
+    def __init__(
+        self,
+        message: str = "The person declined this write; nothing was changed.",
+        *,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
 
 
 class SummaryError(QmdError):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from qmd.writing.images import Images
     from qmd.writing.notes import Notes
     from qmd.writing.policy import WritePolicy
+    from qmd.writing.proposed import Confirm
     from qmd.writing.revisions import Revisions
     from qmd.writing.summary import Summary
 
@@ -32,7 +33,8 @@ class Places:
     Where the tools that work on files do so.
 
     ``vault`` None is one made of the collections; no ``write_roots`` are the usual ones;
-    ``exiftool`` None is the one on PATH.
+    ``exiftool`` None is the one on PATH. ``confirm`` is asked before each write, and then tools
+    write only where an agent may.
     """
 
     vault: Path | None = None
@@ -40,6 +42,7 @@ class Places:
     write_roots: tuple[Path, ...] = ()
     read_only_files: bool = False
     exiftool: str | Path | None = None
+    confirm: Confirm | None = None
 
 
 class FileTools:
@@ -66,21 +69,30 @@ class FileTools:
         """The one that the settings name."""
         return self._places.exiftool
 
+    @property
+    def confirms_writes(self) -> bool:
+        """Whether somebody is asked before each write."""
+        return self._places.confirm is not None
+
     def policy(self) -> WritePolicy:
         from qmd.writing.policy import WritePolicy
 
         places = self._places
         if places.read_only_files:
             return WritePolicy.read_only()
+        directories: list[str | Path] = [each.path for each in self._collections()]
+        if places.vault is not None:
+            directories.append(places.vault)
+        if places.confirm is not None:
+            return WritePolicy.for_agent(directories, places.write_roots)
         if places.write_roots:
             return WritePolicy.explicit(places.write_roots)
-        directories: list[str | Path] = [each.path for each in self._collections()]
-        return WritePolicy.default([*directories, *([places.vault] if places.vault else [])])
+        return WritePolicy.default(directories)
 
     def files(self) -> FileWriter:
         from qmd.writing.files import FileWriter
 
-        return FileWriter(self._store, self.policy(), self._index)
+        return FileWriter(self._store, self.policy(), self._index, confirm=self._places.confirm)
 
     def revisions(self) -> Revisions:
         from qmd.ingest import places

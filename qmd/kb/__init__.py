@@ -24,6 +24,7 @@ from qmd.store.store import Store
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Reranker
+    from qmd.writing.proposed import Confirm
 
 
 class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, Upkeep):
@@ -55,6 +56,7 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
         read_only_files: bool = False,
         backends: BackendSettings = BackendSettings(),
         exiftool: str | Path | None = None,
+        confirm_writes: Confirm | None = None,
     ) -> KnowledgeBase:
         """
         Open a database file.
@@ -76,6 +78,10 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
             read_only_files: Tools change no file.
             backends: Which models expand and rerank queries, and where model servers are.
             exiftool: The program that writes into photos; None for the one on PATH.
+            confirm_writes: For those who hand the tools to a language model. It is called with
+                each change that a tool would make (`qmd.writing.proposed`), and what it does not
+                answer with True is not written. Tools then write inside the collections and the
+                vault alone (or below ``write_roots``), and never what steers other programs.
 
         Raises:
             DatabaseMissingError: The file does not exist and ``create`` is false.
@@ -102,6 +108,7 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
                 tuple(Path(each) for each in write_roots),
                 read_only_files,
                 exiftool,
+                confirm_writes,
             ),
             backends=backends,
         )

@@ -24,8 +24,14 @@ class Files(Parts):
         """
         Where tools may change files: below the write roots given, else below the collections,
         the vault, the working directory, and what is not hidden in home and temporary directory.
+        Where writes are confirmed: below the write roots, else collections and vault alone.
         """
         return self._file_tools.policy()
+
+    @property
+    def confirms_writes(self) -> bool:
+        """Whether it was opened with ``confirm_writes``: for a language model."""
+        return self._file_tools.confirms_writes
 
     @property
     def files(self) -> FileWriter:

@@ -107,6 +107,7 @@ _REASONS = {
     "truncated": "文件不完整，图像数据在中途截断。",
     "disk_full": "磁盘空间不足。",
     "name": "文件名不是有效的 UTF-8。",
+    "declined": "未获用户同意（{reason}）",
     "changed": "写入期间图片被其他程序修改，请重试。",
     "different": "写入后的副本与要求不符（{reason}），原图未改动。",
 }

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Literal
 
 from qmd import cancellation
-from qmd.errors import ConflictError, QmdError
+from qmd.errors import ConflictError, FileChangedError, QmdError
 from qmd.sqlite import Connection
 from qmd.store import pending, revisions
 from qmd.store.store import Store
 from qmd.writing.atomic import Folder, Present, locked, temporary_name
 from qmd.writing.place import Place
 from qmd.writing.policy import WritePolicy
+from qmd.writing.proposed import Confirm, ProposedText, require_consent
 
 _log = logging.getLogger(__name__)
 
@@ -72,11 +73,22 @@ class FileWriter:
     process asks. An `OSError` passes through, and then the file is as it was.
     """
 
-    def __init__(self, store: Store, policy: WritePolicy, indexed: Callable[[Path], None]) -> None:
-        """``indexed`` brings the index in line with one file."""
+    def __init__(
+        self,
+        store: Store,
+        policy: WritePolicy,
+        indexed: Callable[[Path], None],
+        *,
+        confirm: Confirm | None = None,
+    ) -> None:
+        """
+        ``indexed`` brings the index in line with one file; ``confirm`` is asked before each
+        write, but not by `draft`: only who makes the draft knows what will be in it.
+        """
         self._store = store
         self.policy = policy
         self._indexed = indexed
+        self.confirm = confirm
 
     def place(self, path: str | Path | Place) -> Place:
         """
@@ -100,6 +112,8 @@ class FileWriter:
         Raises:
             OutsideRootsError: Nothing may be written there.
             ConflictError: Its present content is too long to be kept.
+            WriteDeclinedError: Somebody was asked and did not agree.
+            FileChangedError: Somebody agreed, but to a change of what is no longer there.
             StoreError: What is there cannot be kept, so it was not replaced.
             OSError: The disk or the permissions say no.
         """
@@ -166,16 +180,37 @@ class FileWriter:
         self._store.require_writable()
         with suppress(FileNotFoundError):
             target.lstat()  # a path that is too long fails here, before directories are made
+        agreed = None if self.confirm is None else self._agreed(target, content, tool, self.confirm)
         cancellation.check()
         with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
             for _ in range(_ATTEMPTS):
                 old = folder.read(target.name)
-                data = content(None if old is None else old.data)
+                present = None if old is None else old.data
+                data = content(present) if agreed is None else _unchanged(agreed, present)
                 if self._replace(folder, target, old, data, tool, appending=appending):
                     break
             else:
                 raise OSError(errno.EBUSY, "The file is being changed", str(target))
         return self._finished(Written(target, old is not None, len(data)))
+
+    def _agreed(
+        self,
+        target: Path,
+        content: Callable[[bytes | None], bytes],
+        tool: str,
+        confirm: Confirm,
+    ) -> ProposedText:
+        """
+        The change that somebody agreed to: made as it will be written, and no lock is held
+        while they think. Raises WriteDeclinedError.
+        """
+        present = None
+        with suppress(FileNotFoundError), locked(target.parent) as folder:
+            old = folder.read(target.name)
+            present = None if old is None else old.data
+        proposed = ProposedText(tool, target, present, content(present))
+        require_consent(confirm, proposed)
+        return proposed
 
     def _replace(
         self,
@@ -264,6 +299,13 @@ class FileWriter:
             self._store.write(lambda c: pending.end(c, temporaries))
         except QmdError as error:  # the note is taken off when the database is opened next
             _log.warning("a finished write stays noted: %s", error)
+
+
+def _unchanged(agreed: ProposedText, present: bytes | None) -> bytes:
+    """The bytes that were agreed to. Raises FileChangedError: they were for another content."""
+    if present != agreed.before:
+        raise FileChangedError(str(agreed.path))
+    return agreed.after
 
 
 def clean_up(store: Store) -> None:

@@ -18,12 +18,18 @@ import stat
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from xml.etree import ElementTree
 
-from qmd.errors import ExifToolError, NotAPhotoError, OutsideRootsError
+from qmd.errors import (
+    ExifToolError,
+    NotAPhotoError,
+    OutsideRootsError,
+    PhotoError,
+    WriteDeclinedError,
+)
 from qmd.model import PhotoChange, PhotoMetadata, PhotoWritten
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
@@ -31,10 +37,12 @@ from qmd.parse.photo.metadata import read_kind, read_metadata
 from qmd.parse.photo.source import Kind, Source, StreamSource
 from qmd.writing import photo_errors, photo_plan
 from qmd.writing.exiftool import ExifTool, Turn
-from qmd.writing.photo_plan import FIELDS, Present
+from qmd.writing.photo_plan import FIELDS, Plan, Present
+from qmd.writing.proposed import ProposedFields, require_consent
 
 if TYPE_CHECKING:
     from qmd.writing.files import Draft, FileWriter
+    from qmd.writing.proposed import Confirm
 
 TOOL = "writeImageMetadata"
 _IMAGE_DATA = {"JPG": jpeg.image_data, "PNG": png.image_data, "HEIC": heic.image_data}
@@ -86,8 +94,13 @@ class Images:
         if change == PhotoChange():
             return PhotoWritten(given, kind, changed=False)
         try:
+            agreed = None
+            if files.confirm is not None:
+                agreed = self._agreed(
+                    files.place(path).target, given, change, kind, overwrite, files.confirm
+                )
             with files.draft(path, tool=TOOL) as draft:
-                written = self._write(draft, given, change, kind, overwrite)
+                written = self._write(draft, given, change, kind, overwrite, agreed)
         except ExifToolError as error:
             if error.cause in ("refused", "ended") and photo_errors.is_full(given):
                 raise photo_errors.disk_full(given) from error
@@ -96,16 +109,37 @@ class Images:
             ) from error
         except OutsideRootsError as error:
             raise photo_errors.outside(error) from error
+        except WriteDeclinedError as error:
+            raise photo_errors.not_written(given, "declined", error.with_hint) from error
         except OSError as error:
             raise photo_errors.disk_error(given, error) from error
         problem = None if draft.written is None else draft.written.problem
         return replace(written, problem=problem)
 
-    def _write(
-        self, draft: Draft, given: str, change: PhotoChange, kind: Kind, overwrite: bool
-    ) -> PhotoWritten:
-        with _open(draft.path, given) as source:
-            before = os.stat(draft.path)
+    def _agreed(
+        self,
+        photo: Path,
+        given: str,
+        change: PhotoChange,
+        kind: Kind,
+        overwrite: bool,
+        confirm: Confirm,
+    ) -> _Agreed:
+        """What somebody agreed to; no lock is held meanwhile. Raises WriteDeclinedError."""
+        with self._planned(photo, given, change, kind, overwrite) as planned:
+            changed = planned.changed
+            before = {field: planned.present.get(field, ()) for field in changed}
+        if changed:
+            require_consent(confirm, ProposedFields(TOOL, photo, before, changed))
+        return _Agreed(planned.state, changed)
+
+    @contextmanager
+    def _planned(
+        self, photo: Path, given: str, change: PhotoChange, kind: Kind, overwrite: bool
+    ) -> Iterator[_Planned]:
+        """What a change means for a photo, and exiftool to make it while the block lasts."""
+        with _open(photo, given) as source:
+            state = _state(os.stat(photo))
             records = (jpeg.read_blocks(source).iptc or b"") if kind == "JPG" else b""
             image = _digest(source, kind)
             if image is None:
@@ -119,36 +153,72 @@ class Images:
             # What does not say its encoding is UTF-8 if it can be.
             encoding = ["-charset", "IPTC=UTF8"] if iptc.encoding == "utf-8" else []
             with self._exiftool.turn() as turn, _translated(turn, iptc, records) as translated:
-                present = _present(turn, draft.path, kind, encoding, translated)
+                present = _present(turn, photo, kind, encoding, translated)
                 plan = photo_plan.plan(present, change, kind, overwrite=overwrite)
-                changed = plan.changed(present)
-                if not changed:
-                    return PhotoWritten(given, kind, changed=False, kept=plan.kept)
-                arguments = photo_plan.arguments(changed, present, iptc_from=translated)
-                _make_copy(turn, draft, kind, [*encoding, *arguments], translated)
-                try:
-                    now = _present(turn, draft.temporary, kind, encoding, None)
-                except ExifToolError as error:
-                    if error.cause != "refused":
-                        raise
-                    raise photo_errors.not_verified(given, error.reason) from error
-            different = _differences(plan.wanted, present, now)
-            if different:
-                raise photo_errors.not_verified(
-                    given, f"the copy does not hold the new {different}"
-                )
-            with _open(draft.temporary, given) as copy:
-                if _digest(copy, kind) != image:
-                    raise photo_errors.not_verified(given, "the copy does not hold the same image")
-            if _moved_on(before, os.stat(draft.path)):
-                raise photo_errors.not_written(
-                    given,
-                    "changed",
-                    "another program changed the photo meanwhile",
-                    hint="Try again.",
-                )
+                yield _Planned(turn, translated, encoding, present, plan, image, state)
+
+    def _write(
+        self,
+        draft: Draft,
+        given: str,
+        change: PhotoChange,
+        kind: Kind,
+        overwrite: bool,
+        agreed: _Agreed | None,
+    ) -> PhotoWritten:
+        with self._planned(draft.path, given, change, kind, overwrite) as planned:
+            turn, encoding, present = planned.turn, planned.encoding, planned.present
+            changed = planned.changed
+            if agreed is not None and agreed != _Agreed(planned.state, changed):
+                raise _changed_meanwhile(given)
+            if not changed:
+                return PhotoWritten(given, kind, changed=False, kept=planned.plan.kept)
+            arguments = photo_plan.arguments(changed, present, iptc_from=planned.translated)
+            _make_copy(turn, draft, kind, [*encoding, *arguments], planned.translated)
+            try:
+                now = _present(turn, draft.temporary, kind, encoding, None)
+            except ExifToolError as error:
+                if error.cause != "refused":
+                    raise
+                raise photo_errors.not_verified(given, error.reason) from error
+        different = _differences(planned.plan.wanted, present, now)
+        if different:
+            raise photo_errors.not_verified(given, f"the copy does not hold the new {different}")
+        with _open(draft.temporary, given) as copy:
+            if _digest(copy, kind) != planned.image:
+                raise photo_errors.not_verified(given, "the copy does not hold the same image")
+        if planned.state != _state(os.stat(draft.path)):
+            raise _changed_meanwhile(given)
         draft.commit(kept=_kept(present, kind))
-        return PhotoWritten(given, kind, changed=True, kept=plan.kept)
+        return PhotoWritten(given, kind, changed=True, kept=planned.plan.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """
+    What is to change in a photo (``present`` → ``plan``), and how exiftool is told: with
+    ``encoding``, and ``translated`` as in `_translated`. ``image``: a digest of it alone.
+    """
+
+    turn: Turn
+    translated: Path | None
+    encoding: list[str]
+    present: Present
+    plan: Plan
+    image: bytes
+    state: tuple[int, ...]
+
+    @property
+    def changed(self) -> dict[str, tuple[str, ...]]:
+        return self.plan.changed(self.present)
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreed:
+    """The photo and the change of it that somebody agreed to."""
+
+    state: tuple[int, ...]
+    changed: dict[str, tuple[str, ...]]
 
 
 # --- before anything is done ---------------------------------------------------------
@@ -364,8 +434,12 @@ def _kept(present: Present, kind: Kind) -> bytes:
     return (json.dumps(said, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _moved_on(before: os.stat_result, now: os.stat_result) -> bool:
-    def state(status: os.stat_result) -> tuple[int, ...]:
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    """What differs after any change."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
-    return state(before) != state(now)
+
+def _changed_meanwhile(given: str) -> PhotoError:
+    return photo_errors.not_written(
+        given, "changed", "another program changed the photo meanwhile", hint="Try again."
+    )

@@ -197,22 +197,22 @@ class Notes:
                 hint="Bring it back, or remove the collection.",
             )
         try:
+            files = self._files()
+            files.policy.check_name(wanted if "" in vault.roots else wanted.partition("/")[2])
             if mode == "append":
-                written = self._files().append(
+                written = files.append(
                     place,
                     lambda present: _behind(present, content, wanted),
                     tool="create_note",
                 )
                 action: Action = "appended" if written.existed else "created"
             else:
-                written = self._files().write(
-                    place, _encoded(content, "utf-8", wanted), tool="create_note"
-                )
+                written = files.write(place, _encoded(content, "utf-8", wanted), tool="create_note")
                 action = "overwritten" if written.existed else "created"
         except (InvalidPathError, NoteAccessError):
             raise
         except QmdError as error:
-            raise NoteAccessError(f"Failed to write file: {error}", hint=error.hint) from error
+            raise _refused(error) from error
         except OSError as error:
             raise _failed("write file", wanted, error) from error
         return Created(wanted, action, written.bytes, written.problem)
@@ -362,6 +362,10 @@ def _encoded(content: str | bytes, encoding: str, path: str) -> bytes:
             f"Failed to write file: {path} is in {encoding}, which lacks {lacking}.",
             hint="Overwrite it with the whole text to have it in UTF-8.",
         ) from error
+
+
+def _refused(error: QmdError) -> NoteAccessError:
+    return NoteAccessError(f"Failed to write file: {error}", hint=error.hint)
 
 
 def _failed(what: str, path: str, error: OSError) -> NoteAccessError:

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
-from qmd.errors import OutsideRootsError
+from qmd.errors import OutsideRootsError, SteeringFileError
 from qmd.surrogates import shown
 from qmd.writing.place import Place
+from qmd.writing.steering import link_to, steering_reason
 
 # What belongs to the system, not to a person. Home and temporary directories below them
 # (/private/var/folders on macOS, /var/home) are roots of their own, and those come first.
@@ -64,10 +65,14 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class WritePolicy:
-    """Which paths a client may name for writing; ``writable`` False: none at all."""
+    """
+    Which paths a client may name for writing; ``writable`` False: none at all. ``agent``: the
+    client is a language model, which never writes what steers other programs.
+    """
 
     roots: tuple[Root, ...]
     writable: bool = True
+    agent: bool = False
 
     @classmethod
     def read_only(cls) -> WritePolicy:
@@ -101,15 +106,33 @@ class WritePolicy:
         roots += [Root(each, hidden=False, whole=False) for each in personal]
         return cls(tuple(roots))
 
+    @classmethod
+    def for_agent(
+        cls, directories: Iterable[str | Path], write_roots: Iterable[str | Path] = ()
+    ) -> WritePolicy:
+        """
+        Where a language model may write: these directories (of the collections, of a vault),
+        but for those below a hidden one; or else ``write_roots``, by the person's own word.
+        """
+        roots = [Root(resolved(each)) for each in write_roots] or [
+            Root(each) for each in map(resolved, directories) if not _hidden(each)
+        ]
+        return cls(tuple(roots), agent=True)
+
     def place(self, path: str | Path) -> Place:
         """
         Where a file lies that is to be written, all links followed.
 
         Raises:
             OutsideRootsError: It lies below no root, or all writing is off.
+            SteeringFileError: It steers other programs, and the client is an agent.
         """
         self.require_writable()
-        return self.permitted(resolved(path))
+        place = self.permitted(resolved(path))
+        if self.agent:  # a link may steer programs where what it leads to does not seem to
+            named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+            self._require_steers_nothing(named)
+        return place
 
     def permitted(self, path: Path) -> Place:
         """
@@ -117,12 +140,37 @@ class WritePolicy:
 
         Raises:
             OutsideRootsError: It lies below no root, or all writing is off.
+            SteeringFileError: It steers other programs, and the client is an agent.
         """
         self.require_writable()
-        for root in self.roots:
-            if lies_below(path, root):
-                return Place(root.path, path)
-        raise _outside(path, path.parent)
+        roots = [root.path for root in self.roots if lies_below(path, root)]
+        if not roots:
+            raise _outside(path, path.parent)
+        if self.agent:
+            self._require_steers_nothing(path)
+            link = link_to(path, min(roots, key=lambda root: len(root.parts)))
+            if link is not None:
+                raise SteeringFileError(str(path), f"{link}, which steers programs, leads to it")
+        return Place(roots[0], path)
+
+    def check_name(self, path: str) -> None:
+        """
+        For a tool that resolves a path itself, from some root on: its links may have names
+        that what they lead to has not. Raises SteeringFileError.
+        """
+        if self.agent and (reason := steering_reason(_names(path))):
+            raise SteeringFileError(shown(path), reason)
+
+    def _require_steers_nothing(self, path: Path) -> None:
+        """Raises SteeringFileError. Of roots inside each other, what one opens is open."""
+        below = [
+            path.relative_to(root.path).parts
+            for root in self.roots
+            if path != root.path and path.is_relative_to(root.path)
+        ]
+        reasons = [steering_reason(names) for names in below or [(path.name,)]]
+        if all(reasons):
+            raise SteeringFileError(str(path), str(reasons[0]))
 
     def new_collection(self, path: str | Path) -> Path:
         """
@@ -165,6 +213,10 @@ def lies_below(path: Path, root: Root) -> bool:
     if path == root.path or not path.is_relative_to(root.path):
         return False
     return root.hidden or not _hidden(path.relative_to(root.path))
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
 
 
 def _outside(path: Path, root: Path) -> OutsideRootsError:

@@ -19,10 +19,13 @@ from qmd.errors import (
     DatabaseBusyError,
     DecodeError,
     DiskFullError,
+    FileChangedError,
     OutsideRootsError,
     QmdError,
     ReadOnlyError,
+    SteeringFileError,
     SummaryError,
+    WriteDeclinedError,
 )
 from qmd.writing.encoding import encoding_of
 from qmd.writing.files import FileWriter
@@ -96,6 +99,11 @@ class Summary:
                 written = self._files.write(path, data, tool=TOOL)
         except OSError as error:
             raise SummaryError(_FAILED + _system_problem(error, path)) from error
+        except SteeringFileError as error:
+            raise SummaryError(
+                f"{_FAILED}{error.path} 会影响其他程序的行为（{error.reason}），智能体不得写入。"
+                "请换一个文件名，或由用户自己写入。"
+            ) from error
         except OutsideRootsError as error:
             raise SummaryError(_FAILED + self._refusal(path)) from error
         except SummaryError:
@@ -142,6 +150,8 @@ class Summary:
         except OSError:  # a link that is being changed
             return f"路径中的符号链接无法跟随：{as_named}。请稍后重试。"
         advice = f"请改用允许的目录，或在启动服务器时加上 --write-root {target.parent} 。"
+        if policy.agent:
+            return f"{target} 不在集合和笔记库之内，智能体只能写入那里。{advice}"
         if target != as_named and any(lies_below(as_named, root) for root in policy.roots):
             return f"路径中的符号链接指向允许写入的目录之外：{target}。{advice}"
         return (
@@ -243,8 +253,12 @@ def _own_problem(error: QmdError) -> str:
         return "数据库正被其他进程占用，无法保存文件的旧内容，文件未改动。请稍后重试。"
     if isinstance(error, ReadOnlyError):
         return "数据库不可写，无法保存文件的旧内容，文件未改动。请检查数据库文件的权限。"
+    if isinstance(error, FileChangedError):
+        return "文件在征求用户同意之后发生了变化，未作改动。请重新读取后再试。"
     if isinstance(error, ConflictError):
         return (
             "现有内容过长，无法保存为历史版本，文件未改动。请先将该文件改名，或改用 append 模式。"
         )
+    if isinstance(error, WriteDeclinedError):
+        return f"未获用户同意，文件未改动（{error.with_hint}）"
     return error.with_hint
