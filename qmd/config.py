@@ -21,6 +21,7 @@ the user's config directory (``~/.config/qmd/config.toml`` on Linux), and the va
     embed_url = "http://localhost:8080/v1"   # QMD_EMBED_URL
     model_budget = 3                 # QMD_MODEL_BUDGET, in seconds
     allow_other_users = true         # QMD_ALLOW_OTHER_USERS: true or false
+    ask_write = true                 # QMD_ASK_WRITE: true or false
 
 A relative path in the file is relative to the file's directory, elsewhere to the working
 directory.
@@ -55,13 +56,14 @@ SETTINGS: dict[str, tuple[str, bool]] = {
     "embed_url": ("the server of openai:MODEL; unset means the language model's", False),
     "model_budget": ("seconds a query may wait for models, all together; unset means 3", False),
     "allow_other_users": ("whether a server without a token answers all users here", False),
+    "ask_write": ("whether qmd ask may write, if you agree each time", False),
 }
 #: Settings that are several paths: an array in the file, separated as in PATH elsewhere.
 _LISTS = frozenset({"write_roots"})
 #: Settings that may be written as a number, too.
 _NUMBERS = frozenset({"llm_timeout", "model_budget"})
 #: Settings that are true or false; text that says so will do, as it must in the environment.
-_SWITCHES = frozenset({"allow_other_users"})
+_SWITCHES = frozenset({"allow_other_users", "ask_write"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Settings:
     embed_url: str | None
     model_budget: float | None
     allow_other_users: bool
+    ask_write: bool
     config_file: Path
     sources: Mapping[str, str]
 
@@ -160,6 +163,7 @@ def load_settings(
         embed_url=values.get("embed_url"),
         model_budget=_seconds(values.get("model_budget"), sources["model_budget"]),
         allow_other_users=_switch(values.get("allow_other_users"), sources["allow_other_users"]),
+        ask_write=_switch(values.get("ask_write"), sources["ask_write"]),
         config_file=config_file,
         sources=sources,
     )

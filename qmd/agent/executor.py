@@ -16,6 +16,11 @@ from qmd.tools.texts import MCP, error_text
 DIALECT = replace(MCP, get_tool="get")
 """As over MCP, where clients put the server's name in front of a tool's."""
 
+_READ_ONLY = (
+    "Tool '{tool}' writes, and this run only reads. Nothing was changed. "
+    "The person must start it with --write to allow that."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
@@ -45,11 +50,17 @@ class ToolResult:
 
 
 class ToolExecutor:
-    """The tools of one knowledge base; `execute` raises nothing that a tool may raise."""
+    """
+    The tools of one knowledge base; `execute` raises nothing that a tool may raise.
+
+    Those that write are offered only where the knowledge base was opened with
+    ``confirm_writes``: a document may talk a model into writing, so somebody must say yes.
+    """
 
     def __init__(self, kb: KnowledgeBase, tools: Sequence[Tool[Any]]) -> None:
         self._kb = kb
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = {tool.name: tool for tool in tools if tool.read_only or kb.confirms_writes}
+        self._withheld = frozenset(tool.name for tool in tools) - frozenset(self._tools)
 
     def definitions(self) -> list[ToolDefinition]:
         return [
@@ -57,10 +68,16 @@ class ToolExecutor:
             for tool in self._tools.values()
         ]
 
+    def writes(self, name: str) -> bool:
+        """Whether a tool of this name is offered that changes files."""
+        return name in self._tools and not self._tools[name].read_only
+
     def execute(self, call: ToolCall) -> ToolResult:
         """Check the parameters, and run the tool only if they are right."""
         tool = self._tools.get(call.tool)
         if tool is None:
+            if call.tool in self._withheld:
+                return ToolResult(success=False, error=_READ_ONLY.format(tool=call.tool))
             error = f"Tool '{call.tool}' is not available (tool not found)"
             return ToolResult(success=False, error=error)
         try:

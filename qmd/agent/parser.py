@@ -17,7 +17,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 ProblemKind = Literal["malformed_json", "missing_field", "invalid_structure"]
@@ -25,10 +25,11 @@ ProblemKind = Literal["malformed_json", "missing_field", "invalid_structure"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What the model wants done."""
+    """What the model wants done; ``source`` is the block as it stands in the answer."""
 
     tool: str
     params: Mapping[str, Any]
+    source: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +204,14 @@ def _without_end(
 def _call(value: object, source: str) -> ToolCall | Malformed:
     if not isinstance(value, dict):
         return Malformed("invalid_structure", "Tool call must be an object", source)
-    for field in ("tool", "params"):
-        if value.get(field) is None:
-            return Malformed("missing_field", f"Missing required field: {field}", source)
+    for name in ("tool", "params"):
+        if value.get(name) is None:
+            return Malformed("missing_field", f"Missing required field: {name}", source)
     if not isinstance(value["tool"], str):
         return Malformed("invalid_structure", "Field 'tool' must be a string", source)
     if not isinstance(value["params"], dict):
         return Malformed("invalid_structure", "Field 'params' must be an object", source)
-    return ToolCall(value["tool"], value["params"])
+    return ToolCall(value["tool"], value["params"], source)
 
 
 def _quoted(text: str) -> Iterator[tuple[int, int]]:

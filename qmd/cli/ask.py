@@ -20,8 +20,11 @@ from qmd.errors import TransientInferenceError
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
+    from qmd.cli.ask_view import View
+    from qmd.cli.session import Session
     from qmd.inference.llm import LlmClient
     from qmd.kb import KnowledgeBase
+    from qmd.writing.proposed import Confirm
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,46 +58,53 @@ def _model_options(function: F) -> F:
     "ask",
     examples=(
         "qmd ask 'what did we decide about backups, and where is it written?'",
-        "qmd ask --read-only 数据库备份方案有哪些漏洞",
+        "qmd ask --write '把关于部署的笔记总结到 notes/部署.md'",
         "qmd ask --llm-url http://localhost:11434/v1 --llm-model qwen3:8b 'sum up plan'",
         "qmd ask --json 'which notes mention Docker?' | jq -r .finalResponse",
     ),
 )
 @click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
 @_model_options
-@click.option("--read-only", is_flag=True, help="Leave out the tools that write.")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Let the model write, after asking you each time.  [env: QMD_ASK_WRITE]",
+)
+@click.option("--yes", is_flag=True, help="With --write: agree to every write beforehand.")
+@click.option("--read-only", is_flag=True, help="Only read: the default.")
 @tool_options
 @json_option
 def ask(
     question: tuple[str, ...],
     max_rounds: int,
+    write: bool,
+    yes: bool,
     read_only: bool,
     toolsets: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """
-    Ask a language model that searches, reads and writes your notes.
+    Ask a language model that searches and reads your notes.
 
-    The model uses the tools of 'qmd server', under the same write policy; each use is shown.
-    QUESTION '-' is read from stdin. Any server that speaks as OpenAI's does will do; the key
-    comes from QMD_LLM_API_KEY, DEEPSEEK_API_KEY, or a file of mode 600 (QMD_LLM_KEY_FILE). What
-    the model reads of your notes is sent to that server.
+    With --write it may write them, too: inside the collections and the vault, never a file that
+    steers other programs, and only what you have seen and agreed to. QUESTION '-' is read from
+    stdin. Any server that speaks as OpenAI's does will do; the key comes from QMD_LLM_API_KEY,
+    DEEPSEEK_API_KEY, or a file of mode 600 (QMD_LLM_KEY_FILE). What the model reads of your
+    notes is sent to that server.
     """
     asked = _question(question)
     here = session()
+    may_write = _may_write(here, write=write, yes=yes, read_only=read_only)
     settings = here.llm()
+    from qmd.cli.ask_view import view_of_a_run
+    from qmd.cli.ask_writes import WriteQuestions
     from qmd.inference.llm import LlmClient
 
-    with (
-        here.open(
-            create=here.settings.vault is not None and not read_only,
-            write=not read_only,
-            ask_server=True,
-            read_only_files=read_only,
-        ) as kb,
-        LlmClient(settings) as model,
-    ):
-        result = _run(kb, model, asked, max_rounds, read_only, toolsets, as_json)
+    with view_of_a_run(settings.model, silent=as_json) as view, _interrupts() as interrupts:
+        questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
+        with _open(here, questions if may_write else None) as kb, LlmClient(settings) as model:
+            loop = _loop(kb, model, view, interrupts, max_rounds, toolsets)
+            result = _with_second_chances(loop, loop.run(asked), as_json)
     if as_json:
         _write_run(asked, settings.model, result)
     if result.error is not None:
@@ -106,6 +116,28 @@ def ask(
         _warn(result)
 
 
+def _may_write(here: Session, *, write: bool, yes: bool, read_only: bool) -> bool:
+    """Raises click.UsageError: The options contradict each other."""
+    if write and read_only:
+        raise click.UsageError("--write and --read-only exclude each other.")
+    may_write = (write or here.settings.ask_write) and not read_only
+    if yes and not may_write:
+        raise click.UsageError("--yes agrees to writes, which only --write allows.")
+    return may_write
+
+
+def _open(here: Session, confirm: Confirm | None) -> KnowledgeBase:
+    """For reading alone where ``confirm`` is None."""
+    if here.settings.vault is not None and not here.settings.db.exists():
+        here.open(create=True).close()  # the notes tools read the disk
+    return here.open(
+        write=confirm is not None or here.remembers(),
+        ask_server=True,
+        read_only_files=confirm is None,
+        confirm_writes=confirm,
+    )
+
+
 def _question(words: tuple[str, ...]) -> str:
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     if not text.strip():
@@ -113,42 +145,37 @@ def _question(words: tuple[str, ...]) -> str:
     return text.strip()
 
 
-def _run(
+def _loop(
     kb: KnowledgeBase,
     model: LlmClient,
-    question: str,
+    view: View,
+    interrupts: _Interrupts,
     max_rounds: int,
-    read_only: bool,
     toolsets: tuple[str, ...],
-    as_json: bool,
-) -> LoopResult:
+) -> ExecutionLoop:
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ExecutionLoop
     from qmd.agent.prompt import system_prompt
-    from qmd.cli.ask_view import view_of_a_run
     from qmd.tools.toolsets import select
 
-    executor = ToolExecutor(kb, select(toolsets, read_only=read_only).tools)
+    def listen(happening: Happening) -> None:
+        interrupts.heed(happening)
+        view(happening)
+
+    executor = ToolExecutor(kb, select(toolsets).tools)
     system = system_prompt(
         executor.definitions(),
         collections=kb.collections(),
         today=datetime.now().astimezone().date(),
     )
-    with view_of_a_run(model.settings.model, silent=as_json) as show, _interrupts() as interrupts:
-
-        def listen(happening: Happening) -> None:
-            interrupts.heed(happening)
-            show(happening)
-
-        loop = ExecutionLoop(
-            model,
-            executor,
-            system=system,
-            max_iterations=max_rounds,
-            listen=listen,
-            stopped=lambda: interrupts.asked,
-        )
-        return _with_second_chances(loop, loop.run(question), as_json)
+    return ExecutionLoop(
+        model,
+        executor,
+        system=system,
+        max_iterations=max_rounds,
+        listen=listen,
+        stopped=lambda: interrupts.asked,
+    )
 
 
 def _with_second_chances(loop: ExecutionLoop, result: LoopResult, as_json: bool) -> LoopResult:
@@ -199,6 +226,15 @@ class _Interrupts:
 
         if isinstance(happening, (ToolStarted, ToolExecution)):
             self._in_tool = isinstance(happening, ToolStarted)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """A tool waits for the person, who may stop it: nothing is done yet."""
+        in_tool, self._in_tool = self._in_tool, False
+        try:
+            yield
+        finally:
+            self._in_tool = in_tool
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         waits = self._in_tool and not self.asked

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from qmd.agent.loop import Answered, Asking, BadBlock, Happening, ToolExecution, ToolStarted
 from qmd.agent.parser import Parsed, ToolCall
@@ -29,22 +29,40 @@ _LINES, _CHARS = 8, 600  # of a value or result in a card
 _LINE_CHARS = 160  # of a value or result in a line
 
 
+class View(Protocol):
+    """What hears of a run and shows it."""
+
+    def __call__(self, happening: Happening) -> None: ...
+
+    def end(self) -> None:
+        """Nothing moves any more, and the cursor is at the beginning of a line."""
+        ...
+
+
 @contextmanager
-def view_of_a_run(model: str, *, silent: bool) -> Iterator[Callable[[Happening], None]]:
+def view_of_a_run(model: str, *, silent: bool) -> Iterator[View]:
     """
-    What hears of a run and shows it.
+    What is seen of a run while it goes on.
 
     Args:
         silent: Show nothing: the run is printed as JSON when it is over.
     """
     if silent:
-        yield lambda happening: None
+        yield _Silent()
         return
     view = _View(model, _Cards() if sys.stderr.isatty() else _Lines())
     try:
         yield view
     finally:
         view.end()
+
+
+class _Silent:
+    def __call__(self, happening: Happening) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
 
 
 class _View:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from qmd.backends import BackendSettings, Role
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
+    from qmd.writing.proposed import Confirm
 
 _MISSING_HINT = "Run 'qmd up FOLDER' or 'qmd collection add FOLDER' first."
 
@@ -47,12 +48,13 @@ class Session:
         write: bool = False,
         ask_server: bool = False,
         read_only_files: bool = False,
+        confirm_writes: Confirm | None = None,
     ) -> KnowledgeBase:
         """
         Open the database; only what writes opens it for writing, and only ``create`` makes one.
 
         ``ask_server``: let a running server embed questions while no model is loaded here.
-        ``read_only_files``: the tools change no file.
+        ``read_only_files``: the tools change no file. ``confirm_writes``: as in `KnowledgeBase`.
 
         Raises:
             DatabaseMissingError: With the commands that would make one.
@@ -76,6 +78,7 @@ class Session:
             write_roots=settings.write_roots,
             read_only_files=read_only_files,
             exiftool=settings.exiftool,
+            confirm_writes=confirm_writes,
             backends=self._backends(),
         )
 

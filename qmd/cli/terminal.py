@@ -17,6 +17,12 @@ from typing import TextIO
 # A pattern's text, for compiling it while importing would slow the start of every command.
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
+# Characters that nobody sees, beside those: soft hyphen, joiners, byte order mark, fillers, tags.
+_UNSEEN = (
+    "[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
 RESET = "\x1b[0m"
 STYLES = {
     "title": "\x1b[1m",
@@ -84,12 +90,19 @@ def harmless(text: str) -> str:
     return re.sub(_UNSAFE, _escape, text.replace("\r\n", "\n"))
 
 
+def exact(text: str) -> str:
+    """As `harmless`, for a text that somebody is to judge: whatever nobody sees is shown, too."""
+    return re.sub(f"{_UNSEEN}|{_UNSAFE}", _escape, text)
+
+
 def _escape(match: re.Match[str]) -> str:
     char = match[0]
     named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
     if named:
         return named
     code = ord(char)
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 

@@ -60,7 +60,7 @@ class TestAnswer:
         second = block("create_note", path="notes/answer", content="# A\n\n```py\nx\n```\n")
         with ModelServer(says(first), says(second), says("In **March**.")) as server:
             env = {"QMD_LLM_URL": server.url, "QMD_LLM_API_KEY": KEY}
-            result = scratch.with_env(**env).run("ask", "when do we deploy?")
+            result = scratch.with_env(**env).run("ask", "--write", "--yes", "when do we deploy?")
         assert (result.code, result.out) == (0, "In **March**.\n")
         shown = result.err.splitlines()
         assert shown[0] == "I look."
@@ -74,7 +74,7 @@ class TestAnswer:
         system = server.requests[0].messages[0]
         assert system["role"] == "system"
         assert "### create_note\n" in system["content"]
-        assert "Collections: " in system["content"]
+        assert "The collections:\n<data-" in system["content"]
         assert "notes/plan.md" in server.requests[1].messages[-1]["content"]
 
     def test_the_whole_run_as_json(self, scratch: Scratch) -> None:
@@ -144,13 +144,18 @@ class TestSafety:
     )
     def test_no_note_is_written_outside(self, scratch: Scratch, path: str) -> None:
         with ModelServer(says(block("create_note", path=path, content="x")), says("No.")) as server:
-            run = ask(scratch, server, "--json").json()
+            run = ask(scratch, server, "--json", "--write", "--yes").json()
         (execution,) = run["toolExecutions"]
         assert execution["result"]["success"] is False
         assert execution["result"]["error"].startswith("Invalid path: ")
         assert not list(scratch.root.rglob("outside*"))
 
-    def test_read_only_has_no_writing_tools(self, scratch: Scratch) -> None:
+    @pytest.mark.parametrize(
+        ("option", "setting"), [((), "no"), ((), ""), (("--read-only",), "yes")]
+    )
+    def test_without_write_there_are_no_writing_tools(
+        self, scratch: Scratch, option: tuple[str, ...], setting: str
+    ) -> None:
         answer = "\n".join(
             [
                 block("create_note", path="notes/never", content="x"),
@@ -159,10 +164,13 @@ class TestSafety:
             ]
         )
         with ModelServer(says(answer), says("Done.")) as server:
-            run = ask(scratch, server, "--json", "--read-only").json()
+            run = ask(scratch, server, "--json", *option, QMD_ASK_WRITE=setting).json()
         results = [each["result"] for each in run["toolExecutions"]]
         assert [each["success"] for each in results] == [False, False, True]
-        assert results[0]["error"] == "Tool 'create_note' is not available (tool not found)"
+        assert results[0]["error"] == (
+            "Tool 'create_note' writes, and this run only reads. Nothing was changed. "
+            "The person must start it with --write to allow that."
+        )
         assert "### create_note" not in server.requests[0].messages[0]["content"]
         assert not list(scratch.root.rglob("never*"))
 
@@ -171,7 +179,7 @@ class TestSafety:
             run = ask(scratch, server, "--json", "--toolset", "notes").json()
         assert run["toolExecutions"][0]["result"]["success"] is False
         named = re.findall("^### (.*)$", server.requests[0].messages[0]["content"], re.MULTILINE)
-        assert named == ["read_note", "create_note", "list_folder"]
+        assert named == ["read_note", "list_folder"]
 
     @pytest.mark.parametrize(
         "step",

@@ -21,7 +21,8 @@ from qmd import KnowledgeBase
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.loop import ExecutionLoop
 from qmd.agent.parser import Malformed, ToolCall, parse
-from qmd.agent.prompt import system_prompt
+from qmd.agent.prompt import Prompt, system_prompt
+from qmd.inference.fence import Fence
 from qmd.inference.llm import Answer, Message
 from qmd.tools.definition import Reply
 from qmd.tools.toolsets import select
@@ -68,7 +69,9 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     directory = tmp_path_factory.mktemp("agent")
     (directory / "vault").mkdir()
     path = directory / "index.sqlite"
-    with KnowledgeBase.open(path, create=True, vault=directory / "vault") as opened:
+    with KnowledgeBase.open(
+        path, create=True, vault=directory / "vault", confirm_writes=lambda proposed: True
+    ) as opened:
         yield opened
 
 
@@ -144,7 +147,7 @@ def test_property_11_the_model_is_told_every_tool_with_its_parameters(kb: Knowle
     **Validates: Requirements 4.1-4.5**
     """
     definitions = ToolExecutor(kb, list(TOOLS.values())).definitions()
-    prompt = system_prompt(definitions)
+    prompt = system_prompt(definitions).text
     assert [each.name for each in definitions] == list(TOOLS)
     for each in definitions:
         assert f"### {each.name}\n{each.description}\n" in prompt
@@ -189,21 +192,34 @@ def test_property_13_multiple_tool_calls_execute_in_order(
         def __init__(self) -> None:
             pass
 
+        def writes(self, name: str) -> bool:
+            return False
+
         def execute(self, call: ToolCall) -> ToolResult:
             ran.append(call)
             return ToolResult(success=True, data=str(len(ran)))
 
     answer = "\n".join(data.draw(texts) + "\n" + data.draw(blocks(call)) for call in made)
     model = Scripted(answer, "done")
-    result = ExecutionLoop(model, Recording(), system="").run("go")
+    fence = Fence.new()
+    result = ExecutionLoop(model, Recording(), system=Prompt("", fence)).run("go")
     assert ran == made == [each.call for each in result.tool_executions]
     told = model.asked[1][-1]
     assert told.role == "user"
     assert told.content == "\n\n".join(
         ["Tool execution results:"]
-        + [f"Tool {n}: {call.tool}\n✅ Success\n{n}" for n, call in enumerate(made, 1)]
+        + [
+            fence.around(f"Tool {n}: {shown_name(call.tool)}\n✅ Success\n{n}")
+            for n, call in enumerate(made, 1)
+        ]
     )
     assert (result.final_response, result.iteration_count) == ("done", 2)
+
+
+def shown_name(tool: str) -> str:
+    """On one line, and not longer than any tool's name is."""
+    name = " ".join(tool.split())
+    return name if len(name) <= 100 else f"{name[:100]}…"
 
 
 def is_json(text: str) -> bool:

@@ -24,11 +24,14 @@ from qmd.agent.loop import (
     ToolStarted,
 )
 from qmd.agent.parser import ToolCall
-from qmd.agent.prompt import LONGEST_RESULT, results_message, system_prompt
+from qmd.agent.prompt import LONGEST_RESULT, Prompt, results_message, system_prompt
 from qmd.errors import QmdError, TransientInferenceError
+from qmd.inference.fence import Fence
 from qmd.inference.llm import Answer, Message
 from qmd.tools.toolsets import select
 
+RULES = Prompt("the rules", Fence("0123456789abcdef"))
+OPENING, CLOSING = "<data-0123456789abcdef>\n", "\n</data-0123456789abcdef>"
 NOON = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 
 
@@ -67,7 +70,9 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     )
     (notes / "evil.md").write_text(evil, "utf-8")
     (notes / "long.md").write_text("x" * (LONGEST_RESULT + 1234), "utf-8")
-    with KnowledgeBase.open(directory / "index.sqlite", create=True) as opened:
+    with KnowledgeBase.open(
+        directory / "index.sqlite", create=True, confirm_writes=lambda proposed: True
+    ) as opened:
         opened.add_collection(notes)
         opened.index()
         yield opened
@@ -85,7 +90,7 @@ def run(
     **options: Any,
 ) -> LoopResult:
     loop = ExecutionLoop(
-        model, executor(kb), system="the rules", listen=listen, now=lambda: NOON, **options
+        model, executor(kb), system=RULES, listen=listen, now=lambda: NOON, **options
     )
     return loop.run("question")
 
@@ -94,7 +99,7 @@ class TestConversation:
     def test_plain_text_is_the_answer(self, kb: KnowledgeBase) -> None:
         model = Model("  The answer.\n")
         result = run(kb, model)
-        assert model.asked == [[Message("system", "the rules"), Message("user", "question")]]
+        assert model.asked == [[Message("system", RULES.text), Message("user", "question")]]
         assert result.final_response == "The answer."
         assert (result.iteration_count, result.tool_executions) == (1, ())
         assert not result.reached_max_iterations
@@ -107,9 +112,11 @@ class TestConversation:
             Message("assistant", first),
             Message(
                 "user",
-                "Tool execution results:\n\n"
-                "Tool 1: read_note\n✅ Success\n# Plan\n\nWe deploy the parser on Tuesday.\n\n\n"
-                "Tool 2: nope\n❌ Error\nTool 'nope' is not available (tool not found)",
+                f"Tool execution results:\n\n{OPENING}"
+                "Tool 1: read_note\n✅ Success\n# Plan\n\nWe deploy the parser on Tuesday.\n"
+                f"{CLOSING}\n\n{OPENING}"
+                "Tool 2: nope\n❌ Error\nTool 'nope' is not available (tool not found)"
+                f"{CLOSING}",
             ),
         ]
         assert result.final_response == "On Tuesday."
@@ -120,9 +127,13 @@ class TestConversation:
     def test_earlier_messages_come_before_the_question(self, kb: KnowledgeBase) -> None:
         model = Model("again")
         history = [Message("user", "first"), Message("assistant", "said")]
-        loop = ExecutionLoop(model, executor(kb), system="s")
+        loop = ExecutionLoop(model, executor(kb), system=RULES)
         result = loop.run("second", history=history)
-        assert model.asked[0] == [Message("system", "s"), *history, Message("user", "second")]
+        assert model.asked[0] == [
+            Message("system", RULES.text),
+            *history,
+            Message("user", "second"),
+        ]
         assert result.messages == (
             *history, Message("user", "second"), Message("assistant", "again"),
         )  # fmt: skip
@@ -136,8 +147,8 @@ class TestConversation:
         assert result.iteration_count == 2
         assert (len(result.parse_errors), result.tool_executions) == (1, ())
         assert model.told == (
-            "Tool execution results:\n\nTool 1: (no tool call)\n❌ Error\n"
-            + result.parse_errors[0].error
+            f"Tool execution results:\n\n{OPENING}Tool 1: (no tool call)\n❌ Error\n"
+            f"{result.parse_errors[0].error}{CLOSING}"
         )
         assert [each for each in heard if isinstance(each, BadBlock)]
 
@@ -205,7 +216,7 @@ class TestTrouble:
     ) -> None:
         broken = TransientInferenceError("no answer")
         model = Model(block("read_note", path="notes/plan"), broken, "On Tuesday.")
-        loop = ExecutionLoop(model, executor(kb), system="s")
+        loop = ExecutionLoop(model, executor(kb), system=RULES)
         stopped = loop.run("question")
         assert stopped.error is broken
         assert (stopped.iteration_count, len(stopped.tool_executions)) == (1, 1)
@@ -217,7 +228,7 @@ class TestTrouble:
 
     def test_rounds_before_an_error_count(self, kb: KnowledgeBase) -> None:
         model = Model(block("status"), QmdError("no"), block("status"))
-        loop = ExecutionLoop(model, executor(kb), system="s", max_iterations=3)
+        loop = ExecutionLoop(model, executor(kb), system=RULES, max_iterations=3)
         ended = loop.resume(loop.run("question"))
         assert ended.reached_max_iterations
         assert (ended.iteration_count, len(ended.tool_executions)) == (3, 3)
@@ -236,13 +247,13 @@ class TestTrouble:
 
         tools = Interrupted(kb, select(["qmd"]).tools)
         answer = "\n".join([block("status"), block("search", query="x"), block("get", file="y")])
-        result = ExecutionLoop(Model(answer), tools, system="s").run("question")
+        result = ExecutionLoop(Model(answer), tools, system=RULES).run("question")
         assert result.interrupted
         assert [each.call.tool for each in result.tool_executions] == ["status", "search"]
         assert "may or may not" in result.tool_executions[1].result.text
         told = result.messages[-1].content
         assert "Tool 2: search\n❌ Error\nInterrupted" in told
-        assert told.endswith("Tool 3: get\n❌ Error\nNot run: the user stopped")
+        assert told.endswith(f"Tool 3: get\n❌ Error\nNot run: the user stopped{CLOSING}")
 
     def test_a_stop_between_two_tools_leaves_the_second_undone(self, kb: KnowledgeBase) -> None:
         ended: list[Happening] = []
@@ -379,12 +390,14 @@ class TestTelling:
             ("a", ToolResult(success=True, data="one\ntwo")),
             ("b", ToolResult(success=False, error="no")),
         ]
-        assert results_message(results) == (
-            "Tool execution results:\n\nTool 1: a\n✅ Success\none\ntwo\n\nTool 2: b\n❌ Error\nno"
+        assert results_message(results, RULES.fence) == (
+            f"Tool execution results:\n\n{OPENING}Tool 1: a\n✅ Success\none\ntwo{CLOSING}\n\n"
+            f"{OPENING}Tool 2: b\n❌ Error\nno{CLOSING}"
         )
 
     def test_the_prompt_names_collections_and_the_day(self, kb: KnowledgeBase) -> None:
-        prompt = system_prompt([], collections=kb.collections(), today=NOON.date())
+        system = system_prompt([], collections=kb.collections(), today=NOON.date())
+        prompt, fence = system.text, system.fence
         assert "Today is 2026-11-22." in prompt
-        assert "Collections: notes (" in prompt
+        assert f"The collections:\n{fence.opening}\nnotes (" in prompt
         assert prompt.index("## Tools") < prompt.index("## How to use the tools")
