@@ -19,6 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from qmd.errors import ConflictError, InputError
 from qmd.peer import Peers
 from qmd.server.app import Streams
+from qmd.server.listener import AT_ONCE, Listener, max_connections
 from qmd.server.security import CLIENT_UID, error_body
 
 STOP_S = 10.0
@@ -27,8 +28,8 @@ STOP_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
 """How long a connection may stay silent before and between requests, or take over a header."""
 
-MAX_CONNECTIONS = 512
-"""More at once are told to come back later (503), before descriptors run out."""
+SILENT_S = 1.0
+"""Where there is no room, a connection that has been silent for so long makes some."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -51,13 +52,13 @@ def listen(host: str, port: int) -> socket.socket:
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     # With the protocol named asyncio switches Nagle's algorithm off; without it each answer on
     # a kept connection waits 40 ms for an acknowledgement.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made = Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # notice clients that vanished
         made.bind(address)
-        made.listen(2048)  # from here on clients wait for us instead of being refused
+        made.listen()  # from here on clients wait for us instead of being refused
         made.setblocking(False)
     except OSError as error:
         made.close()
@@ -105,13 +106,14 @@ class HttpServer:
     ) -> None:
         config = uvicorn.Config(
             app,
-            http=functools.partial(_Protocol, peers),  # type: ignore[arg-type]
+            http=functools.partial(_Protocol, peers, max_connections()),  # type: ignore[arg-type]
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            backlog=AT_ONCE,  # how many are accepted at once; `Listener` says how many may wait
             timeout_keep_alive=int(REQUEST_TIMEOUT_S),
             timeout_graceful_shutdown=max(1, round(stop_s)),
         )
@@ -147,19 +149,33 @@ class _Protocol(H11Protocol):
     Requests are told whose program opened their connection, if ``peers`` is there to say so.
     """
 
-    def __init__(self, peers: Peers | None, *args: Any, **options: Any) -> None:
+    def __init__(self, peers: Peers | None, most: int, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._peers = peers
+        self._most = most
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self._peers is not None:
             uid = self._peers.uid(transport.get_extra_info("socket"))
             self.app_state = {**self.app_state, CLIENT_UID: uid}
-        if len(self.connections) > MAX_CONNECTIONS:
+        if len(self.connections) > self._most and not self._make_room():
             self._answer(503, "Too many connections; try again later.")
             return
         self._expect_request()
+
+    def _make_room(self) -> bool:
+        """Close the connection that has been silent for longest, if there is one."""
+        silent: dict[_Protocol, float] = {
+            each: each.timeout_keep_alive_task.when()
+            for each in self.connections
+            if isinstance(each, _Protocol) and each.timeout_keep_alive_task is not None
+        }
+        longest = min(silent, key=lambda each: silent[each], default=None)
+        if longest is None or silent[longest] - REQUEST_TIMEOUT_S + SILENT_S > self.loop.time():
+            return False
+        longest.timeout_keep_alive_handler()
+        return True
 
     def data_received(self, data: bytes) -> None:
         deadline, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None

@@ -1,0 +1,125 @@
+"""A listening socket that stays of use when the process has no descriptors left."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+from qmd.server.security import error_body
+
+_log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 512
+"""More at once are told to come back later (503)."""
+
+MIN_CONNECTIONS = 8
+RESERVED_DESCRIPTORS = 48
+"""What is left of the process's limit for the database, the watcher and files."""
+
+QUEUE = 2048
+"""Clients that wait to be accepted, instead of being refused by the system."""
+
+AT_ONCE = 4
+"""
+Connections accepted between two looks at anything else. asyncio would take as many as may wait
+before the first of them is counted, and so all descriptors that are left.
+"""
+
+_LOG_EVERY_S = 10.0
+_BACK_OFF_S = 0.05
+
+_REFUSAL = error_body(503, "Too many connections; try again later.")
+_ANSWER = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(_REFUSAL), _REFUSAL)
+)
+
+
+def max_connections() -> int:
+    """How many connections the process's limit of descriptors leaves room for."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return MAX_CONNECTIONS
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, limit - RESERVED_DESCRIPTORS))
+
+
+class Listener(socket.socket):
+    """
+    Without a descriptor for a new connection its client is told to come back later.
+
+    asyncio logs that `accept` failed, tries again at once as often as clients may wait, and
+    has a timer start all of that again for each of these tries: 600,000 lines in five seconds.
+    One descriptor is kept in reserve: given up for a moment, it lets us answer a client and take
+    it off the queue.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._reserve = _spare_descriptor()
+        self._refused = 0
+        self._logged_at = float("-inf")
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises BlockingIOError: Nobody waits."""
+        while True:
+            try:
+                return super().accept()
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+            self._refuse()
+
+    def listen(self, backlog: int = QUEUE, /) -> None:
+        """``backlog`` is no matter: asyncio sets it to what it accepts at once."""
+        super().listen(QUEUE)
+
+    def close(self) -> None:
+        super().close()
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+
+    def _refuse(self) -> None:
+        """Answer one client that waits. Raises BlockingIOError: There is none, or no way to."""
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+        try:
+            connection, _ = super().accept()
+            with connection, suppress(OSError):
+                connection.setblocking(False)
+                connection.send(_ANSWER)
+                connection.shutdown(socket.SHUT_WR)
+                connection.recv(1 << 16)  # what it has sent: unread, it would undo our answer
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):  # another thread took the reserve
+                time.sleep(_BACK_OFF_S)
+            raise BlockingIOError from error
+        finally:
+            self._reserve = _spare_descriptor()
+        self._refused += 1
+        now = time.monotonic()
+        if now >= self._logged_at + _LOG_EVERY_S:
+            _log.error(
+                "The process may open no more files: %d connections were refused. "
+                "'ulimit -n' raises the limit.",
+                self._refused,
+            )
+            self._logged_at = now
+            self._refused = 0
+
+
+def _spare_descriptor() -> int | None:
+    try:
+        return os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return None
