@@ -28,6 +28,7 @@ Every exception qmd raises on purpose.
     ├─ RequestEndedError              nobody waits for the answer any more
     ├─ StoreError                     the database
     │  ├─ DatabaseMissingError        no such file yet
+    │  ├─ DatabaseReplacedError       deleted, moved or replaced while it was open
     │  ├─ NotADatabaseError           the file is something else
     │  ├─ MigrationRequiredError      older than this program, and opened read-only
     │  ├─ SchemaTooNewError           newer than this program
@@ -323,6 +324,13 @@ class StoreError(QmdError):
 
 class DatabaseMissingError(StoreError):
     code = "database_missing"
+    http_status = 503
+
+
+class DatabaseReplacedError(StoreError):
+    """The file that was opened is not at its path any more; nothing is written to it."""
+
+    code = "database_replaced"
     http_status = 503
 
 

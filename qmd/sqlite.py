@@ -120,24 +120,27 @@ def extensions_loadable() -> bool:
     return _can_load_extensions(sys.modules[dbapi.__name__])
 
 
-def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> Connection:
+def connect(
+    path: Path, *, read_only: bool, create: bool = True, timeout: float = BUSY_TIMEOUT_S
+) -> Connection:
     """
     Open a database in autocommit mode, with the pragmas all connections share.
 
-    ``timeout``: seconds to wait for a lock that another process holds.
+    ``create``: make the file if there is none. ``timeout``: seconds to wait for a lock that
+    another process holds.
 
     A read-only connection sees a WAL database; where the directory cannot be written and
     no process has it open, it is read as an immutable file.
 
     Raises:
-        DatabaseMissingError: Read-only, and there is no such file.
+        DatabaseMissingError: There is no such file, and none is to be made.
         StoreError: Whatever SQLite says, translated.
     """
     try:
         size = path.stat().st_size
     except OSError:
         size = None
-    if size is None and read_only:
+    if size is None and (read_only or not create):
         raise missing_database(path)
     if size in _TOO_SHORT:
         raise translate(Error("not a database"), path)
@@ -160,7 +163,8 @@ def connect(path: Path, *, read_only: bool, timeout: float = BUSY_TIMEOUT_S) -> 
         except Error as error:
             raise translate(error, path) from error
     try:
-        connection = _open(f"file:{quote(os.fsencode(path))}", timeout)
+        mode = "rwc" if create else "rw"
+        connection = _open(f"file:{quote(os.fsencode(path))}?mode={mode}", timeout)
     except Error as error:
         raise translate(error, path) from error
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import QmdError
+from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.freshness import KeeperState
@@ -102,6 +102,8 @@ class Background:
                 failures = 0
             except Stopped:
                 return
+            except DatabaseReplacedError:
+                failures = 0  # the keeper notices it as well, and ends this thread
             except QmdError as error:
                 failures += 1
                 problem = f"No vectors are made: {error.with_hint}"

@@ -115,6 +115,18 @@ def read(
     )
 
 
+def unknown(problem: str) -> Freshness:
+    """For a database that cannot be asked; ``problem`` is a sentence."""
+    return Freshness(
+        last_sync=None,
+        files_pending=0,
+        embeddings_pending=0,
+        indexing=False,
+        leader=False,
+        notices=(problem,),
+    )
+
+
 def recorded(text: str | None) -> dict[str, Any]:
     """The leader's last record; empty if there is none or another version wrote it."""
     try:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
-from qmd.errors import QmdError
+from qmd.errors import DatabaseReplacedError, QmdError, StoreError
 from qmd.ingest.background import Background, Models
 from qmd.ingest.changes import Changes
 from qmd.ingest.events import Event, EventBus
@@ -34,11 +35,12 @@ class Keeper:
 
     def __init__(
         self,
-        store: Store,
+        store: Callable[[], Store],
         events: EventBus,
         models: Models,
         options: KeepOptions | None = None,
     ) -> None:
+        """``store`` gives the open one; asked again when the database file was replaced."""
         self.state = KeeperState()
         self._store = store
         self._events = events
@@ -105,24 +107,50 @@ class Keeper:
             background.wake()
 
     def _run(self) -> None:
-        leadership = Leadership(self._store.path)
-        follower = Follower(self._store, self._events)
+        kept: Store | None = None
         while not self._stop.is_set():
             try:
+                store = self._store()
+                store.require_current()
+            except StoreError as error:  # who opens the database has logged it
+                self._tell("database", error.with_hint)
+                self._stop.wait(self._options.takeover_s)
+                continue
+            except Exception as error:  # noqa: BLE001 - logged, and tried again
+                _log.error("the keeper failed", exc_info=error)
+                self._stop.wait(LOCK_RETRY_S)
+                continue
+            if store is not kept:  # nothing that was known of another file counts
+                kept = store
+                self.state = KeeperState()
+                self._changes = Changes()
+            self._tell("database", None)
+            self._keep(store)
+
+    def _keep(self, store: Store) -> None:
+        """One database file, until the stop or until it is no longer at its path."""
+        leadership = Leadership(store.path)
+        follower = Follower(store, self._events)
+        while not self._stop.is_set():
+            try:
+                store.require_current()
                 if not leadership.take():
                     self._follow(follower)
                     self._stop.wait(self._options.takeover_s)
                     continue
+            except DatabaseReplacedError:
+                return
             except OSError as error:
                 problem = f"The lock {leadership.file} cannot be taken: {error.strerror or error}."
-                if self.state.notice("lock", problem):
+                if self._tell("lock", problem):
                     _log.warning("%s", problem)
-                    self._events.publish(Event("problem", clock.now(), message=problem))
                 self._stop.wait(LOCK_RETRY_S)
                 continue
-            self.state.notice("lock", None)
+            self._tell("lock", None)
             try:
-                self._lead()
+                self._lead(store, leadership)
+            except DatabaseReplacedError:
+                return
             except Exception as error:  # noqa: BLE001 - logged, and tried again
                 _log.error("the keeper failed", exc_info=error)
                 self._stop.wait(LOCK_RETRY_S)
@@ -130,30 +158,40 @@ class Keeper:
                 self.state.leader = False
                 leadership.release()
 
+    def _tell(self, topic: str, problem: str | None) -> bool:
+        """Whether it is new."""
+        is_new = self.state.notice(topic, problem)
+        if is_new and problem is not None:
+            self._events.publish(Event("problem", clock.now(), message=problem))
+        return is_new
+
     def _follow(self, follower: Follower) -> None:
         try:
             follower.look()
+        except DatabaseReplacedError:
+            raise
         except QmdError as error:  # whoever searches is told; the keeper tries again
             _log.debug("the index cannot be followed: %s", error)
 
-    def _lead(self) -> None:
+    def _lead(self, store: Store, leadership: Leadership) -> None:
         state = self.state
         state.forget_record()
         state.leader = True
         state.embeds = self._options.embed
         background = None
         if self._options.embed:
-            background = Background(self._store, self._events, state, self._models)
+            background = Background(store, self._events, state, self._models)
             background.start()
             self._background = background
         lead = Lead(
-            self._store,
+            store,
             self._events,
             state,
             self._changes,
             self._options,
             self._stop,
             background.wake if background else lambda: None,
+            leadership.is_in_place,
         )
         try:
             lead.run()
@@ -163,6 +201,8 @@ class Keeper:
                 background.stop()
             state.watch = "off"
             try:
-                state.record(self._store)
+                state.record(store)
+            except DatabaseReplacedError:
+                pass  # nobody reads it any more
             except QmdError as error:
                 _log.warning("the end of keeping was not noted: %s", error)

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from qmd.errors import CollectionNotFoundError, InputError, NotFoundError, QmdError
+from qmd.errors import (
+    CollectionNotFoundError,
+    DatabaseReplacedError,
+    InputError,
+    NotFoundError,
+    QmdError,
+)
 from qmd.ingest.background import Stopped
 from qmd.ingest.changes import Changes
 from qmd.ingest.events import Event, EventBus
@@ -61,7 +67,10 @@ class _Kept:
 
 
 class Lead:
-    """One term of office; ``indexed`` is called when documents came or changed."""
+    """
+    One term of office. ``indexed`` is called when documents came or changed; ``still_leads`` says
+    whether the right to index is still this process's.
+    """
 
     def __init__(
         self,
@@ -72,6 +81,7 @@ class Lead:
         options: KeepOptions,
         stop: threading.Event,
         indexed: Callable[[], None],
+        still_leads: Callable[[], bool],
     ) -> None:
         self._store = store
         self._events = events
@@ -80,6 +90,7 @@ class Lead:
         self._options = options
         self._stop = stop
         self._indexed = indexed
+        self._still_leads = still_leads
         self._watching = Watching(changes, polling=options.polling, poll_s=options.poll_s)
         self._kept: dict[int, _Kept] = {}
         self._settings: list[tuple[object, ...]] | None = None
@@ -90,9 +101,15 @@ class Lead:
         self._has_news = True
 
     def run(self) -> None:
-        """Until told to stop. Whatever goes wrong is logged, told and tried again."""
+        """
+        Until told to stop, or somebody removed the lock. Whatever goes wrong is logged, told and
+        tried again.
+
+        Raises:
+            DatabaseReplacedError: What is to be kept is another file now.
+        """
         try:
-            while not self._stop.is_set():
+            while not self._stop.is_set() and self._still_leads():
                 self._guarded_turn()
         finally:
             self._state.indexing = False
@@ -106,6 +123,8 @@ class Lead:
             self._turn()
         except Stopped:
             return
+        except DatabaseReplacedError:
+            raise
         except QmdError as error:
             problem = error.with_hint
             _log.warning("keeping the index failed: %s", error)

@@ -24,6 +24,7 @@ class Leadership:
         self.file = lock_file(database)
         # Taken and released by different threads of the keeper.
         self._lock = FileLock(str(self.file), timeout=0, thread_local=False)
+        self._taken: os.stat_result | None = None
 
     @property
     def held(self) -> bool:
@@ -42,7 +43,18 @@ class Leadership:
             self._lock.acquire(timeout=0)
         except Timeout:
             return False
+        try:
+            self._taken = self.file.stat()
+        except FileNotFoundError:  # deleted just now; `is_in_place` says so
+            self._taken = None
         return True
+
+    def is_in_place(self) -> bool:
+        """Whether the file that is locked is still the one others would lock."""
+        try:
+            return self._taken is not None and os.path.samestat(self._taken, self.file.stat())
+        except OSError:
+            return False
 
     def release(self) -> None:
         self._lock.release(force=True)

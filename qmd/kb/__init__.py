@@ -117,10 +117,9 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
         """Wait for what is being written, then close the file. May be called twice."""
         if self._keeper is not None:
             self._keeper.stop()
-        if self._vectors is not None:
-            self._vectors.close()
-        self._file_tools.close()
-        self._store.close()
+        with self._reopening:
+            self._closed = True
+        self._opened.close()
 
     def __enter__(self) -> KnowledgeBase:
         return self

@@ -86,8 +86,9 @@ class Collections(Parts):
         from qmd.store import contexts
 
         places.check_context_text(text)
-        number, prefix = self._context_place(path)
-        return self._store.write(lambda c: contexts.put(c, number, prefix, text.strip()))
+        store = self._store
+        number, prefix = _context_place(store, path)
+        return store.write(lambda c: contexts.put(c, number, prefix, text.strip()))
 
     def contexts(self) -> list[Context]:
         """From the global one to the most specific."""
@@ -100,13 +101,15 @@ class Collections(Parts):
         """Raises ContextNotFoundError, InputError."""
         from qmd.store import contexts
 
-        number, prefix = self._context_place(path)
-        return self._store.write(lambda c: contexts.remove(c, number, prefix))
+        store = self._store
+        number, prefix = _context_place(store, path)
+        return store.write(lambda c: contexts.remove(c, number, prefix))
 
-    def _context_place(self, path: str) -> tuple[int | None, str]:
-        from qmd.ingest import places
 
-        return places.context_place(path, self.collections())
+def _context_place(store: Store, path: str) -> tuple[int | None, str]:
+    from qmd.ingest import places
+
+    return places.context_place(path, chosen(store, ()))
 
 
 def chosen(store: Store, names: Sequence[str]) -> list[Collection]:

@@ -33,9 +33,10 @@ class Embedding(Parts):
         """
         from qmd.ingest.embedding import embed
 
-        ids = [each.id for each in chosen(self._store, collections)] if collections else []
-        embedder = self._embedders.open(download=True, progress=progress)
-        return embed(self._store, embedder, collection_ids=ids, force=force, progress=progress)
+        opened = self._current()
+        ids = [each.id for each in chosen(opened.store, collections)] if collections else []
+        embedder = opened.embedders.open(download=True, progress=progress)
+        return embed(opened.store, embedder, collection_ids=ids, force=force, progress=progress)
 
     def embed_texts(
         self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
@@ -79,9 +80,10 @@ class Embedding(Parts):
         from qmd.catalogue import Catalogue
         from qmd.ingest.leader import is_led
 
+        opened = self._current()
         return Catalogue(
-            self._store,
-            self._embedders,
-            is_kept=lambda: is_led(self._store.path),
+            opened.store,
+            opened.embedders,
+            is_kept=lambda: is_led(opened.store.path),
             wake=lambda: self._keeper.embed_soon() if self._keeper is not None else None,
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd.errors import StoreError
 from qmd.kb.collections import chosen
 from qmd.kb.parts import Parts
 
@@ -35,9 +36,10 @@ class Indexing(Parts):
         """
         from qmd.ingest import runs
 
+        store = self._store
         return runs.index(
-            self._store,
-            chosen(self._store, collections),
+            store,
+            chosen(store, collections),
             verify=verify,
             progress=progress,
             events=self._events,
@@ -53,11 +55,10 @@ class Indexing(Parts):
         """
         from qmd.ingest import git_pull, runs
 
-        known = chosen(self._store, ())
+        store = self._store
+        known = chosen(store, ())
         problems = git_pull.pull(known) if pull else []
-        return runs.index(
-            self._store, known, problems=problems, progress=progress, events=self._events
-        )
+        return runs.index(store, known, problems=problems, progress=progress, events=self._events)
 
     def why(self, path: str | Path) -> Explanation:
         """
@@ -103,17 +104,22 @@ class Indexing(Parts):
         self._store.require_writable()
         events = self.events
         options = KeepOptions(watch, embed, polling, poll_s, reconcile_s)
-        models = Models(self._embedders.wanted, self._embedders.available, self._embedders.open)
+        models = Models(  # lambdas, for the embedders become others when the file is replaced
+            lambda connection: self._embedders.wanted(connection),  # noqa: PLW0108
+            lambda name: self._embedders.available(name),  # noqa: PLW0108
+            lambda name: self._embedders.open(name),  # noqa: PLW0108
+        )
         with self._lock:
             if self._keeper is None:
-                self._keeper = Keeper(self._store, events, models, options)
+                self._keeper = Keeper(lambda: self._store, events, models, options)
             keeper = self._keeper
         keeper.start()
         return keeper
 
     def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
         """
-        How far the index is behind the disk, and who keeps it.
+        How far the index is behind the disk, and who keeps it. Of a database that was deleted or
+        replaced, and cannot be opened anew, nothing is known but that: ``notices`` say so.
 
         Args:
             embeddings_pending: As a search has just counted it, so that it is not done again.
@@ -122,4 +128,9 @@ class Indexing(Parts):
 
         keeper = self._keeper
         state, waiting = (None, 0) if keeper is None else (keeper.state, keeper.waiting)
-        return freshness.read(self._store, state, waiting, embeddings_pending=embeddings_pending)
+        try:
+            store = self._store
+            store.require_current()
+        except StoreError as error:
+            return freshness.unknown(error.with_hint)
+        return freshness.read(store, state, waiting, embeddings_pending=embeddings_pending)

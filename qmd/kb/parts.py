@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.backends import Backends, BackendSettings
 from qmd.embedder_choice import EmbedderChoice
+from qmd.errors import StoreError
 from qmd.filetools import FileTools, Places
 from qmd.store.store import Store
 
@@ -19,12 +21,34 @@ if TYPE_CHECKING:
     from qmd.search.vector_cache import VectorCache
 
 
+@dataclass(slots=True)
+class Opened:
+    """What belongs to one database file, and goes when another one takes its place."""
+
+    store: Store
+    embedders: EmbedderChoice
+    backends: Backends
+    file_tools: FileTools
+    vectors: VectorCache | None = None
+
+    def close(self) -> None:
+        """May be called twice."""
+        if self.vectors is not None:
+            self.vectors.close()
+        self.file_tools.close()
+        self.store.close()
+
+
 class Parts:
     """
     The parts of one open knowledge base.
 
     What can be done with them is grouped in classes on top of this one, a module each;
     `KnowledgeBase` is all of them in one.
+
+    When the database file is replaced, they are made anew for the new file: each access may
+    give those of another file than the one before, but never inside `Store.reading`. A method
+    that needs one file throughout takes the store once.
     """
 
     def __init__(
@@ -41,36 +65,100 @@ class Parts:
         backends: BackendSettings = BackendSettings(),
     ) -> None:
         """Use `KnowledgeBase.open`."""
-        self._store = store
         if embedder is not None:
             from qmd.inference.checked import CheckedEmbedder
 
             embedder = CheckedEmbedder(embedder)
-        self._embedders = EmbedderChoice(
-            store,
-            model=model,
-            cache_dir=cache_dir,
-            given=embedder,
-            ask_server=ask_server,
-            server=backends.embedding_server,
-        )
-        self._backends = Backends(
-            store,
-            backends,
-            cache_dir=lambda: self._embedders.cache_dir,
-            expander=expander,
-            reranker=reranker,
-        )
-        self._file_tools = FileTools(store, places, lambda: self._events)
+
+        def opened(store: Store) -> Opened:
+            embedders = EmbedderChoice(
+                store,
+                model=model,
+                cache_dir=cache_dir,
+                given=embedder,
+                ask_server=ask_server,
+                server=backends.embedding_server,
+            )
+            return Opened(
+                store,
+                embedders,
+                Backends(
+                    store,
+                    backends,
+                    cache_dir=lambda: embedders.cache_dir,
+                    expander=expander,
+                    reranker=reranker,
+                ),
+                FileTools(store, places, lambda: self._events),
+            )
+
+        self._opened_for = opened
+        self._opened = opened(store)
         self._lock = threading.Lock()
+        self._reopening = threading.Lock()
+        self._closed = False
+        self._problem: str | None = None
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
-        self._vectors: VectorCache | None = None
 
     @property
     def path(self) -> Path:
         """The database file."""
-        return self._store.path
+        return self._opened.store.path
+
+    @property
+    def _store(self) -> Store:
+        return self._current().store
+
+    @property
+    def _embedders(self) -> EmbedderChoice:
+        return self._current().embedders
+
+    @property
+    def _backends(self) -> Backends:
+        return self._current().backends
+
+    @property
+    def _file_tools(self) -> FileTools:
+        return self._current().file_tools
+
+    def _current(self) -> Opened:
+        """
+        What belongs to the file that the path names now, opened here if it is another one.
+
+        While there is none, and while something still reads from the old file, it is what
+        belongs to that: its store raises DatabaseReplacedError.
+
+        Raises:
+            StoreError: There is another file, and it cannot be opened.
+        """
+        opened = self._opened
+        if not opened.store.is_superseded:
+            return opened
+        with self._reopening:
+            if self._opened is not opened or self._closed:
+                return self._opened
+            # The old connections go first: they might take the log of the new file for theirs.
+            if not opened.store.abandon():
+                return opened
+            self._opened = self._reopen(opened.store)
+        opened.close()
+        return self._opened
+
+    def _reopen(self, old: Store) -> Opened:
+        import logging
+
+        log = logging.getLogger(__name__)
+        try:
+            store = Store(old.path, read_only=old.read_only, timeout=old.timeout)
+        except StoreError as error:
+            if self._problem != str(error):  # once, not at each use
+                self._problem = str(error)
+                log.warning("the database was replaced, and cannot be opened: %s", error.with_hint)
+            raise
+        self._problem = None
+        log.warning("the database %s was replaced; the file that is there now is open", old.path)
+        return self._opened_for(store)
 
     @property
     def events(self) -> EventBus:

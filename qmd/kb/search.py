@@ -118,7 +118,8 @@ class Search(Parts):
     def _vector_cache(self) -> VectorCache:
         from qmd.search.vector_cache import VectorCache
 
+        opened = self._current()
         with self._lock:
-            if self._vectors is None:
-                self._vectors = VectorCache()
-            return self._vectors
+            if opened.vectors is None:
+                opened.vectors = VectorCache()
+            return opened.vectors

@@ -17,20 +17,22 @@ class Upkeep(Parts):
         from qmd.search import status
 
         with self._store.reading() as connection:
-            return status.read(connection, self._store.path)
+            return status.read(connection, self.path)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
         """Remove what nothing refers to any more, and give the space back to the disk."""
         from qmd.model import CleanupReport
         from qmd.store import upkeep
 
-        before = self._store.path.stat().st_size
+        store = self._store
+        store.require_current()
+        before = store.path.stat().st_size
         if dry_run:
-            with self._store.reading() as connection:
+            with store.reading() as connection:
                 return CleanupReport(upkeep.leftovers(connection), before, before, dry_run=True)
-        removed = self._store.write(upkeep.remove_leftovers)
-        self._store.write_outside_transaction(upkeep.compact)
-        return CleanupReport(removed, before, self._store.path.stat().st_size, dry_run=False)
+        removed = store.write(upkeep.remove_leftovers)
+        store.write_outside_transaction(upkeep.compact)
+        return CleanupReport(removed, before, store.path.stat().st_size, dry_run=False)
 
     def backup(self, path: str | Path, *, force: bool = False) -> int:
         """
@@ -75,10 +77,11 @@ class Upkeep(Parts):
         """
         from qmd import doctor
 
+        opened = self._current()
         return doctor.examine(
-            self._store,
-            self._embedders,
-            self._backends,
+            opened.store,
+            opened.embedders,
+            opened.backends,
             home or Path.home(),
-            self._file_tools.exiftool_command,
+            opened.file_tools.exiftool_command,
         )

@@ -226,7 +226,10 @@ class _Face:
         try:
             return _json(await workers.run(lambda: endpoint.run(call), timeout_s=seconds))
         except (QmdError, TimeoutError, TooBusyError):
-            loaded = self._kb.model_loaded()
+            try:
+                loaded = self._kb.model_loaded()
+            except QmdError:  # which model it would be stands in the database
+                loaded = False
             return _json(Health(status="unhealthy", model_loaded=loaded), 503)
 
     async def _body(

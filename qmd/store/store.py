@@ -22,6 +22,7 @@ from qmd.sqlite import (
     translate,
 )
 from qmd.store import migrate
+from qmd.store.opened_file import Change, OpenedFile, replaced_error
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -39,6 +40,9 @@ class Store:
 
     Reads run on the calling thread (`reading`), writes one after the other on the writer
     thread, each in its own ``BEGIN IMMEDIATE`` transaction (`write`): all of it or nothing.
+
+    It stays with the file that it was opened with. While that is deleted, moved or replaced,
+    every use raises DatabaseReplacedError; another file at the path needs another store.
     """
 
     def __init__(
@@ -63,8 +67,13 @@ class Store:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._closed = False
+        self._abandoned = False
+        self._connections = 0
+        self._readers = 0
         self._writer: Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
+        self._file: OpenedFile | None = None
+        self._change: Change | None = None
         if not _exists(path):
             if not create or read_only:
                 raise missing_database(path)
@@ -77,8 +86,16 @@ class Store:
                 ) from error
             self._migrate()
             return
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        path = self.path
         with self._translating():
-            reader = connect(path, read_only=True, timeout=self.timeout)
+            reader = self._connect(read_only=True)
             current = False
             try:
                 current = migrate.check(reader, path)
@@ -86,9 +103,9 @@ class Store:
                 if current and not isinstance(reader, FrozenConnection):
                     self._idle.append(reader)
                 else:
-                    reader.close()
+                    self._disconnect(reader)
             if not current:
-                if read_only:
+                if self.read_only:
                     with self.reading() as connection:
                         migrate.require_current(connection, path)
                 self._migrate()
@@ -101,17 +118,19 @@ class Store:
         A read-only connection inside one snapshot; keep it short, it holds back the WAL.
 
         Raises:
+            DatabaseReplacedError: The file is not at its path any more.
             RequestEndedError: In the middle of the block, too: see `qmd.cancellation`.
         """
         with self._translating():
             with self._lock:
-                if self._closed:
-                    raise StoreError("The database is closed.")
+                self._require_open()
+                self._readers += 1
                 connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                connection = connect(self.path, read_only=True, timeout=self.timeout)
             keep = False
             try:
+                self.require_current()
+                if connection is None:
+                    connection = self._connect(read_only=True)
                 with cancellation.interruptible(connection.interrupt):
                     connection.execute("BEGIN")
                     yield connection
@@ -119,11 +138,12 @@ class Store:
                 keep = not isinstance(connection, FrozenConnection)
             finally:
                 with self._lock:
+                    self._readers -= 1
                     keep = keep and not self._closed and len(self._idle) < IDLE_READERS
-                    if keep:
+                    if keep and connection is not None:
                         self._idle.append(connection)
-                if not keep:
-                    connection.close()
+                if not keep and connection is not None:
+                    self._disconnect(connection)
 
     # -- writing -----------------------------------------------------------------------
 
@@ -133,12 +153,18 @@ class Store:
 
         Raises:
             ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
+            DatabaseReplacedError: The file is not at its path any more: nothing was kept.
         """
         return self._wait(self._submit(lambda: self._transaction(function)))
 
     def write_outside_transaction(self, function: Callable[[Connection], T]) -> T:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
-        return self._wait(self._submit(lambda: function(self._writing())))
+
+        def run() -> T:
+            self.require_current()
+            return function(self._writing())
+
+        return self._wait(self._submit(run))
 
     def write_soon(
         self, function: Callable[[Connection], object], written: Callable[[], object]
@@ -180,8 +206,7 @@ class Store:
     def _submit(self, job: Callable[[], T]) -> Future[T]:
         self.require_writable()
         with self._lock:
-            if self._closed:
-                raise StoreError("The database is closed.")
+            self._require_open()
             if self._thread is None:
                 # Only writers pay for the import (it brings logging with it).
                 from concurrent.futures import ThreadPoolExecutor
@@ -189,16 +214,23 @@ class Store:
                 self._thread = ThreadPoolExecutor(1, thread_name_prefix="qmd-writer")
             return self._thread.submit(job)
 
+    def _require_open(self) -> None:
+        if self._abandoned:
+            raise replaced_error(self.path, Change.OTHER if self.path.exists() else Change.MISSING)
+        if self._closed:
+            raise StoreError("The database is closed.")
+
     def _wait(self, future: Future[T]) -> T:
         with self._translating():
             return future.result()
 
     def _writing(self) -> Connection:
         if self._writer is None:
-            self._writer = connect(self.path, read_only=False, timeout=self.timeout)
+            self._writer = self._connect(read_only=False)
         return self._writer
 
     def _transaction(self, function: Callable[[Connection], T]) -> T:
+        self.require_current()
         connection = self._writing()
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -209,6 +241,7 @@ class Store:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        self.require_current()  # else it was committed to a file that nobody can open any more
         return result
 
     def _migrate(self) -> None:
@@ -220,6 +253,112 @@ class Store:
         except BaseException:
             self.close()
             raise
+
+    # -- the file ----------------------------------------------------------------------
+
+    def require_current(self) -> None:
+        """
+        Raises:
+            DatabaseReplacedError: The path does not name the file that was opened.
+        """
+        change = None if self._file is None else self._file.change()
+        if change is None and self._change is None:
+            return
+        with self._lock:
+            before, self._change = self._change, change
+            is_new = change is not None and change is not before and not self._closed
+            if is_new and self._thread is not None:
+                self._thread.submit(self._save_log)
+        if change is None:
+            return
+        error = replaced_error(self.path, change)
+        if is_new:
+            import logging
+
+            logging.getLogger(__name__).error("%s", error.with_hint)
+        raise error
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether the path names a file that another store can open instead of this one."""
+        if self._abandoned:
+            return self.path.exists()
+        change = None if self._file is None else self._file.change()
+        return change is not None and change is not Change.MISSING
+
+    def abandon(self) -> bool:
+        """
+        Close it for good, so that its file can be opened anew; every later use raises
+        DatabaseReplacedError. False, and nothing is done, while something reads from it.
+        """
+        with self._lock:
+            if self._readers:
+                return False
+            self._abandoned = True
+            if self._thread is not None:
+                self._thread.submit(self._save_log)
+        self.close()
+        return True
+
+    def _connect(self, *, read_only: bool) -> Connection:
+        """A new connection, to the file that this store was opened with."""
+        is_new = self._file is None and not _exists(self.path)
+        if not is_new:
+            self._bind()
+        self.require_current()
+        try:
+            connection = connect(
+                self.path, read_only=read_only, create=is_new, timeout=self.timeout
+            )
+        except StoreError:
+            self.require_current()  # which says more of what was deleted just now
+            raise
+        try:
+            self._bind()
+            self.require_current()  # it may have been replaced while it was opened
+            with self._lock:
+                if self._file is not None and _is_counted(connection):
+                    self._connections += 1
+                    self._file.note_log()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _bind(self) -> None:
+        """Stay with the file that the path names now."""
+        with self._lock:
+            if self._file is None:
+                try:
+                    self._file = OpenedFile(self.path)
+                except OSError as error:
+                    raise replaced_error(self.path, Change.MISSING) from error
+
+    def _disconnect(self, connection: Connection) -> None:
+        if _is_counted(connection):
+            with self._lock:
+                self._connections -= 1
+                if not self._connections and self._file is not None:
+                    self._file.forget_log()  # before it is closed, for closing deletes the log
+        connection.close()
+
+    def _save_log(self) -> None:
+        """
+        Put what only the log holds into the file, as far as it can be: the log may have been
+        deleted, or left behind when the file was moved. Runs on the writer thread.
+        """
+        if self._writer is None or self._file is None:
+            return
+        if self._file.change() is Change.OTHER or self._file.is_log_replaced():
+            return  # both may belong to another file by now
+        try:
+            self._writer.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._writer.execute(f"PRAGMA busy_timeout = {round(self.timeout * 1000)}")
+        except Error as error:
+            import logging
+
+            logging.getLogger(__name__).warning("the log of %s is lost: %s", self.path, error)
 
     # -- closing -----------------------------------------------------------------------
 
@@ -233,16 +372,18 @@ class Store:
             # Readers go first: the last connection of a process that is a writer checkpoints
             # the WAL and removes it, so that one file is left.
             for connection in idle:
-                connection.close()
+                self._disconnect(connection)
             idle = []
             thread.submit(self._close_writer)
             thread.shutdown(wait=True)
         for connection in idle:
-            connection.close()
+            self._disconnect(connection)
+        if self._file is not None:
+            self._file.close()
 
     def _close_writer(self) -> None:
         if self._writer is not None:
-            self._writer.close()
+            self._disconnect(self._writer)
             self._writer = None
 
     @contextmanager
@@ -252,6 +393,11 @@ class Store:
         except Error as error:
             cancellation.check()  # which has interrupted the statement
             raise translate(error, self.path) from error
+
+
+def _is_counted(connection: Connection) -> bool:
+    """Whether it has the log open, which nobody may delete meanwhile."""
+    return not isinstance(connection, FrozenConnection)
 
 
 def _exists(path: Path) -> bool:

@@ -234,6 +234,8 @@ class FileWriter:
             folder.create(name, data, like=None if old is None else target.name)
             if folder.state(target.name) != (None if old is None else old.state):
                 return False
+            # What the file holds is kept in the database: without it, it must not go.
+            self._store.require_current()
             folder.replace(name, target.name)
             return True
         finally:
@@ -249,6 +251,7 @@ class FileWriter:
             metadata = _kept(target, kept, "metadata")
             self._store.write(lambda c: revisions.keep(c, str(target), metadata, tool=tool))
         size = folder.size(name)
+        self._store.require_current()  # the earlier metadata is kept there
         folder.replace(name, target.name)
         return Written(target, True, size)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from qmd.errors import (
     ConflictError,
     DatabaseBusyError,
+    DatabaseReplacedError,
     DecodeError,
     DiskFullError,
     FileChangedError,
@@ -251,6 +252,11 @@ def _own_problem(error: QmdError) -> str:
         return _FULL
     if isinstance(error, DatabaseBusyError):
         return "数据库正被其他进程占用，无法保存文件的旧内容，文件未改动。请稍后重试。"
+    if isinstance(error, DatabaseReplacedError):
+        return (
+            "数据库文件在使用期间被删除、移动或替换，无法保存文件的旧内容，文件未改动。"
+            f"请恢复数据库后重试。（{error.with_hint}）"
+        )
     if isinstance(error, ReadOnlyError):
         return "数据库不可写，无法保存文件的旧内容，文件未改动。请检查数据库文件的权限。"
     if isinstance(error, FileChangedError):

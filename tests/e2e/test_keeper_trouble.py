@@ -60,7 +60,9 @@ class Listener:
 def keeping(store: Store) -> Iterator[tuple[Keeper, Listener]]:
     listener = Listener()
     models = Models(lambda _: "test-hash", lambda _: False, lambda _: HashEmbedder())
-    keeper = Keeper(store, listener.events, models, KeepOptions(embed=False, polling=POLLING))
+    keeper = Keeper(
+        lambda: store, listener.events, models, KeepOptions(embed=False, polling=POLLING)
+    )
     try:
         with keeper:
             listener.wait_for("synced")
