@@ -26,9 +26,11 @@ _KINDS: dict[str, Literal["lex", "vec", "hyde"]] = {
     **dict.fromkeys(("vec", "vector", "semantic", "question"), "vec"),
     **dict.fromkeys(("hyde", "passage", "answer", "document"), "hyde"),
 }
+# What stands in front of a line in a list, and the line itself. (Two patterns, because one that
+# has both would try every way to share a run of blanks between them.)
+_BULLETS = re.compile(r"[\s>*•·–-]*")
 _LINE = re.compile(
-    r"^[\s>*•·–-]*(?:\d{1,2}[.)、]\s*)?[\s*`\"'\[(]*(lex|vec|hyde)\b[\s*`\"'\])]*[:：](.*)$",
-    re.IGNORECASE,
+    r"(?:\d{1,2}[.)、])?[\s*`\"'\[(]*(lex|vec|hyde)\b[\s*`\"'\])]*[:：](.*)$", re.IGNORECASE
 )
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -83,9 +85,15 @@ def _typed(text: str) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
             yield from found
             return
     for line in text.splitlines():
-        match = _LINE.match(line[:4096])
+        match = _typed_line(line)
         if match:
             yield _KINDS[match[1].lower()], match[2]
+
+
+def _typed_line(line: str) -> re.Match[str] | None:
+    line = line[:4096]
+    bullets = _BULLETS.match(line)
+    return _LINE.match(line, bullets.end() if bullets else 0)
 
 
 def _typed_json(
@@ -93,7 +101,7 @@ def _typed_json(
 ) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
     """Objects that name their kind, or have kinds for keys, however they are nested."""
     if isinstance(value, str):
-        match = _LINE.match(value[:4096])
+        match = _typed_line(value)
         if match:
             yield _KINDS[match[1].lower()], match[2]
         elif kind is not None:

@@ -25,7 +25,8 @@ TARGET = 350 * 8
 MAXIMUM = 480 * 8
 TINY = 100 * 8  # a piece below this would rather join its neighbour
 
-_SENTENCE_END = re.compile("[。！？…!?]+[”’」』）)\"']*|\\.+[\"')\\]]*(?=\\s)")
+# (A run of dots is tried at its first dot only; else a leader of dots takes quadratic time.)
+_SENTENCE_END = re.compile("[。！？…!?]+[”’」』）)\"']*|(?<!\\.)\\.+[\"')\\]]*(?=\\s)")
 _GOOD_LINE_END = ("", ".", "。", "!", "！", "?", "？", ":", "：", ";", "；", "}")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _SOFT_BREAKS = (" ", "，", "、", "；", ",", "　", "\t", ";")

@@ -39,7 +39,7 @@ _MAGIC = (
     (b"\x7fELF", "a program"),
 )
 
-_HIGH_LINE = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
+_LINE_END = re.compile(rb"[\r\n]")
 _CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _TEXT_HIGH = re.compile(r"[^\x00-\x7f]")
@@ -151,15 +151,21 @@ def _decode_legacy(data: bytes) -> Decoded:
 def _sample(data: bytes) -> bytes:
     """Whole lines with bytes beyond ASCII, so that no character is cut in two."""
     lines: list[bytes] = []
-    size = 0
-    for match in _HIGH_LINE.finditer(data):
-        line = match.group()
-        if size + len(line) > _SAMPLE_BYTES:
-            if not lines:
-                lines.append(line[:_SAMPLE_BYTES])
+    size = at = 0
+    # From one byte beyond ASCII to the next, looking back no further than the line before: a
+    # pattern for such lines would read a long line of ASCII again from each of its bytes.
+    while match := _HIGH_RUN.search(data, at):
+        high = match.start()
+        begin = max(data.rfind(b"\n", at, high), data.rfind(b"\r", at, high), at - 1) + 1
+        behind = _LINE_END.search(data, match.end())
+        end = behind.start() if behind else len(data)
+        if size + end - begin > _SAMPLE_BYTES:
+            if not lines:  # one endless line: from where it says something
+                lines.append(data[high : min(end, high + _SAMPLE_BYTES)])
             break
-        lines.append(line)
-        size += len(line)
+        lines.append(data[begin:end])
+        size += end - begin
+        at = end
     return b"\n".join(lines)
 
 

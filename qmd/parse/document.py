@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from qmd.model import Heading, Link, ParsedDocument
+from qmd.model import Heading, ParsedDocument
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
 from qmd.parse.inline import mask_code
-from qmd.parse.links import find_links, may_have_links
+from qmd.parse.links import Found, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
+from qmd.parse.warnings import few
+
+#: Characters of a title; it goes to the embedding model with every chunk.
+MAX_TITLE = 1000
 
 
 def parse_document(path: str, data: bytes) -> ParsedDocument:
@@ -32,13 +36,12 @@ def parse_document(path: str, data: bytes) -> ParsedDocument:
     structure = outline(text, front.body_start)
     with_links = may_have_links(text, structure)
     with_tags = may_have_tags(text)
-    links: tuple[Link, ...] = ()
-    spans: list[tuple[int, int]] = []
+    links = Found((), [])
     masked = ""
     if with_links or with_tags:
         masked = mask_code(text, front.body_start, structure)
         if with_links:
-            links, spans = find_links(text, masked, structure)
+            links = find_links(text, masked, structure)
     title, title_source = _title(path, front.properties, structure.headings)
     date, date_warnings = find_date(front.properties)
     return ParsedDocument(
@@ -48,13 +51,13 @@ def parse_document(path: str, data: bytes) -> ParsedDocument:
         title_source=title_source,
         body_start=front.body_start,
         headings=structure.headings,
-        tags=find_tags(masked if with_tags else "", spans, front.properties),
+        tags=find_tags(masked if with_tags else "", links.spans, front.properties),
         aliases=find_aliases(front.properties),
         date=date,
         properties=front.properties,
-        links=links,
+        links=links.links,
         chunks=chunk(text, structure),
-        warnings=(*decoded.warnings, *front.warnings, *date_warnings),
+        warnings=few((*decoded.warnings, *front.warnings, *date_warnings, *links.warnings)),
     )
 
 
@@ -63,7 +66,7 @@ def _title(
 ) -> tuple[str, Literal["frontmatter", "heading", "filename"]]:
     given = properties.get("title")
     if isinstance(given, (str, int, float)) and not isinstance(given, bool):
-        title = " ".join(str(given).split())
+        title = " ".join(str(given).split())[:MAX_TITLE].rstrip()
         if title:
             return title, "frontmatter"
     for heading in headings:

@@ -49,7 +49,8 @@ _SIMPLE_LINE = re.compile(
 )
 _SIMPLE_ENTRY = re.compile(f"( *)- +(?:{_SCALAR}) *")
 _SIMPLE_ITEM = re.compile(f"({_DOUBLE}|{_SINGLE})|({_WORD})")
-_LOOKS_LIKE_MAPPING = re.compile(r"\s*(?:#[^\r\n]*\s+)*[\w\"'][^\r\n:]*:(?:\s|$)")
+# (A comment ends with its line: if a blank could end it too, "# # # #" had 2^n readings.)
+_LOOKS_LIKE_MAPPING = re.compile(r"\s*(?:#[^\r\n]*[\r\n]\s*)*[\w\"'][^\r\n:]*:(?:\s|$)")
 _SALVAGE = re.compile(r"(\w[\w .-]*)[:：](?:[ \t]+(.*))?$")
 
 # YAML 1.1 words that are no strings.

@@ -16,6 +16,9 @@ from qmd.parse.markdown import Outline
 _MAX_TEXT = 300  # characters of a link's text that are kept
 _MAX_DEPTH = 8  # nested parentheses in a target
 _MAX_OPEN = 1000  # brackets open at the same time; more is no prose
+#: Characters that links share and that are kept for each of them, or as many as the text has:
+#: 15,000 short references to one long target would fill gigabytes. (cmark has the same limit.)
+_MAX_COPIED = 100_000
 
 _PLAIN = r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
 _PLAIN_LINK = re.compile(_PLAIN)
@@ -35,6 +38,9 @@ _LABEL = re.compile(r"\[([^\[\]\0]{0,999})\]")
 _DEFINITION = re.compile(
     r"\[([^\[\]]{1,999})\]:[ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?(?:<([^<>\r\n]*)>|([^\s<]\S*))"
 )
+_TOO_MANY_REFERENCES = (
+    "The text refers to long link targets too often; the rest of these links was left out."
+)
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
@@ -44,6 +50,18 @@ class Found(NamedTuple):
 
     links: tuple[Link, ...]
     spans: list[tuple[int, int]]
+    warnings: tuple[str, ...] = ()
+
+
+class _Copies:
+    """Counts the characters that several links share: targets in definitions, nested texts."""
+
+    def __init__(self, text: str) -> None:
+        self.left = max(_MAX_COPIED, len(text))
+
+    def fit(self, copied: str) -> bool:
+        self.left -= len(copied)
+        return self.left >= 0
 
 
 def may_have_links(text: str, outline: Outline) -> bool:
@@ -70,6 +88,7 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
     found = []
     stack: list[tuple[int, int, bool]] = []  # start, start of its text, is an image
     skip_to = 0
+    targets, labels = _Copies(masked), _Copies(masked)
     for match in _TOKEN.finditer(masked):
         begin, end = match.span()
         if begin < skip_to:
@@ -87,11 +106,13 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
                 if not definitions or start in defined_at:
                     continue
                 target, stop = _reference(masked, inner, begin, end, definitions)
-                if target is None:
+                if target is None or not targets.fit(target):
                     continue
             if target:
-                label = " ".join(text[inner : min(begin, inner + _MAX_TEXT)].split())
-                found.append((start, stop, "image" if image else "link", target, label or None))
+                label = _label(text, inner, begin)
+                if label is not None and not labels.fit(label):
+                    label = None
+                found.append((start, stop, "image" if image else "link", target, label))
             skip_to = stop
         elif character == "[":
             marked = begin > 0 and masked[begin - 1] == "!"
@@ -105,7 +126,8 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
                 del stack[: _MAX_OPEN // 2]
             stack.append((begin, end, marked))
     found.sort(key=_by_start)
-    return _found(found, outline)
+    links, spans = _found(found, outline)[:2]
+    return Found(links, spans, (_TOO_MANY_REFERENCES,) if targets.left < 0 else ())
 
 
 def _plain_link(
@@ -113,9 +135,12 @@ def _plain_link(
 ) -> tuple[int, int, LinkKind, str, str | None]:
     begin, end = match.span()
     inner, stop = match.span(1)
-    label = " ".join(text[inner : min(stop, inner + _MAX_TEXT)].split())
     kind: LinkKind = "image" if begin and masked[begin - 1] == "!" else "link"
-    return begin, end, kind, match[2], label or None
+    return begin, end, kind, match[2], _label(text, inner, stop)
+
+
+def _label(text: str, begin: int, end: int) -> str | None:
+    return " ".join(text[begin : min(end, begin + _MAX_TEXT)].split()) or None
 
 
 def _found(found: list[tuple[int, int, LinkKind, str, str | None]], outline: Outline) -> Found:

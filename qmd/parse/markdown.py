@@ -9,7 +9,7 @@ are not headings of the document. Every loop moves forward, so hostile input sta
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -174,10 +174,8 @@ class _Scanner:
 
     def container(self, indent: int) -> int:
         """The content column of the innermost list item that reaches this far right."""
-        for column in reversed(self.items):
-            if column <= indent:
-                return column
-        return 0
+        reached = bisect_right(self.items, indent)  # each item lies further right than the last
+        return self.items[reached - 1] if reached else 0
 
     def text(self, *, inside: bool = False) -> None:
         if self.block < 0:
@@ -217,6 +215,8 @@ class _Scanner:
         """A run of ``=`` or ``-`` under a paragraph."""
         if self.paragraph < 0 or body.rstrip(" \t").strip(body[0]):
             return False
+        if self.starts[self.at] - self.starts[self.paragraph] > 2 * _MAX_SETEXT:
+            return False  # not joined again for each further line of signs
         raw = " ".join(line.strip() for line in self.lines[self.paragraph : self.at])
         if len(raw) > _MAX_SETEXT or _DEFINITION.match(raw):
             return False

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 MAX_SIZE = 512 * 1024  # characters and nodes of the values, aliases counted each time
 MAX_DEPTH = 50
+#: Characters of a whole number; a longer one is text. ("1:59:59…", in base 60, takes PyYAML
+#: quadratic time, and the result would be too large anyway.)
+MAX_INTEGER = 200
 
 
 class Refused(Exception):
@@ -120,6 +123,8 @@ class YamlReader:
             if kind == "bool":
                 return self.constructor.construct_yaml_bool(node)
             if kind == "int":
+                if len(text) > MAX_INTEGER:
+                    return text
                 return json_safe(self.constructor.construct_yaml_int(node), text)
             if kind == "float":
                 return json_safe(self.constructor.construct_yaml_float(node), text)

@@ -11,6 +11,7 @@ from typing import Any
 
 from qmd.model import ParsedDocument, PhotoMetadata
 from qmd.parse.chunk import chunk
+from qmd.parse.document import MAX_TITLE
 from qmd.parse.markdown import outline
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import Source
@@ -31,7 +32,11 @@ def parse_photo(path: str, source: Source) -> ParsedDocument:
     """
     photo = read_metadata(source, path)
     name = path.rpartition("/")[2]
-    title = _one_line(photo.title or "") or _one_line(name.rpartition(".")[0]) or name
+    title = (
+        _one_line(photo.title or "")[:MAX_TITLE].rstrip()
+        or _one_line(name.rpartition(".")[0])
+        or name
+    )
     tags = _distinct(photo.tags)
     people = _distinct(photo.people)
     text = _text(title, photo, tags, people)

@@ -13,6 +13,7 @@ from qmd.parse.photo.exif import Exif, read_exif
 from qmd.parse.photo.iptc import Iptc, read_iptc
 from qmd.parse.photo.source import Blocks, Kind, Source, kind_of, kind_of_name
 from qmd.parse.photo.xmp import read_xmp
+from qmd.parse.warnings import few
 
 _READERS = {"JPG": jpeg.read_blocks, "PNG": png.read_blocks, "HEIC": heic.read_blocks}
 
@@ -101,7 +102,7 @@ def read_metadata(source: Source, path: str) -> PhotoMetadata:
             exif.make or _default(xmp.get("tiff:Make", [])),
             exif.model or _default(xmp.get("tiff:Model", [])),
         ),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=few(warnings),
     )
 
 

@@ -1,0 +1,214 @@
+"""
+No text stalls a parser: four times the text takes about four times the CPU.
+
+Every parser of text that others may have written gets every unit of `tests.support.growth` in
+every shape. `tests/fuzz/growth.py` tries many more, by hand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from qmd.agent import parser as agent
+from qmd.cli.highlight import highlighter
+from qmd.errors import QmdError
+from qmd.inference import replies
+from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
+from qmd.ingest.mask import compile_mask
+from qmd.ingest.new_document import new_document
+from qmd.parse.dates import find_date
+from qmd.parse.decode import decode
+from qmd.parse.document import parse_document
+from qmd.parse.frontmatter import split
+from qmd.parse.photo.text import decoded
+from qmd.parse.photo.xmp import read_xmp
+from qmd.parse.segment import phrase
+from qmd.parse.tags import find_tags
+from qmd.posts.literal import Literal
+from qmd.search import language, lines, raw
+from qmd.search.snippet import make, needles
+from qmd.store.files import FileState
+from tests.support import growth
+
+TEXT = "Some words 数据库 and a-b c++ “quoted” (a) [x] tag:b - OR * lines\n" * 50
+RDF = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description '
+STATE = FileState(0, 0, 0, 0)
+
+
+def index(data: bytes) -> None:
+    """All that is done with a file before it meets the database."""
+    with_errors(lambda: new_document("a.md", parse_document("a.md", data), "0" * 64, STATE))
+
+
+def with_errors(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except QmdError as error:
+        assert str(error)
+
+
+def note(text: str) -> None:
+    index(text.encode())
+
+
+def latin_note(text: str) -> None:
+    index(b"caf\xe9 menu " + text.encode("latin-1", "replace"))
+
+
+def latin_end(text: str) -> None:
+    with_errors(lambda: decode(text.encode("latin-1", "replace") + b"\ncaf\xe9"))
+
+
+def damaged(text: str) -> None:
+    with_errors(lambda: decode(b"\xff" + text.encode()))
+
+
+def encoded(text: str, beginning: str, encoding: str) -> None:
+    data = (beginning * 4).encode(encoding) + text.encode(encoding, "replace")
+    with_errors(lambda: decode(data))
+
+
+def frontmatter(text: str, around: str) -> None:
+    fence = "+++" if " = " in around or around.startswith("[") else "---"
+    front = split(f"{fence}\n{around.replace('…', text)}\n{fence}\nbody\n").properties
+    find_date(front), find_tags("", (), front)
+
+
+def query(text: str) -> None:
+    parsed = language.parse.__wrapped__(text)
+    make(TEXT, 0, needles(parsed))
+    highlighter(text, str.upper)(TEXT)
+    lines.read(text)
+    for term in parsed.terms:
+        language.parts(term), phrase(term.text), raw.pattern(term.text)
+
+
+def searched_text(text: str) -> None:
+    folded = raw.text(text)
+    for asked in ('"a a"', "aa b*", "中文 数据", "[[ -x", '"- -"'):
+        wanted = needles(language.parse(asked))
+        make(text, 0, wanted), make(text, 0, wanted, (len(text) // 2, len(text) // 2 + 9))
+        highlighter(asked, str.upper)(text)
+        raw.holds(folded, raw.pattern(asked.strip('"')))
+
+
+def posts_literal(text: str) -> None:
+    for asked in ("aa", "a", "中", "ß", " ", "ss", text):
+        literal = Literal(asked)
+        literal.lines(text.encode()), literal.spans(text)
+
+
+def tool_blocks(text: str) -> None:
+    agent.parse(text)
+    agent.parse("```json:tool\n" + text)
+    agent.parse('```json:tool\n{"tool": "' + text + "\n```")
+
+
+def reply(text: str) -> None:
+    message = {"choices": [{"message": {"content": text}}]}
+    for read in (
+        lambda: replies.expansions(text, "query", 5),
+        lambda: replies.scores(text, 3),
+        lambda: replies.chat_text(message),
+    ):
+        with_errors(read)
+
+
+def ignore_lines(text: str) -> None:
+    file = IgnoreFile(parse_ignore_lines(text, ".gitignore", ".gitignore"))
+    for path in ("a/b/c.md", "a" * 200, "x/" * 100 + "y.md", "中文/文.md"):
+        file.match(path, path.rpartition("/")[2], False)
+
+
+def ignored_path(text: str) -> None:
+    patterns = "a*a*a*a*b\n**/a/**/b\n[a-z]*[0-9]*x\n*中*文*\n?*?*?*z\na/**/b/**/c/**/d\n"
+    file = IgnoreFile(parse_ignore_lines(patterns, ".gitignore", ".gitignore"))
+    file.match(text, text.rpartition("/")[2], False)
+
+
+def mask(text: str) -> None:
+    def match() -> None:
+        matches = compile_mask(text)
+        for path in ("a/b/c.md", "a" * 200, "x/" * 100 + "y.md"):
+            matches(path, path.rpartition("/")[2])
+
+    with_errors(match)
+
+
+def xmp(text: str) -> None:
+    read_xmp(RDF + text.encode())
+    read_xmp(RDF + b">" + text.encode())
+
+
+def photo_text(text: str) -> None:
+    decoded(b"\xe9 " + text.encode("latin-1", "replace"))
+
+
+def encoded_as(beginning: str, encoding: str) -> Any:
+    return functools.partial(encoded, beginning=beginning, encoding=encoding)
+
+
+def frontmatter_with(around: str) -> Any:
+    return functools.partial(frontmatter, around=around)
+
+
+ALL, PLAIN, FEW = growth.SHAPES, growth.PLAIN_SHAPES, (growth.line, growth.lines, growth.unfinished)
+#: The parser, how many characters it is first given, and in which shapes.
+PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int], str]]]] = {
+    "note": (note, 2_000, ALL),
+    "note in Latin-1": (latin_note, 2_000, FEW),
+    "decode Latin-1": (latin_end, 4_000, FEW),
+    "decode damaged": (damaged, 4_000, FEW),
+    **{
+        f"decode {encoding}": (encoded_as(beginning, encoding), 4_000, FEW)
+        for beginning, encoding in (
+            ("中文文本测试。\n", "gb18030"),
+            ("中文文本測試。\n", "big5"),
+            ("日本語のテキスト。\n", "cp932"),
+            ("日本語のテキスト。\n", "euc_jp"),
+            ("日本語のテキスト。\n", "iso2022_jp"),
+            ("한국어 텍스트\n", "euc_kr"),
+            ("Кириллица\n", "cp1251"),
+            ("text\n", "utf-16"),
+        )
+    },
+    **{
+        f"frontmatter {around}": (frontmatter_with(around), 4_000, FEW)
+        for around in (
+            *("…", "a: …", "a: x…: b: c", "a: [ … ]", "a: { …", 'a: "…"', "a: '…", "a: |\n  …"),
+            *("# …\n[", "date: '…'", "tags: …", "tags: […]"),
+            *("a = …", 'a = "…"', "a = [ …", "[…]", "… = 1"),
+        )
+    },
+    "query": (query, 500, FEW),
+    "searched text": (searched_text, 600, FEW),
+    "posts literal": (posts_literal, 1_500, FEW),
+    "tool blocks": (tool_blocks, 3_000, PLAIN),
+    "reply": (reply, 3_000, PLAIN),
+    "ignore lines": (ignore_lines, 1_000, FEW),
+    "ignored path": (ignored_path, 1_000, PLAIN),
+    "mask": (mask, 500, FEW),
+    "XMP": (xmp, 8_000, PLAIN),
+    "photo text": (photo_text, 4_000, FEW),
+}
+
+
+#: These call many functions for each text, or one for each word of it.
+MANY_CALLS = ("query", "searched text", "posts literal", "tool blocks")
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_four_times_the_text_takes_about_four_times_the_cpu(name: str) -> None:
+    parser, size, shapes = PARSERS[name]
+    most = 0.1 if name in MANY_CALLS else 0.01
+    slow = {}
+    for shape in shapes:
+        for unit in growth.UNITS:
+            problem = growth.problem(parser, functools.partial(shape, unit), size, most_per_kb=most)
+            if problem is not None:
+                slow[f"{shape.__name__} of {unit!r}"] = problem
+    assert not slow
