@@ -39,6 +39,8 @@ programs, and `GET /` shows a person what runs.
   absent, for optional arguments a blank string does, too.
 - A text has at most 16,384 characters and a list 100 items; a query 120,000 characters, a list of
   names 200,000, what is said about a context 10,000. More is a 400 that says the limit.
+- `/embed` takes 1,000 texts, 32,000 characters of each and 1,000,000 in all (413). While it works
+  on many, others have their turns between.
 - Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods.
 - What changes the index (`add`, `PUT`, `DELETE`, `/index`, `/update`) waits in one queue and
   never holds up a search; with `--read-only` it is a 403. `/collections/add` takes directories

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from qmd import telemetry
+from qmd import cancellation, telemetry
 from qmd.errors import InferenceError
 from qmd.model import ModelSpec
 from qmd.surrogates import whole
@@ -72,12 +72,13 @@ class FastEmbedder:
         workers = min(self._threads, len(texts))
         if workers < 2:
             for row in range(len(texts)):
+                cancellation.check()
                 embed_row(row)
             return vectors
         pool = ThreadPoolExecutor(workers, thread_name_prefix="qmd-embed")
         try:
             for _done in pool.map(embed_row, range(len(texts))):
-                pass
+                cancellation.check()
         finally:
             pool.shutdown(cancel_futures=True)  # at Ctrl-C, do not embed the rest first
         return vectors

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -214,7 +214,7 @@ class _Face:
             return await self._health(endpoint, call, workers, seconds)
         try:
             reply = await _while_connected(
-                request, lambda: workers.run(lambda: endpoint.run(call), timeout_s=seconds)
+                request, lambda: _in_turns(endpoint, call, workers, seconds)
             )
         except TimeoutError:
             raise RestError(503, _too_long(endpoint, seconds)) from None
@@ -224,7 +224,7 @@ class _Face:
         self, endpoint: Endpoint, call: Call, workers: Workers, seconds: float
     ) -> Response:
         try:
-            return _json(await workers.run(lambda: endpoint.run(call), timeout_s=seconds))
+            return _json(await _in_turns(endpoint, call, workers, seconds))
         except (QmdError, TimeoutError, TooBusyError):
             try:
                 loaded = self._kb.model_loaded()
@@ -328,6 +328,31 @@ class _EventResponse(StreamingResponse):
 
 
 # --- requests and responses ----------------------------------------------------------
+
+
+async def _in_turns(endpoint: Endpoint, call: Call, workers: Workers, seconds: float) -> BaseModel:
+    """
+    What the endpoint answers; between its steps other calls have their turns.
+
+    Raises:
+        TooBusyError, TimeoutError.
+    """
+
+    def step() -> BaseModel | Generator[None, None, BaseModel]:
+        if not isinstance(work, Generator):
+            return endpoint.run(call)
+        try:
+            next(work)
+        except StopIteration as end:
+            reply: BaseModel = end.value
+            return reply
+        return work
+
+    work: BaseModel | Generator[None, None, BaseModel] | None = None
+    with anyio.fail_after(seconds):
+        while work is None or isinstance(work, Generator):
+            work = await workers.run(step, timeout_s=seconds)
+    return work
 
 
 async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import pytest
 from mcp import Client
+from support.embedder import HashEmbedder
 from support.http_server import MCP_ACCEPT, WAIT_S, request
 from support.live_app import LiveApp
 from support.mcp_client import with_client
@@ -19,6 +22,7 @@ from support.rest import rest_server
 from support.slow import SlowKnowledgeBase
 from support.vault import make_index
 
+from qmd import KnowledgeBase
 from qmd.server.mcp import McpFace
 from qmd.server.rest import Limits
 
@@ -87,6 +91,73 @@ def test_what_waits_for_its_turn_never_begins_once_its_client_has_left(
             client.close()
         assert request(url, "GET", "/status").status == 200
         assert request(url, "GET", "/documents").status == 200
+
+
+class TakingTurns(HashEmbedder):
+    """Counts the lots it is given, and waits in the first one until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lots: list[int] = []
+        self.began = threading.Semaphore(0)
+        self.go_on = threading.Event()
+
+    def embed_passages(self, texts: Sequence[str]) -> Any:
+        self.lots.append(len(texts))
+        self.began.release()
+        assert self.go_on.wait(WAIT_S)
+        return super().embed_passages(texts)
+
+
+def test_a_large_embed_lets_others_in_between(tmp_path: Path) -> None:
+    model = TakingTurns()
+    with (
+        KnowledgeBase.open(make_index(tmp_path), embedder=model) as kb,
+        rest_server(kb) as (host, port),
+        ThreadPoolExecutor(2) as pool,
+    ):
+        url = f"http://{host}:{port}"
+        large = pool.submit(request, url, "POST", "/embed", {"texts": ["x" * 900] * 1000})
+        assert model.began.acquire(timeout=WAIT_S)
+        small = pool.submit(request, url, "POST", "/embed", {"texts": ["a"]})
+        model.go_on.set()
+        assert small.result(WAIT_S).status == 200
+        assert len(large.result(WAIT_S).json()["embeddings"]) == 1000
+    assert max(model.lots) <= 16
+    assert 1 in model.lots[:-1]  # before the large one was done
+
+
+def test_an_embed_whose_client_has_left_stops_at_the_next_lot(tmp_path: Path) -> None:
+    model = TakingTurns()
+    with (
+        KnowledgeBase.open(make_index(tmp_path), embedder=model) as kb,
+        rest_server(kb) as (host, port),
+    ):
+        url = f"http://{host}:{port}"
+        client = sent(url, "/embed", {"texts": ["x"] * 1000})
+        assert model.began.acquire(timeout=WAIT_S)
+        client.close()
+        assert request(url, "GET", "/status").status == 200
+        model.go_on.set()
+        assert request(url, "POST", "/embed", {"texts": ["a"]}).status == 200
+    assert len(model.lots) <= 3  # the first, perhaps one that had its turn, and ours
+
+
+def test_what_one_embed_takes_is_bounded(tmp_path: Path) -> None:
+    model = HashEmbedder()
+    with (
+        KnowledgeBase.open(make_index(tmp_path), embedder=model) as kb,
+        rest_server(kb) as (host, port),
+    ):
+        url = f"http://{host}:{port}"
+        for texts, said in (
+            (["a", "x" * 900_000], "Text 2 has 900,000 characters, more than 32,000. Split it"),
+            (["x" * 32_000] * 32, "The texts have 1,024,000 characters in all, more than"),
+        ):
+            answer = request(url, "POST", "/embed", {"texts": texts})
+            assert answer.status == 413
+            assert said in answer.json()["detail"]
+        assert request(url, "POST", "/embed", {"texts": ["x" * 32_000]}).status == 200
 
 
 def test_mcp_over_http_ends_with_its_client(kb: SlowKnowledgeBase) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,6 +39,9 @@ class Endpoint:
     """
     One operation.
 
+    ``run`` answers, or is a generator that answers in the end: where it yields, it gives up its
+    turn, and other requests of its lane come first.
+
     ``path`` as OpenAPI writes it; a parameter named ``path`` may hold slashes. ``errors``
     are the statuses it has beside those that all of its kind have.
     """
@@ -50,7 +53,7 @@ class Endpoint:
     summary: str
     description: str
     reply: type[models.Reply]
-    run: Callable[[Call], BaseModel]
+    run: Callable[[Call], BaseModel | Generator[None, None, BaseModel]]
     body: type[Arguments] | None = None
     query: type[Arguments] = models.NoArguments
     errors: tuple[int, ...] = ()

@@ -2,33 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
+
 from pydantic import BaseModel
 
-from qmd import cancellation
 from qmd.errors import InputError, ModelMissingError
 from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, Endpoint, RestError
 
-_EMBED_AT_ONCE = 16  # texts; between two lots a call that was ended stops
+MAX_CHARACTERS = 32_000
+"""Of one text: some 8,000 tokens, which take the default model 3 seconds of a core."""
+
+MAX_ALL_CHARACTERS = 1_000_000
+"""Of all texts of a request: a minute or two."""
+
+_TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 16, 16_000
 
 
-def _embed(call: Call) -> BaseModel:
+def _embed(call: Call) -> Generator[None, None, BaseModel]:
+    """Yields after each lot, so that a request with many texts lets others in between."""
     arguments: models.EmbedArguments = call.arguments
     given = arguments.texts
-    if not given:
-        raise InputError("Empty texts list")
-    if len(given) > models.MAX_TEXTS:
-        raise RestError(413, f"Too many texts ({len(given)} > {models.MAX_TEXTS})")
+    _check(given)
     vectors: list[list[float]] = []
-    for start in range(0, len(given), _EMBED_AT_ONCE):
-        cancellation.check()
-        lot = given[start : start + _EMBED_AT_ONCE]
+    for lot in _lots(given):
+        if vectors:
+            yield
         try:
             vectors += call.kb.embed_texts(lot, kind=arguments.kind).tolist()
         except ModelMissingError as error:
             raise RestError(503, "Model not loaded") from error
     spec = call.kb.embedding_model()
     return models.EmbedReply(embeddings=vectors, model=spec.name, fingerprint=spec.fingerprint)
+
+
+def _check(texts: Sequence[str]) -> None:
+    """Raises InputError, RestError."""
+    if not texts:
+        raise InputError("Empty texts list")
+    if len(texts) > models.MAX_TEXTS:
+        raise RestError(413, f"Too many texts ({len(texts)} > {models.MAX_TEXTS})")
+    for number, text in enumerate(texts, 1):
+        if len(text) > MAX_CHARACTERS:
+            raise RestError(
+                413,
+                f"Text {number} has {len(text):,} characters, more than {MAX_CHARACTERS:,}. "
+                "Split it into parts and embed each.",
+            )
+    total = sum(map(len, texts))
+    if total > MAX_ALL_CHARACTERS:
+        raise RestError(
+            413,
+            f"The texts have {total:,} characters in all, more than {MAX_ALL_CHARACTERS:,}. "
+            "Send them in several requests.",
+        )
+
+
+def _lots(texts: Sequence[str]) -> Iterator[list[str]]:
+    lot: list[str] = []
+    size = 0
+    for text in texts:
+        if lot and (len(lot) >= _TEXTS_AT_ONCE or size + len(text) > _CHARACTERS_AT_ONCE):
+            yield lot
+            lot, size = [], 0
+        lot.append(text)
+        size += len(text)
+    yield lot
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
