@@ -39,7 +39,8 @@ class BackendSettings:
 
     ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well. ``key``
     reads the key of a server when it is needed (it raises ConfigError): no server is sent the
-    key of another. ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
+    key of another, and none one over plain http beyond this machine unless ``allow_insecure_key``.
+    ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
     no query waits for (None: the usual time).
     """
 
@@ -51,6 +52,7 @@ class BackendSettings:
     embed_url: str | None = None
     budget_s: float = BUDGET_S
     timeout_s: float | None = None
+    allow_insecure_key: bool = False
     key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
 
     def embedding_server(self) -> Endpoint:
@@ -73,12 +75,15 @@ class BackendSettings:
             LlmSettings,
         )
 
-        own = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
+        url = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
+        holder: Role = role if url else "llm"
         return LlmSettings(
-            url=own or self.llm_url or DEFAULT_URL,
+            url=url or self.llm_url or DEFAULT_URL,
             model=model or self.llm_model or DEFAULT_MODEL,
-            key=self.key(role if own else "llm"),
+            key=self.key(holder),
             timeout_s=self.timeout_s or DEFAULT_TIMEOUT_S,
+            key_variable=f"QMD_{holder.upper()}_API_KEY",
+            allow_insecure_key=self.allow_insecure_key,
         )
 
 

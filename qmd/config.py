@@ -20,6 +20,7 @@ the user's config directory (``~/.config/qmd/config.toml`` on Linux), and the va
     rerank_url = "http://localhost:8012/v1"  # QMD_RERANK_URL
     embed_url = "http://localhost:8080/v1"   # QMD_EMBED_URL
     model_budget = 3                 # QMD_MODEL_BUDGET, in seconds
+    allow_insecure_key = true        # QMD_ALLOW_INSECURE_KEY: true or false
     allow_other_users = true         # QMD_ALLOW_OTHER_USERS: true or false
     ask_write = true                 # QMD_ASK_WRITE: true or false
 
@@ -55,6 +56,7 @@ SETTINGS: dict[str, tuple[str, bool]] = {
     "rerank_url": ("the server that reranks; unset means the language model's", False),
     "embed_url": ("the server of openai:MODEL; unset means the language model's", False),
     "model_budget": ("seconds a query may wait for models, all together; unset means 3", False),
+    "allow_insecure_key": ("whether a key may leave this machine over plain http", False),
     "allow_other_users": ("whether a server without a token answers all users here", False),
     "ask_write": ("whether qmd ask may write, if you agree each time", False),
 }
@@ -63,7 +65,7 @@ _LISTS = frozenset({"write_roots"})
 #: Settings that may be written as a number, too.
 _NUMBERS = frozenset({"llm_timeout", "model_budget"})
 #: Settings that are true or false; text that says so will do, as it must in the environment.
-_SWITCHES = frozenset({"allow_other_users", "ask_write"})
+_SWITCHES = frozenset({"allow_insecure_key", "allow_other_users", "ask_write"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Settings:
     rerank_url: str | None
     embed_url: str | None
     model_budget: float | None
+    allow_insecure_key: bool
     allow_other_users: bool
     ask_write: bool
     config_file: Path
@@ -162,6 +165,7 @@ def load_settings(
         rerank_url=values.get("rerank_url"),
         embed_url=values.get("embed_url"),
         model_budget=_seconds(values.get("model_budget"), sources["model_budget"]),
+        allow_insecure_key=_switch(values.get("allow_insecure_key"), sources["allow_insecure_key"]),
         allow_other_users=_switch(values.get("allow_other_users"), sources["allow_other_users"]),
         ask_write=_switch(values.get("ask_write"), sources["ask_write"]),
         config_file=config_file,

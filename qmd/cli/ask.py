@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qmd.cli.command import command, json_option
-from qmd.cli.serve import tool_options
+from qmd.cli.serve import set_switch, tool_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
 from qmd.errors import TransientInferenceError
@@ -46,6 +46,9 @@ def _model_options(function: F) -> F:
                      type=click.FloatRange(0, min_open=True), metavar="SECONDS",
                      help="Wait so long for the next piece of an answer.  "
                           "[env: QMD_LLM_TIMEOUT; default: 120]"),
+        click.option("--allow-insecure-key", is_flag=True, callback=set_switch, expose_value=False,
+                     help="Send a key over plain http, too, beyond this machine.  "
+                          "[env: QMD_ALLOW_INSECURE_KEY]"),
         click.option("--max-rounds", type=click.IntRange(1, ROUNDS), default=ROUNDS,
                      show_default=True, metavar="N", help="Ask the model so often at most."),
     ]  # fmt: skip
@@ -89,8 +92,8 @@ def ask(
     With --write it may write them, too: inside the collections and the vault, never a file that
     steers other programs, and only what you have seen and agreed to. QUESTION '-' is read from
     stdin. Any server that speaks as OpenAI's does will do; the key comes from QMD_LLM_API_KEY,
-    DEEPSEEK_API_KEY, or a file of mode 600 (QMD_LLM_KEY_FILE). What the model reads of your
-    notes is sent to that server.
+    for DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode 600 (QMD_LLM_KEY_FILE). What
+    the model reads of your notes is sent to that server.
     """
     asked = _question(question)
     here = session()

@@ -38,7 +38,7 @@ def address_options(function: F) -> F:
                      help="Ask for 'Authorization: Bearer TOKEN'.  [env: QMD_TOKEN]"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Answer to this name too, as behind a proxy; repeat for several."),
-        click.option("--allow-other-users", is_flag=True, callback=_switch, expose_value=False,
+        click.option("--allow-other-users", is_flag=True, callback=set_switch, expose_value=False,
                      help="Without a token, answer all users of this machine, not you alone.  "
                      "[env: QMD_ALLOW_OTHER_USERS]"),
     ]  # fmt: skip
@@ -67,7 +67,8 @@ def _setting(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     session().set_flag(str(param.name), value)
 
 
-def _switch(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def set_switch(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """An option that turns a setting on."""
     session().set_flag(str(param.name), "true" if value else None)
 
 

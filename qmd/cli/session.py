@@ -95,12 +95,14 @@ class Session:
         found = self.settings
 
         def key(role: Role) -> str | None:
-            from qmd.inference.llm import read_key
+            from qmd.inference.llm import DEFAULT_URL, read_key
 
             if role == "llm":
-                return read_key(os.environ, found.llm_key_file)
+                url = found.llm_url or DEFAULT_URL
+                return read_key(os.environ, found.llm_key_file, url=url)
             # The language model's key is no business of another server.
-            return read_key(os.environ, variables=[f"QMD_{role.upper()}_API_KEY"])
+            url = {"rerank": found.rerank_url, "embed": found.embed_url}[role] or ""
+            return read_key(os.environ, url=url, variable=f"QMD_{role.upper()}_API_KEY")
 
         return BackendSettings(
             expander=found.expander,
@@ -111,6 +113,7 @@ class Session:
             embed_url=found.embed_url,
             budget_s=found.model_budget or BUDGET_S,
             timeout_s=found.llm_timeout,
+            allow_insecure_key=found.allow_insecure_key,
             key=key,
         )
 

@@ -25,6 +25,7 @@ from qmd.errors import (
     TransientInferenceError,
 )
 from qmd.inference.llm import (
+    DEFAULT_URL,
     Answer,
     Delta,
     Event,
@@ -123,11 +124,16 @@ class TestAnswers:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
+        monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-of-an-admin")
+        monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Key: sk-of-somebody-else")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-of-somebody-else")
         monkeypatch.setenv("OPENAI_ORG_ID", "org")
         monkeypatch.setenv("OPENAI_PROJECT_ID", "project")
         (request,) = Asked(says("ok"), key=None).requests
         assert "authorization" not in request.headers
         assert not [name for name in request.headers if name.startswith("openai")]
+        assert "sk-" not in str(request.headers)
 
     def test_no_proxy_stands_before_a_server_of_this_machine(
         self, monkeypatch: pytest.MonkeyPatch
@@ -472,10 +478,10 @@ class TestKey:
         file.write_text("from-file\n")
         file.chmod(0o600)
         own, deepseek = {"QMD_LLM_API_KEY": "own"}, {"DEEPSEEK_API_KEY": "deepseek"}
-        assert read_key(own | deepseek, file) == "own"
-        assert read_key(deepseek, file) == "deepseek"
-        assert read_key({"QMD_LLM_API_KEY": " "}, file) == "from-file"
-        assert read_key({}) is None
+        assert read_key(own | deepseek, file, url=DEFAULT_URL) == "own"
+        assert read_key(deepseek, file, url=DEFAULT_URL) == "deepseek"
+        assert read_key({"QMD_LLM_API_KEY": " "}, file, url=DEFAULT_URL) == "from-file"
+        assert read_key({}, url=DEFAULT_URL) is None
 
     @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
     @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o601])
@@ -484,7 +490,7 @@ class TestKey:
         file.write_text(KEY)
         file.chmod(mode)
         with pytest.raises(ConfigError, match=f"{mode:04o}") as caught:
-            read_key({}, file)
+            read_key({}, file, url=DEFAULT_URL)
         assert f"chmod 600 {file}" in str(caught.value.hint)
 
     @pytest.mark.parametrize("content", ["", "\n", "two words", "schlüssel", "a\x00b", "x" * 5000])
@@ -493,19 +499,19 @@ class TestKey:
         file.write_text(content, encoding="utf-8")
         file.chmod(0o600)
         with pytest.raises(ConfigError, match="no usable key") as caught:
-            read_key({}, file)
+            read_key({}, file, url=DEFAULT_URL)
         assert not content.strip() or content not in str(caught.value)
 
     def test_a_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="Cannot read the key file"):
-            read_key({}, tmp_path / "none")
+            read_key({}, tmp_path / "none", url=DEFAULT_URL)
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
     def test_neither_a_pipe_nor_a_directory_is_a_key_file(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe", 0o600)
         for path in (tmp_path / "pipe", tmp_path):
             with pytest.raises(ConfigError, match="is not a file"):
-                read_key({}, path)
+                read_key({}, path, url=DEFAULT_URL)
 
     @pytest.mark.parametrize("url", ["https://api.deepseek.com", "https://api.openai.com/v1"])
     def test_without_one_nothing_is_asked_where_one_is_needed(self, url: str) -> None:

@@ -3,7 +3,8 @@ A language model behind an OpenAI-compatible server: DeepSeek, Ollama, llama.cpp
 
 ::
 
-    with LlmClient(LlmSettings(key=read_key(environ, key_file))) as llm:
+    url = "https://api.deepseek.com"
+    with LlmClient(LlmSettings(url, key=read_key(environ, key_file, url=url))) as llm:
         print(llm.chat([Message("user", "Hello")]).text)
 
 The agent asks it for answers; expansion, reranking and remote embeddings may ask it, too.

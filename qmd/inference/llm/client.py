@@ -23,6 +23,7 @@ from qmd.inference.llm.answer import Answer, Assembly, Delta, Event, Message, Re
 from qmd.inference.llm.settings import LlmSettings
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 ResultT = TypeVar("ResultT")
@@ -38,7 +39,16 @@ _CONNECT_S = 10.0
 _MAX_BYTES = 64 << 20  # of a plain reply: a thousand vectors of 3,072 numbers
 _MAX_LINE_BYTES = 16 << 20  # of a stream
 
-_NEEDS_KEY = {"api.deepseek.com": "DeepSeek", "api.openai.com": "OpenAI"}
+#: The headers that are sent, besides the key.
+_HEADERS = {
+    *("host", "user-agent", "accept", "accept-encoding", "connection"),
+    *("content-type", "content-length", "transfer-encoding"),
+}
+#: Servers that answer nobody without a key, and the variable for it.
+_NEEDS_KEY = {
+    "api.deepseek.com": ("DeepSeek", "DEEPSEEK_API_KEY or QMD_LLM_API_KEY"),
+    "api.openai.com": ("OpenAI", "QMD_LLM_API_KEY"),
+}
 
 
 class LlmClient:
@@ -265,19 +275,23 @@ def _connect(settings: LlmSettings) -> openai.OpenAI:
             hint="pip install 'qmd-python[llm]'",
         ) from None
     if settings.key is None and settings.host in _NEEDS_KEY:
+        name, variables = _NEEDS_KEY[settings.host]
         raise ConfigError(
-            f"{_NEEDS_KEY[settings.host]} ({settings.url}) wants a key, and there is none.",
-            hint="Set QMD_LLM_API_KEY (or DEEPSEEK_API_KEY), name a file of mode 600 that holds it "
-            "by QMD_LLM_KEY_FILE, or ask a model of your own: "
-            "--llm-url http://localhost:11434/v1 --llm-model NAME",
+            f"{name} ({settings.url}) wants a key, and there is none.",
+            hint=f"Set {variables}, name a file of mode 600 that holds it by QMD_LLM_KEY_FILE, "
+            "or ask a model of your own: --llm-url http://localhost:11434/v1 --llm-model NAME",
         )
     try:
         return openai.OpenAI(
             base_url=settings.url,
             api_key=settings.key or "none",  # without one it takes OPENAI_API_KEY
             max_retries=0,
-            # A redirect would turn the question into a GET, and carry it to another server.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False, **_nearby(settings)),
+            http_client=openai.DefaultHttpxClient(
+                # It would turn the question into a GET, and carry it to another server.
+                follow_redirects=False,
+                event_hooks={"request": [_only_ours(settings)]},
+                **_nearby(settings),
+            ),
         )
     except (httpx2.InvalidURL, ValueError) as error:  # also of a proxy in the environment
         raise ConfigError(
@@ -296,12 +310,22 @@ def _nearby(settings: LlmSettings) -> dict[str, Any]:
     return options
 
 
-def _left_out(settings: LlmSettings) -> dict[str, openai.Omit]:
-    """Headers that the package makes of the environment, for OpenAI and not for this server."""
-    import openai
+def _only_ours(settings: LlmSettings) -> Callable[[httpx2.Request], None]:
+    """
+    Leaves the headers of a request that this server needs, and the key if it has one.
 
-    names = ["OpenAI-Organization", "OpenAI-Project"]
-    return dict.fromkeys(names + ["Authorization"] * (settings.key is None), openai.omit)
+    The package makes others of the environment, for OpenAI and not for this server:
+    ``OPENAI_CUSTOM_HEADERS``, which may hold a key, the organization, what machine this is.
+    """
+
+    def clean(request: httpx2.Request) -> None:
+        for name in list(request.headers):
+            if name.lower() not in _HEADERS:
+                del request.headers[name]
+        if settings.key is not None:
+            request.headers["Authorization"] = f"Bearer {settings.key}"
+
+    return clean
 
 
 class _Reply:
@@ -337,7 +361,7 @@ class _Reply:
                 self._path,
                 cast_to=object,
                 body=dict(self._body),
-                options={"timeout": timeout, "headers": _left_out(self._settings)},
+                options={"timeout": timeout},
                 stream=True,  # we read the body ourselves, whatever it is
                 stream_cls=openai.Stream[object],
             ).response

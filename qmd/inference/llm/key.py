@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from qmd.errors import ConfigError
 
-VARIABLES = ("QMD_LLM_API_KEY", "DEEPSEEK_API_KEY")
+VARIABLE = "QMD_LLM_API_KEY"
+"""The key of the server that `llm_url` names, whichever that is."""
+
+#: Variables of other programs, too: their keys go to the host they belong to, and to no other.
+_BELONG_TO = {"DEEPSEEK_API_KEY": "api.deepseek.com"}
 _MAX_BYTES = 4096
 
 
@@ -17,23 +22,35 @@ def read_key(
     environ: Mapping[str, str],
     key_file: Path | None = None,
     *,
-    variables: Sequence[str] = VARIABLES,
+    url: str,
+    variable: str = VARIABLE,
 ) -> str | None:
     """
-    The key, or None if there is none: a server of one's own needs none.
+    The key for the server at ``url``, or None if there is none: one of one's own needs none.
 
-    An environment variable beats the file. No message ever holds the key.
+    ``variable`` comes first, then ``DEEPSEEK_API_KEY`` if the server is DeepSeek's, then the
+    file. No message ever holds the key.
 
     Raises:
         ConfigError: The file is not there, not readable, open to others, or holds no key; or
             what stands there cannot be a key.
     """
-    for name in variables:
+    names = [name for name, host in _BELONG_TO.items() if _is_host(url, host)]
+    for name in (variable, *names):
         if environ.get(name, "").strip():
             return _checked(environ[name], name)
     if key_file is None:
         return None
     return _checked(_read(key_file), str(key_file))
+
+
+def _is_host(url: str, host: str) -> bool:
+    """Whether the server is this host, and proves it by TLS."""
+    try:
+        parts = urlsplit(url.strip())
+        return parts.scheme == "https" and parts.hostname == host and "@" not in parts.netloc
+    except ValueError:
+        return False
 
 
 def _read(path: Path) -> str:

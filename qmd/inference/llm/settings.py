@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from qmd.errors import ConfigError
+from qmd.inference.llm.key import VARIABLE
 
 DEFAULT_URL = "https://api.deepseek.com"
 DEFAULT_MODEL = "deepseek-chat"
 DEFAULT_TIMEOUT_S = 120.0
-
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +20,20 @@ class LlmSettings:
     """
     ``key`` is None for a server that asks for none; it is in no ``repr`` and no error.
 
-    ``timeout_s`` is the longest wait for the next piece of an answer.
+    ``timeout_s`` is the longest wait for the next piece of an answer. ``key_variable`` is the
+    environment variable that messages name for the key.
 
     Raises:
-        ConfigError: The address is none, or holds a password; the time is no time.
+        ConfigError: The address is none, or holds a password; the time is no time; or the key
+            would leave this machine over plain http, and ``allow_insecure_key`` does not say so.
     """
 
     url: str = DEFAULT_URL
     model: str = DEFAULT_MODEL
     key: str | None = field(default=None, repr=False)
     timeout_s: float = DEFAULT_TIMEOUT_S
+    key_variable: str = VARIABLE
+    allow_insecure_key: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _checked(self.url))
@@ -42,6 +46,13 @@ class LlmSettings:
                 f"Not a time to wait for the language model: {self.timeout_s:g} s.",
                 hint=f"Give seconds above 0, for example {DEFAULT_TIMEOUT_S:g}.",
             )
+        is_readable = self.url.startswith("http:") and not self.is_loopback
+        if self.key is not None and is_readable and not self.allow_insecure_key:
+            raise ConfigError(
+                f"A key is not sent to {self.url}: over plain http others can read it.",
+                hint=f"Use https://, or unset {self.key_variable} if the server needs no key. "
+                "--allow-insecure-key (QMD_ALLOW_INSECURE_KEY, allow_insecure_key) sends it.",
+            )
 
     @property
     def host(self) -> str:
@@ -50,7 +61,10 @@ class LlmSettings:
     @property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine, where no proxy is asked."""
-        return self.host in _LOOPBACK
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 def _checked(url: str) -> str:
@@ -64,7 +78,7 @@ def _checked(url: str) -> str:
     if "@" in parts.netloc:
         raise ConfigError(
             "The address of the language model must hold no user name and no password.",
-            hint="A key goes into QMD_LLM_API_KEY or a file named by QMD_LLM_KEY_FILE.",
+            hint=f"A key goes into {VARIABLE} or a file named by QMD_LLM_KEY_FILE.",
         )
     wrong = (
         parts.scheme not in ("http", "https")

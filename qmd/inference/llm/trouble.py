@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 
 from qmd.errors import InferenceError, TransientInferenceError
 from qmd.inference.llm.answer import MASK
+from qmd.inference.llm.key import VARIABLE
 from qmd.inference.llm.settings import LlmSettings
 
 _PASSING = {408, 409, 425, 429}
@@ -89,9 +90,15 @@ def broke_off(settings: LlmSettings) -> TransientInferenceError:
 
 def _hint(settings: LlmSettings, status: int, headers: Mapping[str, str]) -> str:
     if status in (401, 403):
-        if settings.key is None:
-            return "It wants a key: set QMD_LLM_API_KEY, or name a file by QMD_LLM_KEY_FILE."
-        return "Is the key the right one for this server? See QMD_LLM_API_KEY, DEEPSEEK_API_KEY."
+        variable = settings.key_variable
+        if settings.key is not None:
+            return f"Is the key the right one for this server? See {variable}."
+        if variable != VARIABLE:
+            return f"It wants a key: set {variable}."
+        return (
+            f"It wants a key: set {variable}, or name a file by QMD_LLM_KEY_FILE. "
+            "(DEEPSEEK_API_KEY is sent to https://api.deepseek.com alone.)"
+        )
     if status == 402:
         return "Your account with this server is used up."
     if status in (404, 405):
