@@ -273,10 +273,10 @@ class CollectionIndexer:
         if is_photo(file.path):
             from qmd.parse.photo.document import parse_photo
 
-            return read_parts(self.root, file.path, partial(parse_photo, file.path), file)
+            return read_parts(self.root, file.path, partial(parse_photo, file.path))
         from qmd.parse.document import parse_document
 
-        read = read_file(self.root, file.path, file, self.rules.max_bytes)
+        read = read_file(self.root, file.path, max_bytes=self.rules.max_bytes)
         return read, parse_document(file.path, read.data)
 
     def _moved_from(self, digest: str, read: ReadFile) -> Place | None:

@@ -3,7 +3,7 @@ The bytes of one file, and proof of which file and which state of it they are.
 """
 
 # Path objects would cost more than they give here:
-# ruff: noqa: PTH116, PTH118
+# ruff: noqa: PTH114, PTH118
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from qmd.beneath import open_beneath
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
-from qmd.ingest.scan import FoundFile, is_vanished, printable
+from qmd.ingest.scan import is_vanished, printable
 from qmd.parse.photo.source import Source, StreamSource
 
 ResultT = TypeVar("ResultT")
@@ -26,9 +27,7 @@ ResultT = TypeVar("ResultT")
 _ATTEMPTS = 3
 _FLAGS = (
     os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
-    | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
 
@@ -47,22 +46,19 @@ class ReadFile:
     device: int
 
 
-def read_file(
-    root: Path, path: str, expected: FoundFile | None = None, max_bytes: int = MAX_BYTES
-) -> ReadFile:
+def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> ReadFile:
     """
     Read the file ``path`` (relative to ``root``, with ``/``), never one outside the root.
 
     A file that changes while it is read is read again, at most three times; of one that
-    never rests (a log) the last reading counts. ``expected`` (what the scan found) saves
-    the check of where the path leads.
+    never rests (a log) the last reading counts.
 
     Raises:
         FileVanishedError: It is not there (any more).
         FileTooLargeError: More than ``max_bytes``.
-        UnreadableFileError: No permission, an I/O error, no regular file, a link, or outside.
+        UnreadableFileError: No permission, an I/O error, no regular file, or a link on the way.
     """
-    with _opened(root, path, expected) as descriptor:
+    with _opened(root, path) as descriptor:
         for _ in range(_ATTEMPTS):
             before = os.fstat(descriptor)
             data = _read_all(descriptor, before.st_size, max_bytes, path)
@@ -73,7 +69,7 @@ def read_file(
 
 
 def read_parts(
-    root: Path, path: str, parse: Callable[[Source], ResultT], expected: FoundFile | None = None
+    root: Path, path: str, parse: Callable[[Source], ResultT]
 ) -> tuple[ReadFile, ResultT]:
     """
     As `read_file`, for a file of which a parser needs but a few places, however large it is.
@@ -86,7 +82,7 @@ def read_parts(
         Whatever ``parse`` raises.
     """
     with (
-        _opened(root, path, expected) as descriptor,
+        _opened(root, path) as descriptor,
         os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream,
     ):
         for _ in range(_ATTEMPTS):
@@ -99,24 +95,19 @@ def read_parts(
 
 
 @contextmanager
-def _opened(root: Path, path: str, expected: FoundFile | None) -> Iterator[int]:
+def _opened(root: Path, path: str) -> Iterator[int]:
     """A descriptor of the file, which is a regular one inside the root; see `read_file`."""
-    full_path = os.path.join(root, path)
     try:
-        descriptor = os.open(full_path, _FLAGS)
+        descriptor = open_beneath(root, path, _FLAGS)
     except ValueError as error:
         raise UnreadableFileError(f"No usable file name: {path!r}") from error
     except OSError as error:
-        raise _open_error(path, error) from error
+        raise _open_error(root, path, error) from error
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnreadableFileError(
                 f"Not a regular file: {printable(path)}", hint="Only regular files are documents."
             )
-        # The very file that the scan reached without following a link is inside the root.
-        if expected is None or (status.st_dev, status.st_ino) != (expected.device, expected.inode):
-            _check_inside(root, full_path, path, status)
         yield descriptor
     except OSError as error:
         raise UnreadableFileError(
@@ -150,29 +141,25 @@ def _state(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _check_inside(root: Path, full_path: str, path: str, status: os.stat_result) -> None:
-    real_root = os.path.realpath(root)
-    real = os.path.realpath(full_path)
-    if not real.startswith(os.path.join(real_root, "")):
-        raise UnreadableFileError(
-            f"{printable(path)} leads out of the collection.",
-            hint="Add the folder it leads to as a collection of its own.",
-        )
-    # What was opened must be what lies at the place just judged, not something swapped in.
-    now = os.stat(real, follow_symlinks=False)
-    if (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino):
-        raise UnreadableFileError(
-            f"{printable(path)} was replaced while it was opened.", hint="Run 'qmd index' again."
-        )
-
-
-def _open_error(path: str, error: OSError) -> UnreadableFileError:
+def _open_error(root: Path, path: str, error: OSError) -> UnreadableFileError:
     name = printable(path)
+    if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
+        full_path = os.path.join(root, path)
+        if os.path.islink(full_path):
+            return UnreadableFileError(
+                f"{name} is a symbolic link.",
+                hint="Links are not followed; index what it leads to.",
+            )
+        if not os.path.realpath(full_path).startswith(os.path.join(os.path.realpath(root), "")):
+            return UnreadableFileError(
+                f"{name} leads out of the collection.",
+                hint="Add the folder it leads to as a collection of its own.",
+            )
     if is_vanished(error):
         return FileVanishedError(f"The file does not exist any more: {name}")
-    if error.errno in (errno.ELOOP, errno.EMLINK):
+    if error.errno == errno.ELOOP:
         return UnreadableFileError(
-            f"{name} is a symbolic link.", hint="Links are not followed; index what it leads to."
+            f"{name} was replaced while it was opened.", hint="Run 'qmd index' again."
         )
     return UnreadableFileError(
         f"Cannot open {name}: {error.strerror or error}",

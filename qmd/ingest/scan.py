@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from qmd.beneath import scandir_beneath
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
 from qmd.parse.photo import is_photo
@@ -172,7 +173,7 @@ class Scan:
         excluded = self.excluded
         prefix = f"{folder_path}/" if folder_path else ""
         try:
-            entries, failed = _list(os.path.join(self.root, folder_path))
+            entries, failed = _list(self.root, folder_path)
         except OSError as error:
             if parent is None:
                 raise unreadable_root(self.root, error) from error
@@ -189,13 +190,12 @@ class Scan:
             folder = rules.subfolder(parent, folder_path, ignore_files)
         for file, sentence in folder.problems:
             yield ScanSkip(printable(file), "ignore file not applied", sentence)
-        for key, entry in entries:
-            name = entry.name
+        for key, status in entries:
+            name = key.rstrip("/")
             path = prefix + name
-            is_directory = key[-1] == "/"
-            if is_directory:
+            if status is None:
                 exclusion = rules.exclude_directory(folder, path, name)
-            elif entry.is_symlink() and os.path.isdir(entry.path):
+            elif stat.S_ISLNK(status.st_mode) and os.path.isdir(os.path.join(self.root, path)):
                 exclusion = rules.exclude_directory_link(folder, path, name)
             else:
                 exclusion = rules.exclude_file(folder, path, name)
@@ -203,17 +203,12 @@ class Scan:
                 reason = exclusion.reason
                 excluded[reason] = excluded.get(reason, 0) + 1
             elif not name.isascii() and not is_utf8(name):
-                yield bad_name(path, is_directory)
-            elif is_directory:
+                yield bad_name(path, status is None)
+            elif status is None:
                 yield folder, path
             else:
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except OSError as error:
-                    if not is_vanished(error):
-                        yield unreadable(path, error)
-                    continue
-                yield judge_file(path, entry.path, status, real_root, rules.max_bytes)
+                full_path = os.path.join(self.root, path)
+                yield judge_file(path, full_path, status, real_root, rules.max_bytes)
 
 
 def _ancestors(path: str) -> Iterator[str]:
@@ -237,24 +232,27 @@ def scan(root: Path, rules: Rules) -> Scan:
 
 
 def _list(
-    directory: str,
-) -> tuple[list[tuple[str, os.DirEntry[str]]], list[tuple[str, OSError]]]:
+    root: Path, path: str
+) -> tuple[list[tuple[str, os.stat_result | None]], list[tuple[str, OSError]]]:
     """
     The entries of a directory in the order of whole paths, and those that cannot be examined.
 
     Each has the key that sorts it: a directory's name with "/", so that "a.md" comes
-    before "a/b".
+    before "a/b". What is no directory has its status, that of a link itself.
     """
-    keyed: list[tuple[str, os.DirEntry[str]]] = []
+    keyed: list[tuple[str, os.stat_result | None]] = []
     failed: list[tuple[str, OSError]] = []
-    with os.scandir(directory) as iterator:
-        for entry in iterator:
-            name = entry.name
+    with scandir_beneath(root, path) as entries:
+        for entry in entries:
             try:
-                keyed.append((f"{name}/" if entry.is_dir(follow_symlinks=False) else name, entry))
+                if entry.is_dir(follow_symlinks=False):
+                    keyed.append((f"{entry.name}/", None))
+                else:
+                    keyed.append((entry.name, entry.stat(follow_symlinks=False)))
             except OSError as error:
-                failed.append((name, error))
-    keyed.sort()
+                if not is_vanished(error):
+                    failed.append((entry.name, error))
+    keyed.sort(key=lambda each: each[0])
     return keyed, failed
 
 

@@ -26,7 +26,7 @@ from qmd.ingest.explain import explain
 from qmd.ingest.places import new_collection
 from qmd.ingest.read import read_file
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, is_vanished
+from qmd.ingest.scan import is_vanished
 from qmd.model import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText
 from qmd.parse.decode import decode
 from qmd.posts import folder
@@ -73,7 +73,7 @@ class Posts:
         root = folder.require(self._directory)
         author = self._author(root, author)
         try:
-            names = folder.folders(root / author)
+            names = folder.folders(root, author)
         except OSError as error:
             raise _closed(author, error) from error
         groups: list[PostGroup] = []
@@ -81,7 +81,7 @@ class Posts:
         for name in sorted(names, key=lambda name: name != folder.MOTIONS):
             path = f"{author}/{name}"
             try:
-                files = folder.files(root / path)
+                files = folder.files(root, path)
             except OSError as error:
                 if not is_vanished(error):
                     unread[path] = error
@@ -174,7 +174,7 @@ class Posts:
             kept = 0
             for path in sorted(files, key=_order):
                 cancellation.check()
-                text = _on_disk(root, FoundFile(path, *files[path]), unread)
+                text = _on_disk(root, path, unread)
                 lines = literal.lines(text)
                 if lines:
                     # Later ones are not among the first of all, so nobody asks for their text.
@@ -299,14 +299,14 @@ def _first(
     return hits
 
 
-def _on_disk(root: Path, file: FoundFile, unread: list[str]) -> bytes:
+def _on_disk(root: Path, path: str, unread: list[str]) -> bytes:
     """A file's text as UTF-8, empty if it is gone or cannot be read."""
     try:
-        return _text(read_file(root, file.path, file, MAX_BYTES).data).encode()
+        return _text(read_file(root, path, max_bytes=MAX_BYTES).data).encode()
     except FileVanishedError:
         pass
     except IngestError:
-        unread.append(printable(file.path))
+        unread.append(printable(path))
     return b""
 
 

@@ -4,9 +4,6 @@ The archive's folder: ``author/motions/post.md``, ``author/album/post.md``.
 No link is followed, and nothing whose name begins with a dot counts (``.assets``).
 """
 
-# Strings, as the scan has them:
-# ruff: noqa: PTH118
-
 from __future__ import annotations
 
 import os
@@ -14,6 +11,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from qmd.beneath import scandir_beneath
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.ingest.scan import is_vanished
 from qmd.posts.names import SUFFIX, printable
@@ -53,17 +51,17 @@ def unusable(directory: Path, error: Exception) -> QmdError:
     )
 
 
-def folders(directory: Path) -> list[str]:
-    """The folders in a directory, by their bytes. Raises OSError."""
-    with os.scandir(directory) as entries:
+def folders(root: Path, path: str = "") -> list[str]:
+    """The folders in a directory of an archive, by their bytes. Raises OSError."""
+    with scandir_beneath(root, path) as entries:
         return _in_order(
             each.name for each in entries if _counts(each) and each.is_dir(follow_symlinks=False)
         )
 
 
-def files(directory: Path) -> list[str]:
-    """The posts directly in a directory, by their bytes. Raises OSError."""
-    with os.scandir(directory) as entries:
+def files(root: Path, path: str) -> list[str]:
+    """The posts directly in a directory of an archive, by their bytes. Raises OSError."""
+    with scandir_beneath(root, path) as entries:
         return _in_order(
             each.name
             for each in entries
@@ -82,7 +80,7 @@ def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, F
     while waiting:
         folder = waiting.pop()
         try:
-            with os.scandir(os.path.join(root, folder)) as entries:
+            with scandir_beneath(root, folder) as entries:
                 for entry in filter(_counts, entries):
                     path = f"{folder}/{entry.name}"
                     if entry.is_dir(follow_symlinks=False):

@@ -356,12 +356,12 @@ def test_a_post_deleted_while_its_folder_is_read_hides_no_other(
     listing = os.scandir
 
     @contextmanager
-    def scandir(path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-        with listing(path) as entries:
+    def scandir(folder: int | str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with listing(folder) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
-        if Path(path).name == "m":
-            (root / "a/m/a.md").unlink()
-        yield iter(inside)
+            if "a.md" in [entry.name for entry in inside]:
+                (root / "a/m/a.md").unlink()
+            yield iter(inside)
 
     monkeypatch.setattr(os, "scandir", scandir)
     reply = kb.posts.search("needle")

@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_opened_is_found_and_reading_it_says_why(
         (found,) = scan(reachable_root, Rules(reachable_root, "**/*.md"))
         assert isinstance(found, FoundFile)
         with pytest.raises(UnreadableFileError, match="Permission denied"):
-            read_file(reachable_root, "a.md", found)
+            read_file(reachable_root, "a.md")
 
 
 def test_a_missing_root_is_an_error_and_never_an_empty_result(tmp_path: Path) -> None:
@@ -294,6 +294,16 @@ def advance_to(items: Iterator[FoundFile | ScanSkip], path: str) -> None:
     raise AssertionError(f"{path} did not come")
 
 
+def test_a_folder_that_becomes_a_link_during_the_scan_is_not_entered(tmp_path: Path) -> None:
+    make(tmp_path, ["root/a/1.md", "root/b/1.md", "outside/secret.md"])
+    root = tmp_path / "root"
+    items = iter(scan(root, Rules(root, "**/*.md")))
+    advance_to(items, "a/1.md")
+    (root / "b").rename(tmp_path / "was b")
+    (root / "b").symlink_to(tmp_path / "outside")
+    assert [item.path for item in items] == []
+
+
 def test_folders_and_files_that_vanish_during_the_scan_do_not_end_it(tmp_path: Path) -> None:
     make(tmp_path, ["a/1.md", "a/2.md", "a/3.md", "b/1.md", "c/1.md", "d.md", "e/1.md"])
     walk: Scan = scan(tmp_path, Rules(tmp_path, "**/*.md"))
@@ -304,7 +314,8 @@ def test_folders_and_files_that_vanish_during_the_scan_do_not_end_it(tmp_path: P
     shutil.rmtree(tmp_path / "c")
     (tmp_path / "c").write_text("now a file")
     make(tmp_path, ["e/0.md"])
-    assert [item.path for item in items] == ["a/3.md", "d.md", "e/0.md", "e/1.md"]
+    # What was listed before it vanished is told all the same; reading it says that it is gone.
+    assert [item.path for item in items] == ["a/2.md", "a/3.md", "d.md", "e/0.md", "e/1.md"]
 
 
 @pytest.mark.parametrize("replace", [False, True])
