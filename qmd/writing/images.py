@@ -34,7 +34,14 @@ from qmd.model import PhotoChange, PhotoMetadata, PhotoWritten
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_kind, read_metadata
-from qmd.parse.photo.source import Kind, Source, StreamSource
+from qmd.parse.photo.source import (
+    Blocks,
+    Kind,
+    Metered,
+    Source,
+    StreamSource,
+    TooMuchMetadataError,
+)
 from qmd.writing import photo_errors, photo_plan
 from qmd.writing.exiftool import ExifTool, Turn
 from qmd.writing.photo_plan import FIELDS, Plan, Present
@@ -140,7 +147,7 @@ class Images:
         """What a change means for a photo, and exiftool to make it while the block lasts."""
         with _open(photo, given) as source:
             state = _state(os.stat(photo))
-            records = (jpeg.read_blocks(source).iptc or b"") if kind == "JPG" else b""
+            records = _iptc_records(source, given) if kind == "JPG" else b""
             image = _digest(source, kind)
             if image is None:
                 raise photo_errors.not_written(
@@ -222,6 +229,16 @@ class _Agreed:
 
 
 # --- before anything is done ---------------------------------------------------------
+
+
+def _iptc_records(source: Source, given: str) -> bytes:
+    """All of them, since they are written anew. Raises PhotoError where they are too many."""
+    blocks = Blocks("JPG")
+    try:
+        jpeg.read_blocks(Metered(source), blocks)
+    except TooMuchMetadataError as error:
+        raise photo_errors.not_written(given, "refused", str(error).rstrip(".")) from error
+    return blocks.iptc or b""
 
 
 def _examine(given: str, files: FileWriter) -> Kind:

@@ -71,8 +71,13 @@ def _read_directory(
         count = _int(tiff, entry + 4, 4, order)
         if tag == _EXIF_DIRECTORY and kind == _LONG:
             below = _int(tiff, entry + 8, 4, order)
-        elif tag in _TEXTS and kind in (_ASCII, _UTF8) and count <= _MAX_TEXT:
+        elif (
+            (name := _TEXTS.get(tag)) is not None
+            and name not in texts  # the first counts, and a thousand more are not decoded
+            and kind in (_ASCII, _UTF8)
+            and count <= _MAX_TEXT
+        ):
             place = entry + 8 if count <= 4 else _int(tiff, entry + 8, 4, order)
             raw = tiff[place : place + count].partition(b"\0")[0]
-            texts.setdefault(_TEXTS[tag], decoded(raw))
+            texts[name] = decoded(raw)
     return below

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from qmd.parse.photo.source import MAX_BLOCK, Blocks, Source
+from qmd.parse.photo.source import (
+    MAX_BLOCK,
+    Blocks,
+    Metered,
+    Source,
+    TooMuchMetadataError,
+)
 
 _MAX_BOXES = 1024
 _MAX_ITEMS = 100_000
 _MAX_EXTENTS = 64
+_MAX_PACKETS = 16  # items of XMP that are read
 _XMP_TYPE = b"application/rdf+xml"
 
 
@@ -53,9 +60,8 @@ class _Cursor:
         return value
 
 
-def read_blocks(source: Source) -> Blocks:
+def read_blocks(source: Metered, blocks: Blocks) -> None:
     """EXIF and XMP."""
-    blocks = Blocks("HEIC")
     for kind, offset, length in _boxes(source):
         if kind == b"meta":
             if length > MAX_BLOCK:
@@ -66,24 +72,25 @@ def read_blocks(source: Source) -> Blocks:
             except _Damaged:
                 blocks.warnings.append("The list of items is damaged; metadata may be missing.")
             break
-    return blocks
 
 
 def image_data(source: Source) -> list[tuple[int, int]] | None:
     """
     Where the items that are no metadata are, in the order of their numbers.
 
-    None if the last box does not end where the file does, or an item lies beyond that.
+    None if the last box does not end where the file does, an item lies beyond that, or there
+    are more items than a photo has.
     """
+    metered = Metered(source)
     boxes = list(_boxes(source))
     if not boxes or boxes[-1][1] + boxes[-1][2] != source.size:
         return None
-    meta = next((source.at(at, length) for kind, at, length in boxes if kind == b"meta"), b"")
     try:
+        meta = next((metered.at(at, length) for kind, at, length in boxes if kind == b"meta"), b"")
         children = dict(_children(meta, 4))
-        texts = dict(_kinds(children.get(b"iinf", b"")))
-        places = _places(children.get(b"iloc", b""), None)
-    except _Damaged:
+        texts = dict(_kinds(children.get(b"iinf", b""), metered))
+        places = _places(children.get(b"iloc", b""), None, metered)
+    except (_Damaged, TooMuchMetadataError):
         return None
     found = [
         extent
@@ -112,23 +119,27 @@ def _boxes(source: Source) -> Iterator[tuple[bytes, int, int]]:
         offset += size
 
 
-def _read_meta(source: Source, meta: bytes, blocks: Blocks) -> None:
+def _read_meta(source: Metered, meta: bytes, blocks: Blocks) -> None:
     children = dict(_children(meta, 4))  # behind version and flags
-    kinds = dict(_kinds(children.get(b"iinf", b"")))
+    kinds = dict(_kinds(children.get(b"iinf", b""), source))
     if not kinds:
         return
-    places = _places(children.get(b"iloc", b""), set(kinds))
+    places = _places(children.get(b"iloc", b""), set(kinds), source)
     idat = children.get(b"idat", b"")
     for number, kind in kinds.items():
         item = places.get(number)
-        if item is None:
+        if item is None or (kind == "EXIF" and blocks.exif is not None):
             continue
+        if kind == "XMP" and len(blocks.xmp) == _MAX_PACKETS:
+            raise TooMuchMetadataError(
+                f"The photo has more than {_MAX_PACKETS} items of XMP; the rest was not read."
+            )
         data = _content(source, idat, item)
         if data is None:
             blocks.warnings.append(f"The {kind} is damaged and was not read.")
         elif kind == "XMP":
             blocks.xmp.append(data)
-        elif blocks.exif is None:
+        else:
             # Four bytes say how much lies in front of the TIFF structure, mostly "Exif\0\0".
             skip = int.from_bytes(data[:4], "big")
             blocks.exif = data[4 + skip :] if 4 + skip < len(data) else None
@@ -147,7 +158,7 @@ def _children(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
         at += size
 
 
-def _kinds(iinf: bytes) -> Iterator[tuple[int, str]]:
+def _kinds(iinf: bytes, meter: Metered) -> Iterator[tuple[int, str]]:
     """The numbers of the items that are metadata."""
     if not iinf:
         return
@@ -156,6 +167,7 @@ def _kinds(iinf: bytes) -> Iterator[tuple[int, str]]:
     cursor.number(3)
     count = cursor.number(2 if version == 0 else 4)
     for _ in range(min(count, _MAX_ITEMS)):
+        meter.step()
         size = cursor.number(4)
         if cursor.raw(4) != b"infe" or size < 8:
             raise _Damaged
@@ -175,7 +187,7 @@ def _kinds(iinf: bytes) -> Iterator[tuple[int, str]]:
                 yield number, "XMP"
 
 
-def _places(iloc: bytes, wanted: set[int] | None) -> dict[int, _Item]:
+def _places(iloc: bytes, wanted: set[int] | None, meter: Metered) -> dict[int, _Item]:
     """By their numbers; of all items, if none is wanted in particular."""
     cursor = _Cursor(iloc)
     version = cursor.number(1)
@@ -185,6 +197,7 @@ def _places(iloc: bytes, wanted: set[int] | None) -> dict[int, _Item]:
     base_size, index_size = sizes >> 4 & 15, sizes & 15 if version in (1, 2) else 0
     count = cursor.number(4 if version == 2 else 2)
     found: dict[int, _Item] = {}
+    extent_size = index_size + offset_size + length_size
     for _ in range(min(count, _MAX_ITEMS)):
         number = cursor.number(4 if version == 2 else 2)
         method = cursor.number(2) & 15 if version in (1, 2) else 0
@@ -192,7 +205,11 @@ def _places(iloc: bytes, wanted: set[int] | None) -> dict[int, _Item]:
         base = cursor.number(base_size)
         item = _Item(method == 1)
         is_wanted = wanted is None or number in wanted
-        for extent in range(cursor.number(2)):
+        extents = cursor.number(2)
+        if extents > 1 and not extent_size:
+            raise _Damaged  # the same place 65,535 times, in no bytes at all
+        meter.step(1 + extents)
+        for extent in range(extents):
             cursor.number(index_size)
             place = base + cursor.number(offset_size)
             length = cursor.number(length_size)
@@ -203,9 +220,12 @@ def _places(iloc: bytes, wanted: set[int] | None) -> dict[int, _Item]:
     return found
 
 
-def _content(source: Source, idat: bytes, item: _Item) -> bytes | None:
-    if not item.extents or sum(length for _, length in item.extents) > MAX_BLOCK:
+def _content(source: Metered, idat: bytes, item: _Item) -> bytes | None:
+    size = sum(length for _, length in item.extents)
+    if not item.extents or size > MAX_BLOCK:
         return None
+    if item.in_idat:
+        source.spend(min(size, len(idat) * len(item.extents)))
     parts = [
         idat[place : place + length] if item.in_idat else source.at(place, length)
         for place, length in item.extents

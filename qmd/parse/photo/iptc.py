@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from qmd.parse.photo.text import decoded, decoded_by, encoding_of
+from qmd.parse.photo.text import Guesser, decoded_by, encoding_of
 
 _MAX_RECORDS = 10_000
 _UTF8 = b"\x1b%G"
@@ -51,10 +51,11 @@ def read_iptc(records: bytes) -> Iptc:
         elif record == 2 and number in _TEXTS:
             texts.setdefault(_TEXTS[number], value)
     marked, encoding = _encoding(records)
+    guess = Guesser().decoded
 
     def text(value: bytes) -> str:
         # Programs have marked what others had written in an encoding of their own.
-        return decoded(value) if marked else decoded_by(value, encoding)
+        return guess(value) if marked else decoded_by(value, encoding, guess)
 
     return Iptc(
         keywords=tuple(text(each) for each in keywords),
@@ -67,13 +68,16 @@ def read_iptc(records: bytes) -> Iptc:
 def iptc_in_utf8(records: bytes) -> bytes:
     """The same records with all texts in UTF-8, and saying so."""
     _, encoding = _encoding(records)
+    guess = Guesser().decoded
     found = [_field(*_CHARACTERS, _UTF8)]
     for record, number, value in _fields(records):
         if (record, number) == _CHARACTERS:
             continue
         is_text = record == 2 and number not in _BINARY
         found.append(
-            _field(record, number, decoded_by(value, encoding).encode() if is_text else value)
+            _field(
+                record, number, decoded_by(value, encoding, guess).encode() if is_text else value
+            )
         )
     return b"".join(found)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from qmd.parse.photo.source import MAX_BLOCK, Blocks, Source
+from qmd.parse.photo.source import Blocks, Metered, Source
 
 _MAX_SEGMENTS = 4096
+_MAX_RESOURCES = 10_000  # of Photoshop
 _EXIF = b"Exif\0\0"
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
@@ -20,9 +21,8 @@ _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 _WINDOW = 1 << 20
 
 
-def read_blocks(source: Source) -> Blocks:
+def read_blocks(source: Metered, blocks: Blocks) -> None:
     """EXIF, XMP (also where it goes on in further segments) and IPTC."""
-    blocks = Blocks("JPG")
     photoshop: list[bytes] = []
     extended: dict[bytes, dict[int, bytes]] = {}
     for marker, offset, length in _segments(source):
@@ -43,7 +43,6 @@ def read_blocks(source: Source) -> Blocks:
         blocks.iptc = _iptc(b"".join(photoshop))
     if blocks.xmp:
         blocks.xmp += _further_xmp(blocks.xmp[0], extended)
-    return blocks
 
 
 def image_data(source: Source) -> list[tuple[int, int]] | None:
@@ -123,7 +122,9 @@ def _segments(source: Source) -> Iterator[tuple[int, int, int]]:
 def _iptc(resources: bytes) -> bytes | None:
     """The IPTC record among the image resources of Photoshop."""
     at = 0
-    while resources[at : at + 4] == b"8BIM":
+    for _ in range(_MAX_RESOURCES):
+        if resources[at : at + 4] != b"8BIM":
+            break
         number = resources[at + 4 : at + 6]
         if len(number) < 2 or at + 6 >= len(resources):
             return None
@@ -141,5 +142,5 @@ def _further_xmp(main: bytes, extended: dict[bytes, dict[int, bytes]]) -> Iterat
     """XMP that did not fit into one segment: the main packet names the rest by its digest."""
     for digest, parts in extended.items():
         packet = b"".join(parts[start] for start in sorted(parts))
-        if digest in main and len(packet) <= MAX_BLOCK:
+        if digest in main:
             yield packet

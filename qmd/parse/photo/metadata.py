@@ -11,7 +11,15 @@ from qmd.model import PhotoMetadata
 from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.exif import Exif, read_exif
 from qmd.parse.photo.iptc import Iptc, read_iptc
-from qmd.parse.photo.source import Blocks, Kind, Source, kind_of, kind_of_name
+from qmd.parse.photo.source import (
+    Blocks,
+    Kind,
+    Metered,
+    Source,
+    TooMuchMetadataError,
+    kind_of,
+    kind_of_name,
+)
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.warnings import few
 
@@ -44,8 +52,19 @@ def read_kind(source: Source, path: str) -> Kind:
 
 
 def read_blocks(source: Source, path: str) -> Blocks:
-    """The metadata as it lies in the container. Raises NotAPhotoError."""
-    return _READERS[read_kind(source, path)](source)
+    """
+    The metadata as it lies in the container, as far as the limits of `Metered` go.
+
+    Raises:
+        NotAPhotoError: See `read_kind`.
+    """
+    kind = read_kind(source, path)
+    blocks = Blocks(kind)
+    try:
+        _READERS[kind](Metered(source), blocks)
+    except TooMuchMetadataError as error:
+        blocks.warnings.append(str(error))
+    return blocks
 
 
 def read_metadata(source: Source, path: str) -> PhotoMetadata:
@@ -77,11 +96,12 @@ def read_metadata(source: Source, path: str) -> PhotoMetadata:
         return _first(_default(xmp.get(name, [])), *others)
 
     people = _distinct(value for _, value in xmp.get("iptcExt:PersonInImage", []))
+    is_person = frozenset(people).__contains__
     keywords = _distinct([*(value for _, value in xmp.get("dc:subject", [])), *iptc.keywords])
     return PhotoMetadata(
         kind=blocks.kind,
         title=text("dc:title", iptc.texts.get("title", ""), blocks.texts.get("Title", "")),
-        tags=tuple(each for each in keywords if each not in people),
+        tags=tuple(each for each in keywords if not is_person(each)),
         people=people,
         description=text(
             "dc:description",

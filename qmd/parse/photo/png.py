@@ -5,36 +5,40 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from qmd.parse.photo.source import MAX_BLOCK, Blocks, Source
+from qmd.parse.photo.source import MAX_BLOCK, Blocks, Metered, Source
 
 _MAX_CHUNKS = 100_000
 _MAX_TEXT = 1024 * 1024
 _XMP = b"XML:com.adobe.xmp"
 _KEYWORDS = (b"Title", b"Description")
+_LONGEST_KEYWORD = 80  # bytes, with the NUL behind it
 
 
-def read_blocks(source: Source) -> Blocks:
-    """EXIF, XMP and the texts ``Title`` and ``Description``."""
-    blocks = Blocks("PNG")
+def read_blocks(source: Metered, blocks: Blocks) -> None:
+    """EXIF, XMP and the texts ``Title`` and ``Description``, the first of each."""
+    seen: set[bytes] = set()
     for kind, offset, length in _chunks(source):
         if kind == b"eXIf" and blocks.exif is None and length <= MAX_BLOCK:
             blocks.exif = source.at(offset, length).removeprefix(b"Exif\0\0")
         elif kind in (b"iTXt", b"tEXt", b"zTXt"):
+            keyword = source.at(offset, min(length, _LONGEST_KEYWORD)).partition(b"\0")[0]
+            is_xmp = kind == b"iTXt" and keyword == _XMP
+            if keyword in seen or not (is_xmp or keyword in _KEYWORDS):
+                continue
             if length > MAX_BLOCK:
                 blocks.warnings.append(f"A text of {length:,} bytes was not read.")
                 continue
-            keyword, _, rest = source.at(offset, length).partition(b"\0")
-            if kind == b"iTXt" and keyword == _XMP and not blocks.xmp:
-                packet = _international(rest)
+            rest = source.at(offset, length)[len(keyword) + 1 :]
+            if is_xmp:
+                seen.add(keyword)
+                packet = _international(rest, source)
                 if packet is None:
                     blocks.warnings.append("The XMP is damaged and was not read.")
                 else:
                     blocks.xmp.append(packet)
-            elif keyword in _KEYWORDS:
-                text = _text(kind, rest)
-                if text:
-                    blocks.texts.setdefault(keyword.decode(), text)
-    return blocks
+            elif text := _text(kind, rest, source):
+                seen.add(keyword)
+                blocks.texts[keyword.decode()] = text
 
 
 def image_data(source: Source) -> list[tuple[int, int]] | None:
@@ -65,27 +69,28 @@ def _chunks(source: Source) -> Iterator[tuple[bytes, int, int]]:
         offset += 12 + length
 
 
-def _text(kind: bytes, rest: bytes) -> str:
+def _text(kind: bytes, rest: bytes, meter: Metered) -> str:
     if kind == b"iTXt":
-        found = _international(rest)
+        found = _international(rest, meter)
         return "" if found is None else found.decode("utf-8", "replace")
     if kind == b"zTXt":
-        return (_inflate(rest[1:]) or b"").decode("latin-1")
+        return (_inflate(rest[1:], meter) or b"").decode("latin-1")
     return rest[:_MAX_TEXT].decode("latin-1")
 
 
-def _international(rest: bytes) -> bytes | None:
+def _international(rest: bytes, meter: Metered) -> bytes | None:
     """The text of an iTXt chunk behind its keyword, None where it is damaged."""
     compressed, rest = rest[:1], rest[2:]
     _, separator, rest = rest.partition(b"\0")  # the language
     _, other, text = rest.partition(b"\0")  # the keyword in that language
     if not separator or not other:
         return None
-    return _inflate(text) if compressed == b"\1" else text
+    return _inflate(text, meter) if compressed == b"\1" else text
 
 
-def _inflate(data: bytes) -> bytes | None:
+def _inflate(data: bytes, meter: Metered) -> bytes | None:
     """The first MiB at most: a few bytes may stand for gigabytes."""
+    meter.spend(min(_MAX_TEXT, 1100 * len(data)))  # what deflate can make of so many bytes
     try:
         return zlib.decompressobj().decompress(data, _MAX_TEXT)
     except zlib.error:

@@ -10,6 +10,10 @@ Kind = Literal["JPG", "PNG", "HEIC"]
 
 #: The most that one block of metadata may hold; real ones stay below 1 MiB.
 MAX_BLOCK = 16 * 1024 * 1024
+#: The most that all metadata of one file may hold, unpacked, and that is read to find them.
+MAX_METADATA = 16 * 1024 * 1024
+#: Reads and other steps on the way through one file.
+MAX_STEPS = 200_000
 
 _HEIC_BRANDS = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"))
 
@@ -45,6 +49,51 @@ class StreamSource:
         while len(found) < length and (more := self._stream.read(length - len(found))):
             found += more  # an unbuffered stream may give less than it has
         return found
+
+
+class TooMuchMetadataError(Exception):
+    """A file's metadata passes a limit; the message is a sentence for people."""
+
+
+class Metered:
+    """
+    A `Source` that gives `MAX_METADATA` bytes in `MAX_STEPS` steps in all, however often parts
+    of the file are asked for again: a few bytes may name the same place a thousand times.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.size = source.size
+        self._bytes_left = MAX_METADATA
+        self._steps_left = MAX_STEPS
+
+    def at(self, offset: int, length: int) -> bytes:
+        """
+        As `Source.at`.
+
+        Raises:
+            TooMuchMetadataError: The file has given enough.
+        """
+        self.step()
+        self.spend(max(0, min(length, self.size - offset)))
+        return self._source.at(offset, length)
+
+    def spend(self, size: int) -> None:
+        """Count bytes that were not read here: unpacked or copied ones. Raises as `at`."""
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise TooMuchMetadataError(
+                f"The photo has more than {MAX_METADATA // 2**20} MiB of metadata; "
+                "the rest was not read."
+            )
+
+    def step(self, count: int = 1) -> None:
+        """Count work that reads nothing. Raises as `at`."""
+        self._steps_left -= count
+        if self._steps_left < 0:
+            raise TooMuchMetadataError(
+                "The photo's metadata is in too many parts; the rest was not read."
+            )
 
 
 @dataclass(slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qmd.errors import DecodeError
 from qmd.parse.decode import decode
 
 _ONE_SIGN_A_BYTE = bytes(range(0x80, 0x100))
+_MAX_GUESSES = 32
 
 
 def decoded(raw: bytes) -> str:
@@ -22,6 +23,27 @@ def decoded(raw: bytes) -> str:
         return decode(raw.replace(b"\0", b"")).text
     except DecodeError:
         return raw.decode("utf-8", "replace").replace("\0", "")
+
+
+class Guesser:
+    """
+    `decoded` for the texts of one photo: the encoding is guessed for `_MAX_GUESSES` of them,
+    which takes milliseconds each, and the last guess holds for the thousands that may follow.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MAX_GUESSES
+        self._encoding = "utf-8"
+
+    def decoded(self, raw: bytes) -> str:
+        if _is_utf8(raw):
+            return decoded(raw)
+        if self._left:
+            self._left -= 1
+            self._encoding = encoding_of([raw])
+            return decoded(raw)
+        text = raw.decode(self._encoding, "replace").replace("\0", "")
+        return text.encode("utf-8", "replace").decode()
 
 
 def encoding_of(texts: Sequence[bytes]) -> str:
@@ -41,9 +63,10 @@ def encoding_of(texts: Sequence[bytes]) -> str:
         return "utf-8"
 
 
-def decoded_by(raw: bytes, encoding: str) -> str:
+def decoded_by(raw: bytes, encoding: str, otherwise: Callable[[bytes], str] = decoded) -> str:
     """
-    The text, by the encoding that it has in all likelihood; without NUL and lone surrogates.
+    The text, by the encoding that it has in all likelihood, or else as ``otherwise`` reads it;
+    without NUL and lone surrogates.
 
     Where every byte is a sign any bytes are a text, but hardly ever those that are UTF-8.
     """
@@ -56,7 +79,7 @@ def decoded_by(raw: bytes, encoding: str) -> str:
         text = raw.decode(encoding).replace("\0", "")
         text.encode()
     except UnicodeError:
-        return decoded(raw)
+        return otherwise(raw)
     return text
 
 
