@@ -41,7 +41,11 @@ programs, and `GET /` shows a person what runs.
   names 200,000, what is said about a context 10,000. More is a 400 that says the limit.
 - `/embed` takes 1,000 texts, 32,000 characters of each and 1,000,000 in all (413). While it works
   on many, others have their turns between.
-- Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods.
+- Without a token programs of the user who started the server are answered, on Linux no others
+  (403); with one, requests that send `Authorization: Bearer TOKEN` (else 401), and pages of the
+  server itself in a browser that came by the link of `qmd open` (`POST /open` makes it).
+- Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods; a
+  browser that asks for a page is shown the same text as one.
 - What changes the index (`add`, `PUT`, `DELETE`, `/index`, `/update`) waits in one queue and
   never holds up a search; with `--read-only` it is a 403. `/collections/add` takes directories
   below a write root, by an absolute path: the collections, the working directory, your home and

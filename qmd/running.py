@@ -29,13 +29,19 @@ _HEALTH_S = 5.0  # it may be busy
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that was running when it wrote this; ``url`` has no slash at its end."""
+    """
+    A server that was running when it wrote this; ``url`` has no slash at its end.
+
+    ``started``: when its process began, in ticks since the machine did; None where the system
+    does not tell.
+    """
 
     url: str
     pid: int
     token: str | None = field(repr=False)
     version: str
     guard: Guard = "everyone"
+    started: int | None = field(default=None, compare=False)
 
 
 def file_for(database: Path) -> Path:
@@ -45,7 +51,10 @@ def file_for(database: Path) -> Path:
 def find(database: Path) -> RunningServer | None:
     """The server of this database, if its process lives; whether it answers is not asked."""
     server = _read(file_for(database))
-    return server if server is not None and is_alive(server.pid) else None
+    if server is None or not is_alive(server.pid):
+        return None
+    # Its number may by now be that of another program, and its port that of another user.
+    return None if server.started not in (None, _started(server.pid)) else server
 
 
 def announce(database: Path, server: RunningServer) -> bool:
@@ -60,6 +69,7 @@ def announce(database: Path, server: RunningServer) -> bool:
         "token": server.token,
         "version": server.version,
         "guard": server.guard,
+        "started": _started(server.pid),
     }
     draft = path.with_name(f"{path.name}.{server.pid}")
     draft.unlink(missing_ok=True)  # of a killed process that had our number
@@ -145,6 +155,15 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def _started(pid: int) -> int | None:
+    """When a process began, in ticks since the machine did (proc_pid_stat(5), field 22)."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+        return int(status.rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def _read(path: Path) -> RunningServer | None:
     try:
         entry = json.loads(_content(path))
@@ -156,9 +175,10 @@ def _read(path: Path) -> RunningServer | None:
         return None
     if not url.startswith("http://") or not (token is None or isinstance(token, str)):
         return None
-    if guard not in get_args(Guard):
+    started = entry.get("started")
+    if guard not in get_args(Guard) or not (started is None or type(started) is int):
         return None
-    return RunningServer(url, pid, token, version, guard)
+    return RunningServer(url, pid, token, version, guard, started)
 
 
 def _content(path: Path) -> bytes:

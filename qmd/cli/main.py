@@ -50,6 +50,7 @@ _LAZY = {
     "restore": "qmd.cli.history:restore",
     "note": "qmd.cli.notes:note_",
     "image": "qmd.cli.images:image",
+    "open": "qmd.cli.open:open_",
     "server": "qmd.cli.serve:server",
     "mcp": "qmd.cli.serve:mcp",
     # What tobi/qmd calls them, so that habits and scripts carry over; no help lists these.
@@ -65,7 +66,7 @@ _SECTIONS = {
         *("backup", "restore-db", "bench"),
     ),
     "Write": ("note", "summary", "image", "history", "restore"),
-    "Serve": ("server", "mcp"),
+    "Serve": ("server", "mcp", "open"),
 }
 _EXAMPLES = (
     "qmd up ~/notes                 # index a folder and make it searchable",

@@ -35,7 +35,8 @@ def address_options(function: F) -> F:
         click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
                      metavar="N", help="Listen on this port; 0 takes a free one."),
         click.option("--token", callback=_token, metavar="TOKEN",
-                     help="Ask for 'Authorization: Bearer TOKEN'.  [env: QMD_TOKEN]"),
+                     help="Ask for 'Authorization: Bearer TOKEN'; 'auto' makes one, which the "
+                     "commands of qmd find.  [env: QMD_TOKEN]"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Answer to this name too, as behind a proxy; repeat for several."),
         click.option("--allow-other-users", is_flag=True, callback=set_switch, expose_value=False,

@@ -8,14 +8,17 @@ from contextlib import asynccontextmanager
 import anyio
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.mcp import McpFace
-from qmd.server.rest import exception_handlers, rest_routes
-from qmd.server.security import Guard, Security
+from qmd.server.rest import Page, exception_handlers, rest_routes
+from qmd.server.security import Guard, Security, error_body, error_page, wants_page
+from qmd.server.sessions import OPEN_PATH, OpenPage, Sessions
 
 MCP_PATH = "/mcp"
 
@@ -43,9 +46,13 @@ def build_app(
         streams: Gets hold of the responses that never end, to end them.
         access_log: Log each request: method, path, status, time; never the query.
     """
+    security = security or Security()
+    sessions = Sessions()
     routes: list[BaseRoute] = []
     if rest:
         routes += rest_routes(kb, read_only=read_only)
+        page = OpenPage(sessions, guarded=security.token is not None, refuse=_old_link)
+        routes.append(Route(OPEN_PATH, Page(("GET", "POST"), page)))
     manager = None
     if mcp:
         face = face or McpFace(kb)
@@ -67,7 +74,7 @@ def build_app(
 
     middleware = [
         *([Middleware(AccessLog)] if access_log else ()),
-        Middleware(Guard, security=security or Security()),
+        Middleware(Guard, security=security, sessions=sessions),
         Middleware(EndableStreams, streams=streams or Streams()),
     ]
     app = Starlette(
@@ -78,6 +85,13 @@ def build_app(
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _old_link(request: Request) -> Response:
+    detail = "This link was opened before, or is older than a minute.\n\nRun 'qmd open' again."
+    if wants_page(request.scope):
+        return Response(error_page(403, detail), 403, media_type="text/html")
+    return Response(error_body(403, detail), 403, media_type="application/json")
 
 
 class Streams:

@@ -70,6 +70,7 @@ def document() -> dict[str, Any]:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     paths["/events"] = {"get": _events()}
     paths["/openapi.json"] = {"get": _description()}
+    paths["/open"] = {"post": _new_link(), "get": _link()}
     paths["/"] = {"get": _home()}
     return {
         "openapi": "3.1.0",
@@ -86,9 +87,20 @@ def document() -> dict[str, Any]:
         "components": {
             "schemas": dict(sorted({**_requests(), **_replies()}.items())),
             "responses": {f"Error{status}": _described(status) for status in _MEANINGS},
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "qmd_session_18765",
+                    "description": (
+                        "What a browser gets from the link of `qmd open`; the name has the "
+                        "server's port. For pages of this server alone, by their Origin."
+                    ),
+                },
+            },
         },
-        "security": [{}, {"token": []}],
+        "security": [{}, {"token": []}, {"session": []}],
     }
 
 
@@ -221,6 +233,39 @@ def _description() -> dict[str, Any]:
 def _home() -> dict[str, Any]:
     operation = _plain("home", "A page for people", "What runs here.", "text/html")
     operation["responses"]["200"]["content"]["text/html"]["schema"] = {"type": "string"}
+    return operation
+
+
+def _new_link() -> dict[str, Any]:
+    operation = _plain(
+        "new_link",
+        "A link for a browser",
+        "What `qmd open` asks for: the path and query that let a browser in where a token is "
+        "needed. It works once, within a minute. Without a token it is the page itself.",
+        "application/json",
+    )
+    operation["responses"]["200"]["content"]["application/json"]["schema"] = {
+        "type": "object",
+        "properties": {"path": {"type": "string"}},
+        "required": ["path"],
+    }
+    return operation
+
+
+def _link() -> dict[str, Any]:
+    operation = _plain(
+        "open",
+        "Let a browser in",
+        "The link that `POST /open` made. It leads to the page and sets the cookie of a session, "
+        "which lasts until the server ends or nothing was asked for twelve hours.",
+        "text/html",
+    )
+    del operation["responses"]["200"], operation["responses"]["401"]
+    operation["responses"]["303"] = {"description": "To the page, with the cookie."}
+    operation["parameters"] = [
+        {"name": "code", "in": "query", "required": False, "schema": {"type": "string"}}
+    ]
+    operation["security"] = [{}]
     return operation
 
 

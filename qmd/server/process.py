@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 import stat
@@ -18,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Literal
@@ -27,7 +28,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from qmd import __version__, running
-from qmd.errors import ConflictError, QmdError
+from qmd.errors import ConfigError, ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.peer import Peers
 from qmd.server import stdio
@@ -43,6 +44,7 @@ Transport = Literal["both", "mcp", "http"]
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 18765
+AUTO_TOKEN = "auto"  # noqa: S105 - the word that asks for one
 
 _IDLE_S = 2.0  # how long a call nobody waits for may hold up the end of the process
 _END_S = 13.0  # the last resort: a stopping process that still lives is ended
@@ -58,7 +60,7 @@ class ServerOptions:
     database: Path | None = None  # to tell whose server has the port
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)  # "auto": made at the start
     allowed_hosts: tuple[str, ...] = ()
     allow_other_users: bool = False  # of this machine, without a token
     read_only: bool = False
@@ -84,7 +86,9 @@ def serve(
     true to the disk meanwhile, unless ``beside`` is there to see to that.
 
     Raises:
-        ConflictError: The port is taken, and HTTP is all that was asked for.
+        ConflictError: The port is taken, or another server of the database runs while the token
+            is ours to make; and HTTP is all that was asked for.
+        ConfigError: The token that was made cannot be kept beside the database.
         InputError: The host cannot be listened on, or demands a token.
         StoreError: From ``open_kb``.
     """
@@ -97,9 +101,12 @@ def serve(
     security = Security()
     listener = None
     peers = None
+    token_is_made = over_http and options.token == AUTO_TOKEN
+    if token_is_made:
+        options = replace(options, token=secrets.token_urlsafe(32))
     if over_http:
         security = security_for(options.host, options.token, options.allowed_hosts)
-        listener = _listen(options, alone=not over_stdio)
+        listener = _listen(options, alone=not over_stdio, only_server=token_is_made)
     if listener is not None and not options.allow_other_users:
         peers = Peers.open(listener.family)
     if peers is not None:
@@ -111,7 +118,7 @@ def serve(
         if listener is not None:
             listener.close()
         raise
-    process = _Process(kb, options, security, peers, beside)
+    process = _Process(kb, options, security, peers, beside, token_is_made=token_is_made)
     if options.adopt_posts and not options.read_only:
         _adopt_posts(kb)
     if beside is None and options.watch and not options.read_only:
@@ -158,17 +165,35 @@ def stdin_has_a_client() -> bool:
     return not stat.S_ISCHR(mode)
 
 
-def _listen(options: ServerOptions, *, alone: bool) -> socket.socket | None:
-    """None if the port is taken and there is another transport to go on with."""
+def _listen(
+    options: ServerOptions, *, alone: bool, only_server: bool = False
+) -> socket.socket | None:
+    """
+    None if the port is taken and there is another transport to go on with.
+
+    ``only_server``: no other may run for the database, since commands know the token of one.
+    """
     from qmd.server.http import listen
 
     try:
+        if only_server:
+            _refuse_a_second(options)
         return listen(options.host, options.port)
     except ConflictError as error:
         if alone:
             raise _explained(error, options) from None
         _log.warning("%s MCP goes on over stdin and stdout. %s", error, error.hint)
         return None
+
+
+def _refuse_a_second(options: ServerOptions) -> None:
+    other = None if options.database is None else running.find(options.database)
+    if other is not None and (other.started is not None or running.answers(other)):
+        raise ConflictError(
+            f"A server of this database listens at {other.url} already (process {other.pid}); "
+            "the token of a second one would be known to nobody.",
+            hint="Use that one, or stop it; or give this one a token of your own: QMD_TOKEN.",
+        )
 
 
 def _explained(error: ConflictError, options: ServerOptions) -> ConflictError:
@@ -190,6 +215,8 @@ class _Process:
         security: Security,
         peers: Peers | None,
         beside: Beside | None,
+        *,
+        token_is_made: bool,
     ) -> None:
         self.face = McpFace(kb, select(options.toolsets, read_only=options.read_only))
         self.stopped_by: signal.Signals | None = None
@@ -198,6 +225,7 @@ class _Process:
         self._options = options
         self._security = security
         self._peers = peers
+        self._token_is_made = token_is_made
         self._beside = beside
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -212,8 +240,8 @@ class _Process:
         self._stop = anyio.Event()
         with self._signals():
             try:
+                http = None if listener is None else self._http(listener)
                 async with anyio.create_task_group() as tasks:
-                    http = None if listener is None else self._http(listener)
                     if http is not None:
                         tasks.start_soon(self._serve_http, http)
                     if wire is not None:
@@ -280,6 +308,11 @@ class _Process:
         try:
             first = running.announce(self._kb.path, server)
         except OSError as error:  # a directory we may only read: nobody will find us
+            if self._token_is_made:
+                raise ConfigError(
+                    f"The token cannot be kept beside the database: {error.strerror}",
+                    hint="Give one of your own in QMD_TOKEN, or make the directory writable.",
+                ) from error
             _log.warning("Other qmd processes will not find this server: %s", error.strerror)
             first = True
         fields = {"url": url, "mcp": url + "/mcp", "database": str(self._kb.path)}

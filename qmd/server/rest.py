@@ -87,9 +87,9 @@ def rest_routes(
     """
     face = _Face(kb, read_only, limits)
     return [
-        Route("/", _Page(("GET", "HEAD"), face.home)),
-        Route("/openapi.json", _Page(("GET", "HEAD"), face.description)),
-        Route("/events", _Page(("GET", "HEAD"), face.events)),
+        Route("/", Page(("GET", "HEAD"), face.home)),
+        Route("/openapi.json", Page(("GET", "HEAD"), face.description)),
+        Route("/events", Page(("GET", "HEAD"), face.events)),
         *(
             Route(path.replace("{path}", "{path:path}"), _Resource(face, path))
             for path in sorted({each.path for each in ENDPOINTS})  # "a" comes before "{"
@@ -97,7 +97,7 @@ def rest_routes(
     ]
 
 
-class _Page:
+class Page:
     """An endpoint class, so that Starlette leaves the methods to us."""
 
     def __init__(self, methods: tuple[str, ...], answer: Callable[[Request], Any]) -> None:

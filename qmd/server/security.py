@@ -3,7 +3,9 @@ What every request passes before any route: who may ask, from where, and how muc
 
 A page in the user's browser must not talk to the server: DNS rebinding makes a stranger's
 name point here (the Host header tells), and a form or script of another site sends its
-Origin. Both are refused on every route, the MCP endpoint included.
+Origin. Both are refused on every route, the MCP endpoint included. A browser that shows our own
+page may, by the cookie of a session (`sessions`); to the browser all ports of this machine are
+one site, so with the cookie the page must be of this very port.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ import json
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from html import escape
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InputError
+from qmd.server.sessions import OPEN_PATH, Sessions
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """A larger request body is refused (413), whether it tells its length or not."""
@@ -52,6 +56,10 @@ _HEADERS = (
 """Sent with each response that does not say otherwise itself."""
 
 
+_UNAUTHORIZED = (
+    "A token is required: send 'Authorization: Bearer TOKEN'.\n\nIn a browser: run 'qmd open' in "
+    "a terminal, which opens this page. If you have just come by its link, reload the page."
+)
 _STRANGER = (
     "Another user's server: without a token it answers programs of the user who started it "
     "(and of root) only.\n\nStart it with --token auto or --token TOKEN and send that token, or "
@@ -83,7 +91,8 @@ class Security:
     ``hosts`` are the names that may stand in Host and Origin beside those of the loopback
     interface; ``any_address`` allows every IP address as well (a server bound to all
     interfaces; a name that was rebound is never an address). ``users`` are the users of this
-    machine, by number, whose programs may ask without a token; None for all of them.
+    machine, by number, whose programs may ask without a token, or by the cookie of a browser;
+    None for all of them.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -137,9 +146,10 @@ def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()
 class Guard:
     """Pure ASGI middleware that holds every request to a `Security`."""
 
-    def __init__(self, app: ASGIApp, security: Security) -> None:
+    def __init__(self, app: ASGIApp, security: Security, sessions: Sessions | None = None) -> None:
         self._app = app
         self._security = security
+        self._sessions = sessions or Sessions()
         self._expected = None if security.token is None else security.token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +163,7 @@ class Guard:
         send = _with_headers(send)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await refusal(send)
+            await refusal(send, as_page=wants_page(scope))
             return
         try:
             with anyio.fail_after(self._security.body_timeout_s):
@@ -186,15 +196,20 @@ class Guard:
             return _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
         if self._expected is None:
             return self._stranger(scope)
-        if scope["path"] not in OPEN_PATHS:
-            scheme, _, given = (headers.get(b"authorization") or b"").partition(b" ")
-            given = given.strip() if scheme.lower() == b"bearer" else b""
-            if not hmac.compare_digest(given, self._expected):
-                return _Refusal(
-                    401,
-                    "A token is required: send 'Authorization: Bearer TOKEN'.",
-                    ((b"www-authenticate", b'Bearer realm="qmd"'),),
-                )
+        if scope["path"] in OPEN_PATHS:
+            return None
+        if scope["path"] == OPEN_PATH and scope["method"] == "GET":
+            return self._stranger(scope)  # its code is looked at there
+        if b"authorization" not in headers and self._sessions.is_in(
+            scope, headers.get(b"cookie") or b""
+        ):
+            if not _is_own_page(scope, headers):
+                return _Refusal(403, "Origin not allowed: this is no page of this server.")
+            return self._stranger(scope)
+        scheme, _, given = (headers.get(b"authorization") or b"").partition(b" ")
+        given = given.strip() if scheme.lower() == b"bearer" else b""
+        if not hmac.compare_digest(given, self._expected):
+            return _Refusal(401, _UNAUTHORIZED, ((b"www-authenticate", b'Bearer realm="qmd"'),))
         return None
 
     def _stranger(self, scope: Scope) -> _Refusal | None:
@@ -249,12 +264,17 @@ class _Refusal:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
     async def __call__(
-        self, send: Send, meanwhile: Callable[[], Awaitable[None]] | None = None
+        self,
+        send: Send,
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
+        *,
+        as_page: bool = False,
     ) -> None:
         """``meanwhile``: done after all is sent and before the connection is closed."""
-        body = error_body(self.status, self.detail)
+        body = (error_page if as_page else error_body)(self.status, self.detail)
+        kind = b"text/html; charset=utf-8" if as_page else b"application/json"
         headers = [
-            (b"content-type", b"application/json"),
+            (b"content-type", kind),
             (b"content-length", str(len(body)).encode()),
             # What of the body was not read would be taken for the next request.
             (b"connection", b"close"),
@@ -280,6 +300,37 @@ async def _discard(receive: Receive, most: int) -> None:
 def error_body(status: int, detail: str) -> bytes:
     """What every error of the HTTP face looks like."""
     return json.dumps({"detail": detail, "status_code": status}, ensure_ascii=False).encode()
+
+
+def error_page(status: int, detail: str) -> bytes:
+    """The same for the person at a browser."""
+    text = "".join(f"<p>{escape(part)}</p>" for part in detail.split("\n\n"))
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f"<title>qmd: {status}</title>{text}</html>\n"
+    ).encode()
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser asks for something to show."""
+    return scope["method"] == "GET" and any(
+        name == b"accept" and b"text/html" in value for name, value in scope["headers"]
+    )
+
+
+def _is_own_page(scope: Scope, headers: dict[bytes, bytes | None]) -> bool:
+    """
+    Whether a browser's request comes from a page of this very server, or from no page at all.
+
+    The browser says so by Origin, whenever something could change; else by Sec-Fetch-Site. One
+    that sends neither is too old for the latter, and can only read.
+    """
+    if b"origin" in headers:
+        host = (headers.get(b"host") or b"").lower()
+        return (headers[b"origin"] or b"").lower() in (b"http://" + host, b"https://" + host)
+    if b"sec-fetch-site" in headers:
+        return headers[b"sec-fetch-site"] in (b"same-origin", b"none")
+    return scope["method"] in ("GET", "HEAD")
 
 
 def _single(scope: Scope) -> dict[bytes, bytes | None]:

@@ -55,6 +55,7 @@ CONTRACT = [
     "history",
     "restore",
     "mcp",
+    "open",
     "server",
     "collection",
     "collection.add",

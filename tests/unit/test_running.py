@@ -117,6 +117,17 @@ def test_a_dead_servers_entry_is_not_believed_and_is_replaced(database: Path) ->
     assert running.find(database) == OWN
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system tells so")
+def test_another_process_that_has_the_number_of_a_dead_server_is_not_it(database: Path) -> None:
+    assert running.announce(database, OWN)
+    file = running.file_for(database)
+    entry = json.loads(file.read_text())
+    file.write_text(json.dumps({**entry, "started": entry["started"] - 1}))
+    assert running.find(database) is None
+    assert running.announce(database, OWN)
+    assert running.find(database) == OWN
+
+
 def test_the_entry_of_a_server_that_answers_stays(database: Path) -> None:
     with KnowledgeBase.open(database, create=True) as kb, LiveApp(kb) as app:
         other = RunningServer(app.url, os.getppid(), None, "1.0.0")

@@ -1,0 +1,67 @@
+"""``qmd open``: the page of the running server, in the browser."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from qmd.cli.command import command
+from qmd.cli.session import session
+from qmd.cli.terminal import note, write
+from qmd.errors import NotFoundError, QmdError
+
+_ANSWER_S = 10.0
+
+
+@command("open", examples=("qmd open", "qmd open --print"))
+@click.option("--print", "--no-browser", "print_only", is_flag=True,
+              help="Only print the link; so it is where stdout is no terminal.")  # fmt: skip
+def open_(print_only: bool) -> None:
+    """
+    Show the page of the running server in the browser.
+
+    Where the server wants a token the link lets the browser in: it works once, within a
+    minute, for programs of the user who started the server.
+    """
+    address, path = _link()
+    if not print_only and sys.stdout.isatty():
+        import webbrowser
+
+        if webbrowser.open(address + path):
+            write(f"Opened {address}/ in the browser.\n")
+            return
+        note("There is no browser to start; open this link in one:")
+    write(f"{address}{path}\n")
+    if path != "/":
+        note("The link works once, within a minute.")
+
+
+def _link() -> tuple[str, str]:
+    """
+    The server's address, and the path that lets a browser in.
+
+    Raises:
+        NotFoundError: No server runs for the database.
+        QmdError: It makes no link.
+    """
+    from qmd import running
+
+    hint = "Start one with 'qmd up', or with 'qmd server --transport http'."
+    database = session().settings.db
+    server = running.find(database)
+    if server is None:
+        raise NotFoundError(f"No qmd server is running for {database}", hint=hint)
+    try:
+        status, reply = running.call(server, "/open", {}, timeout_s=_ANSWER_S)
+    except (OSError, ValueError) as error:
+        raise NotFoundError(
+            f"The qmd server at {server.url} does not answer.", hint=hint
+        ) from error
+    path = reply.get("path") if isinstance(reply, dict) else None
+    if status != 200 or not isinstance(path, str) or not path.startswith("/"):
+        raise QmdError(
+            f"The qmd server at {server.url} makes no link (status {status}).",
+            hint="Restart it, if it is of an older version.",
+        )
+    return server.url, path

@@ -1,0 +1,142 @@
+"""
+How a browser gets in where a token is needed: a link that works once, then a cookie.
+
+A browser cannot send a token with a page or an event stream. `qmd open`, which can, asks for a
+link (``POST /open``); whoever opens it first (``GET /open?code=…``) gets a cookie for a session.
+Both are secrets of their own and live in this process alone: neither tells the token.
+
+A cookie belongs to a host and not to a port, so that servers on other ports of this machine get
+it, too. Its name has our port, and whose program sends it is looked at (see `security`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import Scope
+
+OPEN_PATH = "/open"
+
+LINK_S = 60.0
+"""How long a link waits to be opened."""
+
+SESSION_S = 12 * 3600.0
+"""How long a session lasts after its last request."""
+
+MAX_LINKS = 16
+MAX_SESSIONS = 64
+"""One more, and the one that was used least recently ends."""
+
+
+class _Secrets:
+    """So many random values, each for so many seconds."""
+
+    def __init__(self, most: int, seconds: float, clock: Callable[[], float]) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._ends: dict[str, float] = {}  # the next to go first
+
+    def new(self) -> str:
+        self._forget()
+        while len(self._ends) >= self._most:
+            del self._ends[next(iter(self._ends))]
+        value = secrets.token_urlsafe(32)
+        self._ends[value] = self._clock() + self._seconds
+        return value
+
+    def take(self, given: str) -> bool:
+        """Whether it was there; it no longer is."""
+        value = self._find(given)
+        if value is None:
+            return False
+        del self._ends[value]
+        return True
+
+    def renew(self, given: str) -> bool:
+        """Whether it is there; its time begins anew."""
+        value = self._find(given)
+        if value is None:
+            return False
+        del self._ends[value]
+        self._ends[value] = self._clock() + self._seconds
+        return True
+
+    def _find(self, given: str) -> str | None:
+        """Compares with all of them, so that the time taken tells nothing."""
+        self._forget()
+        match = None
+        for value in self._ends:
+            if hmac.compare_digest(value.encode(), given.encode("utf-8", "replace")):
+                match = value
+        return match
+
+    def _forget(self) -> None:
+        now = self._clock()
+        for value in [value for value, end in self._ends.items() if end <= now]:
+            del self._ends[value]
+
+
+class Sessions:
+    """The links and sessions of one server. Only from the event loop."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._links = _Secrets(MAX_LINKS, LINK_S, clock)
+        self._sessions = _Secrets(MAX_SESSIONS, SESSION_S, clock)
+
+    def new_link(self) -> str:
+        """The path and query of a link that works once."""
+        return f"{OPEN_PATH}?code={self._links.new()}"
+
+    def begin(self, code: str) -> str | None:
+        """The id of a new session for the code of a link; None if the link no longer works."""
+        return self._sessions.new() if self._links.take(code) else None
+
+    def is_in(self, scope: Scope, cookies: bytes) -> bool:
+        """Whether one of the cookies of a request is of a session that lasts."""
+        name = cookie_name(scope)
+        for pair in cookies.decode("latin-1").split(";"):
+            key, _, value = pair.strip().partition("=")
+            if key == name and self._sessions.renew(value):
+                return True
+        return False
+
+
+def cookie_name(scope: Scope) -> str:
+    _, port = scope.get("server") or ("", 0)
+    return f"qmd_session_{port}"
+
+
+class OpenPage:
+    """
+    The handler of ``/open``.
+
+    Args:
+        guarded: Whether a token is needed; else the link is that of the page itself.
+        refuse: Makes the answer to a link that no longer works.
+    """
+
+    def __init__(
+        self, sessions: Sessions, *, guarded: bool, refuse: Callable[[Request], Response]
+    ) -> None:
+        self._sessions = sessions
+        self._guarded = guarded
+        self._refuse = refuse
+
+    async def __call__(self, request: Request) -> Response:
+        if request.method == "POST":
+            return JSONResponse({"path": self._sessions.new_link() if self._guarded else "/"})
+        response = RedirectResponse("/", status_code=303)
+        if self._guarded:
+            session = self._sessions.begin(request.query_params.get("code", ""))
+            if session is None:
+                return self._refuse(request)
+            response.set_cookie(
+                cookie_name(request.scope), session, httponly=True, samesite="strict", path="/"
+            )
+        return response
