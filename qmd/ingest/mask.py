@@ -14,6 +14,8 @@ from collections.abc import Callable
 from qmd.errors import InputError
 
 _EXAMPLE = "Use globs such as '**/*.md', 'notes/**/*.{md,txt}' or '**/*.md,**/*.txt'."
+#: Each one more multiplies the ways in which a deep path can be tried.
+_MAX_GLOBSTARS = 4
 _BY_SUFFIX = re.compile(r"\*\*/\*(\.\w+(?:\.\w+)*|\.\{\w+(?:,\w+)*\})", re.ASCII)
 
 
@@ -79,6 +81,10 @@ def _without_dot(glob: str) -> str:
 
 
 def _check_glob(glob: str) -> None:
+    if glob.count("**") > _MAX_GLOBSTARS:
+        raise InputError(
+            f"The mask '{glob[:100]}' has more than {_MAX_GLOBSTARS} times **.", hint=_EXAMPLE
+        )
     if glob.startswith(("/", "~/", "\\\\")) or re.match(r"[A-Za-z]:[\\/]", glob):
         raise InputError(
             f"The mask '{glob}' is absolute; masks are relative to the collection's folder.",

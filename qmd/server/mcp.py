@@ -8,7 +8,6 @@ prefixes in front. The SDK does the protocol: both eras, negotiation, cancellati
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -32,6 +31,7 @@ from qmd.tools import texts
 from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.documents import document_block
+from qmd.tools.spelling import closest, shortened
 from qmd.tools.toolsets import Selection, select
 
 _log = logging.getLogger(__name__)
@@ -319,9 +319,9 @@ def _listed(tool: Tool[Any]) -> types.Tool:
 
 
 def _unknown(kind: str, name: str, known: Sequence[str] | dict[str, Any]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"Unknown {kind}: {name}{hint}. Known: {', '.join(known)}"
+    close = closest(name, known)
+    hint = f" (did you mean {close}?)" if close else ""
+    return f"Unknown {kind}: {shortened(name)}{hint}. Known: {', '.join(known)}"
 
 
 # --- documents on the wire -----------------------------------------------------------

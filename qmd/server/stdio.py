@@ -41,7 +41,7 @@ from pydantic_core import PydanticSerializationError
 
 from qmd.surrogates import whole
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused and skipped; it must not fill the memory."""
 
 DRAIN_S = 5.0

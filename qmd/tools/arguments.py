@@ -6,7 +6,6 @@ Models are written in snake case; a transport that speaks camel case uses the al
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -20,6 +19,7 @@ from qmd.model import Filters
 from qmd.search.dates import iso_date
 from qmd.search.pipeline import MAX_LIMIT
 from qmd.tools.bounds import excesses
+from qmd.tools.spelling import closest
 
 
 class Arguments(BaseModel):
@@ -201,8 +201,8 @@ def parse_arguments(
 
 def _unknown(name: str, known: Mapping[str, Any]) -> str:
     plain = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.replace("_", "").lower(), plain, n=1, cutoff=0.75)
-    hint = f" (did you mean {plain[close[0]]}?)" if close else ""
+    close = closest(name.replace("_", "").lower(), plain, cutoff=0.75)
+    hint = f" (did you mean {plain[close]}?)" if close else ""
     return f"unknown argument {_shown(name)}{hint}"
 
 

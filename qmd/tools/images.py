@@ -5,7 +5,6 @@ failure to be an error of JSON-RPC with a code of its own.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from qmd.surrogates import shown
 from qmd.tools.arguments import Arguments
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.spelling import closest, shortened
 from qmd.tools.texts import Dialect, error_text
 
 _INVALID_PARAMS, _INTERNAL_ERROR, _INVALID_METADATA = -32602, -32603, -32007
@@ -180,9 +180,9 @@ def _change(path: str, metadata: Mapping[str, Any]) -> PhotoChange:
 
 
 def _unknown(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-    return f"unknown argument {json.dumps(name)} ({hint})"
+    close = closest(name, known)
+    hint = f"did you mean {close}?" if close else f"known: {', '.join(known)}"
+    return f"unknown argument {json.dumps(shortened(name))} ({hint})"
 
 
 # --- the work ------------------------------------------------------------------------

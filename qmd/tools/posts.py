@@ -16,6 +16,7 @@ from qmd.tools import posts_texts as texts
 from qmd.tools.arguments import Arguments
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.spelling import shortened
 from qmd.tools.texts import Dialect
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
@@ -89,7 +90,7 @@ def _check(model: type[ArgumentsT]) -> Callable[[Mapping[str, Any]], ArgumentsT]
             )
         known = model.model_fields
         given = {name: value for name, value in raw.items() if value is not None}
-        problems = [f"未知参数：{name}" for name in raw if name not in known]
+        problems = [f"未知参数：{shortened(name)}" for name in raw if name not in known]
         if problems:
             problems.append(f"可用参数：{'、'.join(known) or '无'}")
         problems += [

@@ -11,6 +11,7 @@ from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
+from qmd.tools.spelling import shortened
 from qmd.tools.texts import Dialect
 from qmd.writing import summary
 
@@ -63,7 +64,7 @@ def _check(raw: Mapping[str, Any]) -> UpdateSummaryArguments:
     unknown = [name for name in raw if name not in SCHEMA["properties"]]
     if unknown:
         known = ", ".join(SCHEMA["properties"])
-        raise SummaryError(f"Invalid {unknown[0]}: unknown argument (known: {known})")
+        raise SummaryError(f"Invalid {shortened(unknown[0])}: unknown argument (known: {known})")
     return UpdateSummaryArguments.model_construct(content=content, file_path=file_path, mode=mode)
 
 

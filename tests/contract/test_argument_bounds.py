@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, MCPError
 from starlette.testclient import TestClient
 from support.embedder import HashEmbedder
+from support.mcp_client import with_client
 from support.rest import rest_client
 from support.vault import make_index
 
@@ -19,6 +22,7 @@ from qmd.ingest.places import MAX_CONTEXT, MAX_GLOB, MAX_IGNORE
 from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import Endpoint
+from qmd.server.mcp import McpFace
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema
 from qmd.tools.bounds import MAX_ARGUMENTS, MAX_PATH, excesses
@@ -117,6 +121,25 @@ def test_a_call_has_a_hundred_arguments_at_most(kb: KnowledgeBase, tool: Tool[An
     said = refusal(kb, tool, many)
     assert f"{MAX_ARGUMENTS}" in said
     assert len(said) < 300
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+def test_the_name_of_an_argument_is_shown_in_part_if_it_is_long(
+    kb: KnowledgeBase, tool: Tool[Any]
+) -> None:
+    began = time.process_time()
+    said = refusal(kb, tool, {"q" * 10_000_000: 1})
+    assert len(said) < 500
+    assert time.process_time() - began < 0.5  # looking for one like it took twice as long
+
+
+def test_the_name_of_a_tool_is_shown_in_part_if_it_is_long(kb: KnowledgeBase) -> None:
+    async def use(client: Client) -> int:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("q" * 1_000_000, {})
+        return len(str(caught.value))
+
+    assert with_client(McpFace(kb).server, use) < 500
 
 
 def test_a_photo_has_no_more_fields_than_there_are(kb: KnowledgeBase) -> None:
