@@ -354,6 +354,7 @@ class DatabaseBusyError(StoreError):
 
 class CorruptDatabaseError(StoreError):
     code = "database_corrupt"
+    http_status = 503  # whose hint a client gets to see
 
 
 class ReadOnlyError(StoreError):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -39,12 +40,14 @@ if TYPE_CHECKING:
     from sqlite3 import Connection, Cursor, Error, OperationalError
 
 __all__ = [
+    "FAILURES",
     "Connection",
     "Error",
     "FrozenConnection",
     "OperationalError",
     "ReadingConnection",
     "connect",
+    "damaged",
     "dbapi",
     "extensions_loadable",
     "library",
@@ -87,6 +90,10 @@ if not TYPE_CHECKING:
     OperationalError = dbapi.OperationalError
 
 
+#: What a statement may raise: an error message that quotes a damaged schema is no UTF-8.
+FAILURES = (Error, UnicodeDecodeError)
+
+
 class ReadingConnection(Connection):
     """
     Read-only, and reads nothing for a request that was ended.
@@ -121,13 +128,18 @@ def extensions_loadable() -> bool:
 
 
 def connect(
-    path: Path, *, read_only: bool, create: bool = True, timeout: float = BUSY_TIMEOUT_S
+    path: Path,
+    *,
+    read_only: bool,
+    create: bool = True,
+    timeout: float = BUSY_TIMEOUT_S,
+    tolerant: bool = False,
 ) -> Connection:
     """
     Open a database in autocommit mode, with the pragmas all connections share.
 
     ``create``: make the file if there is none. ``timeout``: seconds to wait for a lock that
-    another process holds.
+    another process holds. ``tolerant``: see of a damaged schema what can be read, if read-only.
 
     A read-only connection sees a WAL database; where the directory cannot be written and
     no process has it open, it is read as an immutable file.
@@ -147,7 +159,7 @@ def connect(
     if read_only:
         uri = f"file:{quote(os.fsencode(path))}?mode=ro"
         try:
-            return _open(uri, timeout, ReadingConnection)
+            return _open(uri, timeout, ReadingConnection, tolerant=tolerant)
         except OperationalError as error:
             if not any(needle in str(error) for needle in ("unable to open", "readonly")):
                 raise translate(error, path) from error
@@ -157,21 +169,21 @@ def connect(
             if wal.exists() and wal.stat().st_size:
                 raise translate(error, path) from error
             try:
-                return _open(uri + "&immutable=1", timeout, FrozenConnection)
-            except Error as second:
+                return _open(uri + "&immutable=1", timeout, FrozenConnection, tolerant=tolerant)
+            except FAILURES as second:
                 raise translate(second, path) from second
-        except Error as error:
+        except FAILURES as error:
             raise translate(error, path) from error
     try:
         mode = "rwc" if create else "rw"
         connection = _open(f"file:{quote(os.fsencode(path))}?mode={mode}", timeout)
-    except Error as error:
+    except FAILURES as error:
         raise translate(error, path) from error
     try:
         _use_wal(connection, timeout)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
-    except Error as error:
+    except FAILURES as error:
         connection.close()
         raise translate(error, path) from error
     return connection
@@ -195,7 +207,9 @@ def _use_wal(connection: Connection, timeout: float) -> None:
             time.sleep(0.01)
 
 
-def _open(uri: str, timeout: float, factory: type[Connection] = Connection) -> Connection:
+def _open(
+    uri: str, timeout: float, factory: type[Connection] = Connection, *, tolerant: bool = False
+) -> Connection:
     connection = dbapi.connect(
         uri,
         uri=True,
@@ -205,6 +219,8 @@ def _open(uri: str, timeout: float, factory: type[Connection] = Connection) -> C
         check_same_thread=False,
     )
     try:
+        if tolerant:
+            connection.execute("PRAGMA writable_schema = ON")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(
             "PRAGMA schema_version"
@@ -222,6 +238,25 @@ def missing_database(path: Path) -> DatabaseMissingError:
     )
 
 
+DAMAGED = "The database {path} is damaged."
+RESCUE = (
+    "Your files are not affected. End what uses the database, then run 'qmd rescue --db {quoted}':"
+    " it saves what cannot be made anew (collections, contexts, earlier contents of files) as far"
+    " as it can be read, and keeps the damaged file; 'qmd index' and 'qmd embed' make the rest."
+    " Or put a backup in its place: 'qmd restore-db BACKUP --db {quoted}'."
+)
+
+
+def damaged(path: Path) -> CorruptDatabaseError:
+    """The error for a database whose contents cannot be."""
+    return CorruptDatabaseError(DAMAGED.format(path=path), hint=_filled(RESCUE, path))
+
+
+def _filled(hint: str, path: Path) -> str:
+    """Commands in a hint name the file as a shell takes it, whatever database is the default."""
+    return hint.format(path=path, quoted=shlex.quote(str(path)))
+
+
 # Primary result codes: https://www.sqlite.org/rescode.html. pysqlite3 and Python < 3.11 give
 # no code on the exception, so the message decides.
 _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
@@ -235,20 +270,18 @@ _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
         "not a database",
         NotADatabaseError,
         "The file {path} is not a SQLite database.",
-        "Give another file with --db; this one was left untouched.",
+        "Give another file with --db; this one was left untouched. If it was a database of qmd,"
+        " its beginning is destroyed: 'qmd restore-db BACKUP --db {quoted}' puts a backup in its"
+        " place and keeps it; without a backup move it away and run 'qmd up FOLDER'.",
     ),
     (
         "corrupt",  # what FTS5 says of its own tables
         CorruptDatabaseError,
         "The full-text index in {path} is damaged.",
-        "Move the file away and run 'qmd index' again; your documents are not affected.",
+        RESCUE,
     ),
-    (
-        "malformed",
-        CorruptDatabaseError,
-        "The database {path} is damaged.",
-        "Move it away and run 'qmd index' again; your documents are not affected.",
-    ),
+    ("malformed", CorruptDatabaseError, DAMAGED, RESCUE),
+    ("Could not decode", CorruptDatabaseError, DAMAGED, RESCUE),
     (
         "readonly",
         ReadOnlyError,
@@ -278,6 +311,8 @@ _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
 
 def translate(error: Exception, path: Path) -> QmdError:
     """The QmdError for what SQLite said; the original is kept as its cause by the caller."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite has quoted the damaged schema
+        return damaged(path)
     text = str(error)
     if os.path.isdir(path):  # noqa: PTH112 - never raises
         return NotADatabaseError(
@@ -288,7 +323,7 @@ def translate(error: Exception, path: Path) -> QmdError:
         text = "readonly"  # neither the file nor its -wal can be made
     for needle, kind, message, hint in _TRANSLATIONS:
         if needle in text:
-            return kind(message.format(path=path), hint=hint.format(path=path))
+            return kind(message.format(path=path), hint=_filled(hint, path))
     if _is_full(path):  # sqlite-vec reports a failed write as an error of its own
         return translate(OperationalError("disk is full"), path)
     return StoreError(f"The database {path} failed: {text}", hint="Run 'qmd doctor'.")

@@ -1,4 +1,4 @@
-"""``qmd backup`` and ``qmd restore-db``: the database file as a whole."""
+"""``qmd backup``, ``qmd restore-db`` and ``qmd rescue``: the database file as a whole."""
 
 from __future__ import annotations
 
@@ -51,3 +51,44 @@ def restore_db(file: str, as_json: bool) -> None:
     if kept is not None:
         write(f"The old one is {one_line(str(kept))}\n")
     write("Run 'qmd index' to take in what has changed on the disk since.\n")
+
+
+@command("rescue", examples=("qmd rescue", "qmd rescue --db ~/notes.sqlite"))
+@json_option
+def rescue(as_json: bool) -> None:
+    """
+    Save what can be read of a damaged database in a new one.
+
+    Collections, contexts, earlier contents of files ('qmd history') and vectors are taken over,
+    row by row; what is damaged is left out and counted. The damaged file is kept beside it as
+    FILE.bak. Then 'qmd index' makes the documents anew from your files. End servers, 'qmd watch'
+    and MCP clients before.
+    """
+    from qmd.kb import KnowledgeBase
+
+    database = session().settings.db
+    saved = KnowledgeBase.rescue(database)
+    if as_json:
+        write_json(
+            {
+                "database": str(database),
+                "kept": None if saved.kept is None else str(saved.kept),
+                "collections": saved.collections,
+                "contexts": saved.contexts,
+                "revisions": saved.revisions,
+                "vectors": saved.vectors,
+                "lost": dict(saved.lost),
+            }
+        )
+        return
+    from qmd.cli.render_reports import count
+
+    write(
+        f"Saved {count(saved.collections, 'collection')}, {count(saved.contexts, 'context')},"
+        f" {count(saved.revisions, 'earlier content')} and {count(saved.vectors, 'vector')}\n"
+    )
+    if saved.lost:
+        lost = ", ".join(f"{number:,} of {table}" for table, number in saved.lost.items())
+        write(f"Not readable any more: {lost}\n")
+    write(f"The damaged file is {one_line(str(saved.kept))}\n")
+    write("Run 'qmd index', then 'qmd embed', to make the rest anew.\n")

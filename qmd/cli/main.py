@@ -43,6 +43,7 @@ _LAZY = {
     "config": "qmd.cli.settings:config",
     "backup": "qmd.cli.copies:backup",
     "restore-db": "qmd.cli.copies:restore_db",
+    "rescue": "qmd.cli.copies:rescue",
     "models": "qmd.cli.models:models",
     "bench": "qmd.cli.bench:bench",
     "summary": "qmd.cli.summary:summary",
@@ -63,7 +64,7 @@ _SECTIONS = {
     "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls", "posts", "ask"),
     "Look after it": (
         *("status", "why", "cleanup", "doctor", "config", "models"),
-        *("backup", "restore-db", "bench"),
+        *("backup", "restore-db", "rescue", "bench"),
     ),
     "Write": ("note", "summary", "image", "history", "restore"),
     "Serve": ("server", "mcp", "open"),

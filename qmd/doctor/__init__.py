@@ -78,7 +78,7 @@ def _database(store: Store) -> Iterator[Check]:
             "integrity",
             "error",
             "The database is damaged: " + "; ".join(problems),
-            "Move the file away and index again; your documents are not affected.",
+            sqlite.damaged(store.path).hint,
         )
     else:
         yield Check("integrity", "ok", "SQLite finds no damage")

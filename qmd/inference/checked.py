@@ -5,6 +5,7 @@ every question, and one of another length could not be read any more.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -15,6 +16,8 @@ from qmd.model import ModelSpec
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
 
 #: Vectors whose norm differs from 1 by no more than rounding are taken as they are.
 TOLERANCE = 1e-3
@@ -61,9 +64,10 @@ class CheckedEmbedder:
         return vector
 
     def _failed(self, error: Exception) -> InferenceError:
+        """What the error says is for the log: a client of a server has no business with it."""
+        _log.error("%s failed", self.spec.name, exc_info=error)
         return InferenceError(
-            f"The embedding model {self.spec.name} failed: {type(error).__name__}: {error}",
-            hint=_HINT,
+            f"The embedding model {self.spec.name} failed: {type(error).__name__}.", hint=_HINT
         )
 
     def _checked(self, found: Any, count: int) -> NDArray[np.float32]:

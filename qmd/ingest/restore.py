@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from qmd.errors import ConflictError
@@ -30,15 +32,22 @@ def restore(database: Path, backup: Path) -> Path | None:
     try:
         copies.check(source, backup)
         database.parent.mkdir(parents=True, exist_ok=True)
-        leadership = Leadership(database)
-        if not leadership.take():
-            raise ConflictError(
-                f"Another process keeps the database {database}.",
-                hint="End servers, 'qmd watch' and MCP clients that use it, then try again.",
-            )
-        try:
+        with unkept(database):
             return copies.put_in_place(source, database)
-        finally:
-            leadership.release()
     finally:
         source.close()
+
+
+@contextmanager
+def unkept(database: Path) -> Iterator[None]:
+    """No other process keeps the database meanwhile. Raises ConflictError: One does."""
+    leadership = Leadership(database)
+    if not leadership.take():
+        raise ConflictError(
+            f"Another process keeps the database {database}.",
+            hint="End servers, 'qmd watch' and MCP clients that use it, then try again.",
+        )
+    try:
+        yield
+    finally:
+        leadership.release()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.model import Check, CleanupReport, Status
+    from qmd.model import Check, CleanupReport, Rescued, Status
 
 
 class Upkeep(Parts):
@@ -67,6 +67,23 @@ class Upkeep(Parts):
         from qmd.ingest.restore import restore
 
         return restore(Path(database).expanduser().absolute(), Path(backup).expanduser())
+
+    @staticmethod
+    def rescue(database: str | Path) -> Rescued:
+        """
+        Replace a damaged database by a new one with what can be read of it; the old one is kept.
+
+        Saved are collections, contexts, earlier contents of files and vectors; `index` makes the
+        documents anew.
+
+        Raises:
+            DatabaseMissingError: There is no such file.
+            ConflictError: A program keeps the database, or has it open.
+            CorruptDatabaseError: Nothing can be read of it; it was left as it is.
+        """
+        from qmd.ingest.rescue import rescue
+
+        return rescue(Path(database).expanduser().absolute())
 
     def doctor(self, *, home: Path | None = None) -> list[Check]:
         """

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ModelInfo,
         Progress,
         ProgressCallback,
+        Rescued,
         SkippedFile,
         Status,
     )
@@ -92,6 +93,7 @@ __all__ = [
     "PostText",
     "Progress",
     "ProgressCallback",
+    "Rescued",
     "Revision",
     "SearchReply",
     "SkippedDocument",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from qmd.model.stored import Collection
@@ -107,6 +108,23 @@ class Check:
     status: Literal["ok", "warning", "error"]
     message: str
     remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """
+    What `rescue` has saved of a damaged database, counted.
+
+    ``revisions``: earlier contents of files. ``lost``: rows that cannot be read, by table, as
+    far as anything still tells of them. ``kept``: where the damaged database is now.
+    """
+
+    collections: int
+    contexts: int
+    revisions: int
+    vectors: int
+    lost: Mapping[str, int]
+    kept: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,14 +187,22 @@ def _score(rows: list[tuple[int, int, bytes]], query: Question) -> list[Semantic
 
 
 def _matrix(packed: Sequence[bytes]) -> NDArray[np.float32]:
-    """float16[dimension] each → float32[n, dimension]."""
+    """
+    float16[dimension] each → float32[n, dimension].
+
+    Raises:
+        ValueError: Damaged ones: of different lengths, or not finite.
+    """
     import numpy as np
 
-    return (
+    matrix: NDArray[np.float32] = (
         np.frombuffer(b"".join(packed), dtype=np.float16)
         .reshape(len(packed), -1)
         .astype(np.float32)
     )
+    if not np.isfinite(matrix).all():
+        raise ValueError("a stored vector is not finite")
+    return matrix
 
 
 def level(nearness: float, spec: ModelSpec) -> float:

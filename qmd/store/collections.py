@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,6 +11,7 @@ from qmd.errors import CollectionNotFoundError, ConflictError
 from qmd.model import Collection
 from qmd.sqlite import Connection
 from qmd.store import clock, vector_state
+from qmd.store.rows import require_types
 
 if TYPE_CHECKING:
     from sqlite_utils.db import Table
@@ -23,10 +25,20 @@ _COLUMNS = """
 
 
 def _collection(row: Sequence[Any]) -> Collection:
+    require_types(row, int, str, str, str, str, int, str | None, str | None)
     number, name, path, pattern, ignore, documents, updated_at, indexed_at = row
+    ignored = json.loads(ignore)
+    require_types(ignored, *[str] * len(ignored))
+    if not is_directory_path(path):
+        raise ValueError("a collection's path is none")
     return Collection(
-        number, name, path, pattern, tuple(json.loads(ignore)), documents, updated_at, indexed_at
+        number, name, path, pattern, tuple(ignored), documents, updated_at, indexed_at
     )
+
+
+def is_directory_path(path: str) -> bool:
+    """Whether a directory can be there: relative to nothing, of characters that names have."""
+    return os.path.isabs(path) and "\0" not in path  # noqa: PTH117
 
 
 def everything(connection: Connection) -> list[Collection]:

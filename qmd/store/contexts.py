@@ -8,9 +8,11 @@ from typing import Any
 from qmd.errors import ContextNotFoundError
 from qmd.model import Context
 from qmd.sqlite import Connection
+from qmd.store.rows import require_types
 
 
 def _context(row: Sequence[Any]) -> Context:
+    require_types(row, str | None, str | None, str, str)
     name, root, prefix, text = row
     path = "/" if name is None else root.rstrip("/") + ("/" + prefix if prefix else "")
     return Context(name, prefix, path, text)

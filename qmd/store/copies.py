@@ -15,7 +15,7 @@ from qmd.errors import (
     InputError,
     StoreError,
 )
-from qmd.sqlite import Connection, Error, connect, translate
+from qmd.sqlite import FAILURES, Connection, Error, connect, translate
 from qmd.store import migrate, upkeep
 
 #: What SQLite keeps beside a database while it is open, or after a crash.
@@ -65,7 +65,7 @@ def check(connection: Connection, path: Path) -> None:
                 f"{path} is an empty database.", hint="Give a file that 'qmd backup' made."
             )
         problems = upkeep.problems(connection)
-    except Error as error:
+    except FAILURES as error:
         raise translate(error, path) from error
     if problems:
         raise CorruptDatabaseError(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from qmd.model import DocumentInfo
 from qmd.sqlite import Connection
+from qmd.store.rows import require_types
 
 DOCID_DIGITS = 6
 
@@ -36,7 +37,9 @@ def docid(connection: Connection, digest: str) -> str:
 
 def _infos(connection: Connection, where: str, values: Sequence[object]) -> Iterator[DocumentInfo]:
     rows = connection.execute(_INFO + where, values).fetchall()
-    for number, collection, path, title, digest, size, modified in rows:
+    for row in rows:
+        require_types(row, int, str, str, str, str, int, str)
+        number, collection, path, title, digest, size, modified = row
         yield DocumentInfo(
             number, collection, path, title, docid(connection, digest), size, modified
         )
@@ -117,9 +120,9 @@ def content_hash(connection: Connection, number: int) -> str:
 
 
 def text(connection: Connection, number: int) -> str:
-    return str(
-        connection.execute("SELECT text FROM documents WHERE id = ?", [number]).fetchone()[0]
-    )
+    row = connection.execute("SELECT text FROM documents WHERE id = ?", [number]).fetchone()
+    require_types(row, str)
+    return str(row[0])
 
 
 def text_bytes(connection: Connection, number: int) -> int:
@@ -154,9 +157,11 @@ class Page(NamedTuple):
 
 
 def page(connection: Connection, number: int) -> Page:
-    text, body_start = connection.execute(
+    row = connection.execute(
         "SELECT text, body_start FROM documents WHERE id = ?", [number]
     ).fetchone()
+    require_types(row, str, int)
+    text, body_start = row
     return Page(info(connection, number), text, body_start)
 
 

@@ -11,6 +11,7 @@ from qmd.model import ParsedDocument, SkippedFile
 from qmd.sqlite import Connection
 from qmd.store import clock, vector_state
 from qmd.store.documents import name_key
+from qmd.store.rows import require_types
 
 
 class FileState(NamedTuple):
@@ -351,5 +352,7 @@ def skipped(connection: Connection) -> list[SkippedFile]:
     rows = connection.execute(
         "SELECT c.name, s.path, s.reason, s.detail FROM skipped_files s"
         " JOIN collections c ON c.id = s.collection_id ORDER BY c.name, s.path"
-    )
+    ).fetchall()
+    for row in rows:
+        require_types(row, str, str, str, str)
     return [SkippedFile(*row) for row in rows]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import MigrationRequiredError, SchemaTooNewError, StoreError
-from qmd.sqlite import Connection, OperationalError, dbapi
+from qmd.sqlite import Connection, OperationalError, damaged, dbapi
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -55,12 +55,17 @@ def applied(connection: Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name[:4].isdigit() and name[4:5] == "_" and name.isprintable()
+
+
 def check(connection: Connection, path: Path, folder: Path | None = None) -> bool:
     """
     Whether the schema is current; only reads. ``folder``: None for this program's migrations.
 
     Raises:
         SchemaTooNewError: A newer qmd has written this file.
+        CorruptDatabaseError: No program has applied just these migrations.
         StoreError: It is the database of another program.
     """
     # Asked in this order: another process may migrate between the two questions, and then
@@ -68,6 +73,8 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
     occupied = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
     names, done = known(folder or migrations_folder()), applied(connection)
     newer = [name for name in done if name not in names]
+    if not all(map(_is_name, done)) or (not newer and done != names[: len(done)]):
+        raise damaged(path)
     if newer:
         raise SchemaTooNewError(
             f"The database {path} was written by a newer qmd (it has migration {newer[-1]}).",

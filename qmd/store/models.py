@@ -13,6 +13,7 @@ from qmd.errors import ModelMismatchError
 from qmd.model import ModelSpec
 from qmd.sqlite import Connection
 from qmd.store import clock, meta, sqlite_vec, vector_state
+from qmd.store.rows import require_types
 
 #: In ``meta``: the name of the model that was chosen for this database.
 CHOICE = "model"
@@ -41,7 +42,10 @@ def _marked(connection: Connection, mark: Literal["active", "next"]) -> Model | 
     row = connection.execute(
         f"SELECT id, name, fingerprint, dimension FROM models WHERE {mark}"
     ).fetchone()
-    return None if row is None else Model(*row)
+    if row is None:
+        return None
+    require_types(row, int, str, str, int)
+    return Model(*row)
 
 
 def chosen(connection: Connection) -> str | None:

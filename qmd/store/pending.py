@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from qmd.sqlite import Connection
 from qmd.store import clock
+from qmd.store.rows import require_types
 
 
 def begin(connection: Connection, temporary: str) -> None:
@@ -23,7 +24,10 @@ def end(connection: Connection, temporaries: Iterable[str]) -> None:
 
 def everywhere(connection: Connection) -> list[str]:
     """Those that were begun and not ended."""
-    return [path for (path,) in connection.execute("SELECT temporary FROM pending_writes")]
+    rows = connection.execute("SELECT temporary FROM pending_writes").fetchall()
+    for row in rows:
+        require_types(row, str)
+    return [path for (path,) in rows]
 
 
 def inside(connection: Connection, directory: str) -> list[str]:

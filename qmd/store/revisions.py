@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from qmd.model import Revision
 from qmd.sqlite import Connection
 from qmd.store import clock
+from qmd.store.rows import require_types
 
 #: Of one file; the oldest go first.
 MAX_REVISIONS = 20
@@ -76,7 +77,9 @@ def keep(connection: Connection, path: str, now: Kept, *, tool: str) -> None:
 
 def history(connection: Connection, path: str) -> list[Revision]:
     """What is kept of a file, the newest first."""
-    rows = connection.execute(_COLUMNS + "WHERE path = ? ORDER BY id DESC", [path])
+    rows = connection.execute(_COLUMNS + "WHERE path = ? ORDER BY id DESC", [path]).fetchall()
+    for row in rows:
+        require_types(row, int, str, str, str, str, int, str)
     return [
         Revision(number, path, created, tool, kind.partition(",")[0], size, digest)
         for number, path, created, tool, kind, size, digest in rows
@@ -84,10 +87,29 @@ def history(connection: Connection, path: str) -> list[Revision]:
 
 
 def content(connection: Connection, number: int) -> bytes | None:
-    """What a revision holds; None if it is not kept any more."""
+    """
+    What a revision holds; None if it is not kept any more.
+
+    Raises:
+        ValueError, TypeError, zlib.error: It is not what was kept.
+    """
     row = connection.execute(
-        "SELECT content, kind FROM revisions WHERE id = ?", [number]
+        "SELECT content, kind, bytes, hash FROM revisions WHERE id = ?", [number]
     ).fetchone()
     if row is None:
         return None
-    return zlib.decompress(row[0]) if row[1] == _COMPRESSED else bytes(row[0])
+    require_types(row, bytes, str, int, str)
+    return whole(*row)
+
+
+def whole(stored: bytes, kind: str, size: int, digest: str) -> bytes:
+    """
+    The content of a row.
+
+    Raises:
+        ValueError, zlib.error: Its length or hash is another than when it was kept.
+    """
+    content = zlib.decompress(stored) if kind == _COMPRESSED else stored
+    if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError("a revision does not hold what was kept")
+    return content

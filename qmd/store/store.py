@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from qmd import cancellation
-from qmd.errors import ReadOnlyError, StoreError
+from qmd.errors import QmdError, ReadOnlyError, StoreError
 from qmd.sqlite import (
     BUSY_TIMEOUT_S,
+    FAILURES,
     Connection,
     Error,
     FrozenConnection,
     connect,
+    damaged,
     missing_database,
     translate,
 )
@@ -390,9 +392,25 @@ class Store:
     def _translating(self) -> Iterator[None]:
         try:
             yield
-        except Error as error:
+        except FAILURES as error:
             cancellation.check()  # which has interrupted the statement
-            raise translate(error, self.path) from error
+            told = translate(error, self.path)
+            if type(told) is StoreError and self._is_damaged():
+                told = damaged(self.path)
+            raise told from error
+        except (QmdError, OSError):
+            raise
+        except Exception as error:
+            # A damaged value may lead to any error, and so may a mistake of ours.
+            if not self._is_damaged():
+                raise
+            raise damaged(self.path) from error
+
+    def _is_damaged(self) -> bool:
+        """Reads the whole file: only after an error that nobody expected."""
+        from qmd.store import damage
+
+        return damage.find(self.path) is not None
 
 
 def _is_counted(connection: Connection) -> bool:

@@ -126,12 +126,16 @@ def compact(connection: Connection) -> None:
 
 
 def problems(connection: Connection) -> list[str]:
-    """What SQLite's own check of the whole file complains about; reads every page."""
-    rows = connection.execute("PRAGMA quick_check(20)").fetchall()
-    found = [str(message) for (message,) in rows if message != "ok"]
-    documents, indexed = connection.execute(
-        "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM documents_fts_docsize)"
-    ).fetchone()
-    if documents != indexed:
-        found.append(f"{documents} documents, but {indexed} in the full-text index")
+    """What is wrong with the whole file, the first twenty findings; reads every page."""
+    from itertools import islice
+
+    from qmd.store import damage
+
+    found = list(islice(damage.problems(connection), 20))
+    if not found:
+        documents, indexed = connection.execute(
+            "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM documents_fts_docsize)"
+        ).fetchone()
+        if documents != indexed:
+            found.append(f"{documents} documents, but {indexed} in the full-text index")
     return found

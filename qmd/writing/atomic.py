@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import secrets
 import stat
 import sys
@@ -52,6 +53,11 @@ class Present:
 
     data: bytes
     state: tuple[int, ...]
+
+
+def is_temporary_name(name: str) -> bool:
+    """Whether `temporary_name` makes such names."""
+    return re.fullmatch(rf"{re.escape(PREFIX)}[0-9a-f]{{16}}(\.\w+)?", name) is not None
 
 
 def temporary_name(suffix: str = ".tmp") -> str:

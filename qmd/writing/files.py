@@ -19,7 +19,7 @@ from qmd.errors import ConflictError, FileChangedError, QmdError
 from qmd.sqlite import Connection
 from qmd.store import pending, revisions
 from qmd.store.store import Store
-from qmd.writing.atomic import Folder, Present, locked, temporary_name
+from qmd.writing.atomic import Folder, Present, is_temporary_name, locked, temporary_name
 from qmd.writing.place import Place
 from qmd.writing.policy import WritePolicy
 from qmd.writing.proposed import Confirm, ProposedText, require_consent
@@ -341,9 +341,10 @@ def clean_up(store: Store) -> None:
 
 
 def discard(folder: Folder, temporaries: list[str]) -> None:
-    """Files in this directory, by their whole paths."""
-    for temporary in temporaries:
-        folder.discard_all(Path(temporary).name)
+    """Files in this directory, by their whole paths; no other than we make, whatever is noted."""
+    for name in (Path(temporary).name for temporary in temporaries):
+        if is_temporary_name(name):
+            folder.discard_all(name)
 
 
 def _kept(

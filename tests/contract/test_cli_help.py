@@ -46,6 +46,7 @@ CONTRACT = [
     "config",
     "backup",
     "restore-db",
+    "rescue",
     "bench",
     "models",
     "models.list",
