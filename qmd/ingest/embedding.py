@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from qmd.ingest.new_document import embedded_text
 from qmd.model import EmbedReport, Progress, ProgressCallback
 from qmd.sqlite import Connection
 from qmd.store import embeddings, models, vectors
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
 
 #: Chunks in one transaction: about a second of work, so an interruption loses no more.
 BATCH = 32
-
-
-def embedded_text(title: str, heading_path: str, text: str) -> str:
-    """What a chunk's vector is made of: its title, where it stands, and its text."""
-    head = title if not heading_path or heading_path == title else f"{title}\n{heading_path}"
-    return f"{head}\n\n{text}"
 
 
 def embed(

@@ -126,6 +126,10 @@ SKIP_REMEDIES = {
     "symlink out of the collection": "Add the folder it leads to as a collection of its own.",
     "dangling symlink": "Correct or remove the link.",
     "symlink loop": "Correct or remove the link.",
+    "over budget": "Split or mend it; it is read again when it has changed.",
+    "parser failed": "Mend it, or report it as an error of qmd with the file; it is read again"
+    " when it has changed, or by 'qmd index --verify'.",
+    "no answer": "Is its disk reachable? The next run tries it again.",
 }
 
 

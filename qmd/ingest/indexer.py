@@ -9,27 +9,31 @@ the next run goes on from there: a file whose size, times and inode are as store
 from __future__ import annotations
 
 import gc
-import hashlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from qmd import cancellation
-from qmd.errors import FileVanishedError, IngestError, InputError, UnreadableFileError
-from qmd.ingest.file_state import LARGEST, file_state, is_still, settled
-from qmd.ingest.new_document import VERSION, new_document
-from qmd.ingest.read import ReadFile, read_file, read_parts
+from qmd.errors import InputError
+from qmd.ingest.file_parser import parse_files
+from qmd.ingest.file_state import LARGEST, file_state, is_still
+from qmd.ingest.new_document import VERSION
+from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
-from qmd.model import Collection, ParsedDocument, Progress, ProgressCallback, SkippedFile
-from qmd.parse.photo import is_photo
+from qmd.model import (
+    Collection,
+    FileState,
+    NewDocument,
+    Progress,
+    ProgressCallback,
+    SkippedFile,
+)
 from qmd.sqlite import Connection
 from qmd.store import collections, files
-from qmd.store.files import FileState, Known, NewDocument, Place
+from qmd.store.files import Known, Place
 from qmd.store.store import Store
 
 BATCH_DOCUMENTS = 256
@@ -152,11 +156,7 @@ class CollectionIndexer:
             if path not in paths:
                 self._vanish(path, known)
         with _patient_collector():
-            for number, file in enumerate(unread):
-                cancellation.check()
-                self.progress(Progress("index", number, len(unread), file.path))
-                self._read(file)
-            self.progress(Progress("index", len(unread), len(unread)))
+            self._read(unread)
             self._flush()
 
     # -- what is there -----------------------------------------------------------------
@@ -234,59 +234,63 @@ class CollectionIndexer:
         self.vanished[path] = known
         self.vanished_paths.setdefault(known.hash, []).append(path)
 
-    # -- one file ----------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------
 
-    def _read(self, file: FoundFile) -> None:
+    def _read(self, unread: Sequence[FoundFile]) -> None:
+        number = 0
+
+        def tick() -> None:
+            cancellation.check()
+            name = unread[number].path if number < len(unread) else ""
+            self.progress(Progress("index", number, len(unread), name))
+
+        jobs = (self._job(file) for file in unread)
+        with closing(parse_files(jobs, waiting=tick)) as results:
+            for file in unread:
+                tick()
+                self._take(file, next(results))
+                number += 1
+        tick()
+
+    def _job(self, file: FoundFile) -> FileJob:
         known = self.known.get(file.path)
-        started = time.time_ns()
-        try:
-            read, parsed = self._parse(file)
-        except FileVanishedError:
+        same = known is not None and known.parser_version == VERSION
+        known_hash = known.hash if known is not None and same else None
+        return FileJob(str(self.root), file, self.rules.max_bytes, known_hash)
+
+    def _take(self, file: FoundFile, parsed: ParsedFile) -> None:
+        known = self.known.get(file.path)
+        if isinstance(parsed, NoDocument):
+            if not parsed.vanished:
+                self._skip(file.path, parsed.reason, parsed.detail, parsed.state)
             if known is not None:
                 self._vanish(file.path, known)
-            return
-        except IngestError as error:
-            # A permission that is given later leaves no trace in the state: try each time.
-            lasting = not isinstance(error, UnreadableFileError)
-            state = settled(file_state(file), started) if lasting else None
-            self._skip(file.path, error.reason, str(error), state)
-            if known is not None:
-                self._vanish(file.path, known)
-            return
-        digest = hashlib.sha256(parsed.text.encode()).hexdigest()
-        state = settled(file_state(read), started)
-        if known is not None and known.hash == digest and known.parser_version == VERSION:
+        elif isinstance(parsed, SameText):
+            assert known is not None  # it has the text that the job named
             self.report.unchanged += 1
-            if state != known.state:
-                self.touched.append((known.id, state))
+            if parsed.state != known.state:
+                self.touched.append((known.id, parsed.state))
                 if len(self.touched) >= BATCH_DOCUMENTS:
                     self._flush()
-            return
-        replace = self._moved_from(digest, read) if known is None else Place(known.id, file.path)
-        self.report.warnings += [
-            f"{self.collection.name}/{file.path}: {warning}" for warning in parsed.warnings
-        ]
-        self._add(new_document(file.path, parsed, digest, state), replace)
+        else:
+            if known is not None:
+                replace: Place | None = Place(known.id, file.path)
+            else:
+                replace = self._moved_from(parsed.hash, file)
+            self.report.warnings += [
+                f"{self.collection.name}/{file.path}: {warning}"
+                for warning in parsed.parsed.warnings
+            ]
+            self._add(parsed, replace)
 
-    def _parse(self, file: FoundFile) -> tuple[ReadFile, ParsedDocument]:
-        # Parsers are imported here, because most runs find nothing changed and need none.
-        if is_photo(file.path):
-            from qmd.parse.photo.document import parse_photo
-
-            return read_parts(self.root, file.path, partial(parse_photo, file.path))
-        from qmd.parse.document import parse_document
-
-        read = read_file(self.root, file.path, max_bytes=self.rules.max_bytes)
-        return read, parse_document(file.path, read.data)
-
-    def _moved_from(self, digest: str, read: ReadFile) -> Place | None:
+    def _moved_from(self, digest: str, file: FoundFile) -> Place | None:
         """A vanished document with this very text: the file was renamed or moved."""
         if self.reread and not self.vanished_paths.get(digest):
             self._look_for_vanished(digest)
         same = self.vanished_paths.get(digest)
         if not same:
             return None
-        inode = file_state(read).inode
+        inode = file_state(file).inode
         path = min(same, key=lambda path: (self.vanished[path].state.inode != inode, path))
         same.remove(path)
         known = self.vanished.pop(path)

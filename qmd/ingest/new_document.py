@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from qmd.ingest.embedding import embedded_text
-from qmd.model import ParsedDocument
+from qmd.model import FileState, FullText, NewDocument, ParsedDocument
 from qmd.parse import PARSER_VERSION
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
-from qmd.store.files import FileState, FullText, NewDocument
 
 #: What a stored document was made with; any other number and it is made anew.
 VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
@@ -53,6 +51,12 @@ def _segmented(text: str) -> str | None:
     """The text as full text stores it, None where that is the text itself."""
     segmented = segment(text)
     return None if segmented == text else segmented
+
+
+def embedded_text(title: str, heading_path: str, text: str) -> str:
+    """What a chunk's vector is made of: its title, where it stands, and its text."""
+    head = title if not heading_path or heading_path == title else f"{title}\n{heading_path}"
+    return f"{head}\n\n{text}"
 
 
 def text_hash(text: str) -> bytes:

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from qmd.model.documents import (
         Chunk,
+        FileState,
+        FullText,
         Heading,
         Link,
         LinkKind,
+        NewDocument,
         ParsedDocument,
     )
     from qmd.model.live import Freshness
@@ -70,8 +73,10 @@ __all__ = [
     "DocumentSlice",
     "EmbedReport",
     "Explanation",
+    "FileState",
     "Filters",
     "Freshness",
+    "FullText",
     "Heading",
     "Hit",
     "IndexReport",
@@ -82,6 +87,7 @@ __all__ = [
     "ModelInfo",
     "ModelSpec",
     "MultiGetReply",
+    "NewDocument",
     "ParsedDocument",
     "PhotoChange",
     "PhotoMetadata",

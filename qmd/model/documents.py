@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
@@ -75,3 +75,41 @@ class ParsedDocument:
     links: tuple[Link, ...]
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]
+
+
+class FileState(NamedTuple):
+    """A file as the last scan saw it: equal numbers mean that it need not be read again."""
+
+    bytes: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class FullText:
+    """
+    What full text holds of a document, segmented; None where that is the document's own text.
+
+    ``front`` is its frontmatter, ``words`` the parts of its CamelCase names.
+    """
+
+    title: str | None
+    headings: str
+    body: str | None
+    path: str | None
+    front: str | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """What the indexer hands over for one file; ``chunk_hashes`` parallel to ``parsed.chunks``."""
+
+    path: str
+    state: FileState
+    hash: str
+    parser_version: int
+    parsed: ParsedDocument
+    fulltext: FullText
+    chunk_hashes: Sequence[bytes]

@@ -16,7 +16,7 @@ class SkippedFile:
 
     collection: str
     path: str
-    reason: str  # "binary", "too large", "unreadable", "bad file name", …
+    reason: str  # "binary", "too large", "unreadable", "over budget", "bad file name", …
     detail: str
 
 

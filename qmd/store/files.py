@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from qmd.model import ParsedDocument, SkippedFile
+from qmd.model import FileState, FullText, NewDocument, SkippedFile
 from qmd.sqlite import Connection
 from qmd.store import clock, vector_state
 from qmd.store.documents import name_key
 from qmd.store.rows import require_types
-
-
-class FileState(NamedTuple):
-    """A file as the last scan saw it: equal numbers mean that it need not be read again."""
-
-    bytes: int
-    mtime_ns: int
-    inode: int
-    device: int
 
 
 class Known(NamedTuple):
@@ -37,35 +27,6 @@ class Place(NamedTuple):
 
     id: int
     path: str
-
-
-@dataclass(frozen=True, slots=True)
-class FullText:
-    """
-    What full text holds of a document, segmented; None where that is the document's own text.
-
-    ``front`` is its frontmatter, ``words`` the parts of its CamelCase names.
-    """
-
-    title: str | None
-    headings: str
-    body: str | None
-    path: str | None
-    front: str | None
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewDocument:
-    """What the indexer hands over for one file; ``chunk_hashes`` parallel to ``parsed.chunks``."""
-
-    path: str
-    state: FileState
-    hash: str
-    parser_version: int
-    parsed: ParsedDocument
-    fulltext: FullText
-    chunk_hashes: Sequence[bytes]
 
 
 def known(connection: Connection, collection_id: int) -> dict[str, Known]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from qmd import KnowledgeBase
 from qmd.ingest.new_document import new_document
+from qmd.model import FileState
 from qmd.parse.document import parse_document
 from qmd.sqlite import Connection
 from qmd.store import files, vector_state
-from qmd.store.files import FileState
 from qmd.store.store import Store
 from tests.support.embedder import HashEmbedder
 

@@ -43,8 +43,11 @@ def kb(tmp_path: Path, root: Path) -> KnowledgeBase:
         yield kb
 
 
+# As in a program that holds its own Python, whose worker process cannot be started: files are
+# parsed in the process itself, which sees what it opens.
 OPENED = """
 import sys
+sys.frozen = True
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 from qmd import KnowledgeBase

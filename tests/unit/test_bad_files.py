@@ -1,0 +1,224 @@
+"""
+One bad file is a reported skip, whatever it does to its parser, and the rest is indexed.
+
+No parser of ours should do any of this, so the worker processes run one here that does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qmd import KnowledgeBase
+from qmd.ingest import file_parser
+from qmd.ingest.scan import FoundFile
+from qmd.worker.jobs import MB, Budget
+from qmd.worker.workers import Workers
+from tests.support import child
+from tests.support.dump import assert_sound
+from tests.support.embedder import HashEmbedder
+from tests.support.live import Kept, kept, until
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
+
+PARSE = "tests.support.bad_jobs:parse"
+BAD = {
+    "spin.md": ("over budget", "It took more than 0.5 s of CPU time."),
+    "eat.md": ("over budget", "It took more than 200 MB of memory."),
+    "recurse.md": ("parser failed", "RecursionError: maximum recursion depth exceeded"),
+    "segfault.md": ("parser failed", "The process that read it was ended by SIGSEGV."),
+    "block.md": ("no answer", "Nothing came of it for 6 s."),
+}
+
+
+@pytest.fixture
+def parser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+    workers = Workers(PARSE, silence_s=1.0)
+    monkeypatch.setattr(file_parser, "workers", workers)
+    monkeypatch.setattr(file_parser, "budget_of", lambda size: Budget(0.5, 200 * MB))
+    yield workers
+    workers.close()
+
+
+def write(root: Path, *names: str) -> None:
+    root.mkdir(exist_ok=True)
+    for name in names:
+        path = root / name
+        path.write_text(f"# {name}\n\nsourdough\n")
+        os.utime(path, ns=(1_600_000_000_000_000_001,) * 2)
+
+
+@pytest.mark.usefixtures("parser")
+def test_every_bad_file_is_a_skip_with_its_reason(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    write(root, *BAD, "a.md", "f.md", "t.md", "z.md")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(root, name="notes")
+        report = kb.index()
+        assert report.added == 4
+        assert report.errors == ()
+        for told in (report.skipped, kb.status().skipped):
+            skipped = {skip.path: (skip.reason, skip.detail) for skip in told}
+            assert skipped.keys() == BAD.keys()
+            for name, (reason, detail) in BAD.items():
+                assert skipped[name][0] == reason
+                assert skipped[name][1].startswith(detail)
+        for name, (reason, detail) in BAD.items():
+            explained = kb.why(root / name)
+            assert not explained.indexed
+            assert f"it is no document: {reason}. {detail}" in explained.reason
+            assert explained.remedy
+    assert_sound(tmp_path / "kb.sqlite")
+
+
+def test_a_bad_file_is_not_tried_again_until_it_changes(tmp_path: Path, parser: Workers) -> None:
+    root = tmp_path / "notes"
+    lasting = [name for name in BAD if name != "block.md"]
+    write(root, *lasting)
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(root, name="notes")
+        kb.index()
+        parser.close()
+        again = kb.index()
+        assert len(again.skipped) == len(lasting)
+        assert not parser.is_running, "no file had to be read"
+        (root / "spin.md").rename(root / "mended.md")
+        report = kb.index()
+        assert (report.added, len(report.skipped)) == (1, len(lasting) - 1)
+
+
+def test_an_unchanged_folder_starts_no_process(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    write(root, "a.md", "b.md")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(root, name="notes")
+        kb.index()
+        file_parser.workers.close()
+        assert kb.index().unchanged == 2
+        assert not file_parser.workers.is_running
+
+
+@pytest.mark.usefixtures("parser")
+def test_a_document_that_becomes_too_much_for_its_parser_is_one_no_more(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    write(root, "a.md")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(root, name="notes")
+        kb.index()
+        (root / "a.md").rename(root / "recurse.md")
+        report = kb.index()
+        assert (report.removed, len(report.skipped)) == (1, 1)
+        assert kb.documents() == []
+
+
+@pytest.mark.usefixtures("parser")
+def test_a_keeper_answers_while_a_file_is_too_much_and_indexes_what_comes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_parser, "budget_of", lambda size: Budget(2.0, 200 * MB))
+    with kept(tmp_path, {"a.md": "# A\n\nsourdough\n"}) as notes:
+        notes.write("spin.md", "# Spin\n")
+        until(lambda: notes.kb.freshness().indexing or _skipped(notes), "it is read")
+        notes.finds("sourdough", "a.md")  # the interpreter's lock is free
+        notes.write("b.md", "# B\n\nrye\n")
+        notes.settles_as("a.md", "b.md")
+        until(lambda: _skipped(notes) == ["spin.md"], "it is told")
+
+
+def _skipped(notes: Kept) -> list[str]:
+    return [skip.path for skip in notes.kb.status().skipped]
+
+
+INDEX = """
+import sys
+from pathlib import Path
+from qmd.ingest import file_parser
+from qmd.worker.workers import Workers
+file_parser.workers = Workers("tests.support.bad_jobs:parse")
+from qmd.cli.main import main
+sys.exit(main(["--db", sys.argv[1], *sys.argv[2:]]))
+"""
+
+
+def _index(database: Path, root: Path) -> subprocess.Popen[bytes]:
+    with KnowledgeBase.open(database, create=True) as kb:
+        kb.add_collection(root, name="notes")
+    return subprocess.Popen(
+        [sys.executable, "-c", INDEX, str(database), "index", "--no-embed"],
+        cwd=child.REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _workers_of(pid: int) -> list[int]:
+    """The children of a process that wait for a file or parse one."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("deed", ["spin.md", "sleep.md"])
+def test_an_index_run_that_is_ended_leaves_no_process_and_no_damage(
+    tmp_path: Path, ending: signal.Signals, deed: str
+) -> None:
+    write(tmp_path / "notes", "a.md", deed)
+    run = _index(tmp_path / "kb.sqlite", tmp_path / "notes")
+    with run:
+        until(lambda: _workers_of(run.pid), "it starts one")
+        [number] = _workers_of(run.pid)
+        worker = child.Stranger(number)
+        run.send_signal(ending)
+        _, err = run.communicate(timeout=child.WAIT_S)
+        worker.wait()
+    assert run.returncode == {signal.SIGINT: 130}.get(ending, -ending)
+    if ending is signal.SIGINT:
+        assert b"Traceback" not in err
+    assert_sound(tmp_path / "kb.sqlite")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite") as kb:
+        assert kb.index().total_documents == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")
+def test_a_worker_killed_again_and_again_costs_no_good_file(tmp_path: Path) -> None:
+    names = [f"{number:04}.md" for number in range(2000)]
+    write(tmp_path / "notes", *names)
+    run = _index(tmp_path / "kb.sqlite", tmp_path / "notes")
+    with run:
+        killed = set()
+        while run.poll() is None and len(killed) < 3:
+            for number in _workers_of(run.pid):
+                killed.add(number)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+        _, err = run.communicate(timeout=child.WAIT_S)
+    assert run.returncode == 0, err
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", embedder=HashEmbedder()) as kb:
+        status = kb.status()
+        # One that ended two processes is skipped, and can be no more than the one in work then.
+        assert status.total_documents + len(status.skipped) == len(names)
+        assert len(status.skipped) <= 1
+
+
+def test_budgets_grow_with_the_file_and_not_with_a_photo() -> None:
+    def budget(path: str, size: int) -> Budget:
+        return file_parser.budget_of(file_parser.size_to_parse(FoundFile(path, size, 0, 0, 0)))
+
+    assert budget("a.md", 1000) == budget("b.md", 0) == Budget(5.0, 512 * MB)
+    assert budget("a.md", 20 * MB) == Budget(45.0, 912 * MB)
+    assert budget("a.heic", 5000 * MB) == Budget(5.0, 512 * MB)
