@@ -222,7 +222,7 @@ def _names(path: str) -> list[str]:
 def _outside(path: Path, root: Path) -> OutsideRootsError:
     return OutsideRootsError(
         f"{path} is not below a write root.",
-        hint=f"Start the server with --write-root {root} to allow it.",
+        hint=f"Start it with --write-root {root} to allow it.",
     )
 
 
