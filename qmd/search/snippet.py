@@ -19,6 +19,8 @@ WORTH_SHOWING = 60
 MAX_SCAN = 2_000_000
 #: In longer lines the place of a word is reckoned, not counted, where folding changes lengths.
 MAX_EXACT = 100_000
+#: Of a pasted page only so much is looked for: each is a search through the whole text of a hit.
+MAX_NEEDLES = 128
 
 
 class Needle(NamedTuple):
@@ -51,7 +53,8 @@ def needles(query: ParsedQuery) -> list[Needle]:
             if len(run) > 2:
                 found[run] = 3.0 * len(run) / 2
                 found.update(dict.fromkeys(pairs_of(run), 1.0))
-    return [Needle(text, weight) for text, weight in found.items() if text]
+    heaviest = sorted(found.items(), key=lambda each: -each[1])[:MAX_NEEDLES]
+    return [Needle(text, weight) for text, weight in heaviest if text]
 
 
 def make(

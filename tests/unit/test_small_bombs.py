@@ -11,6 +11,8 @@ from qmd.inference.replies import expansions
 from qmd.model import ParsedDocument
 from qmd.parse.document import MAX_TITLE, parse_document
 from qmd.parse.warnings import MAX_WARNINGS
+from qmd.search import language
+from qmd.search.snippet import MAX_NEEDLES, make, needles
 
 
 def parse(text: str | bytes) -> ParsedDocument:
@@ -46,6 +48,19 @@ def test_a_reply_of_blanks_takes_little_cpu() -> None:
     with pytest.raises(QmdError):
         expansions("\n".join(["1. " + " " * 4_000] * 8), "query", 5)
     assert time.process_time() - start < 1
+
+
+def test_a_pasted_page_is_looked_for_in_parts() -> None:
+    # The pairs of 32,000 characters took 21 s in a text of 1 MB.
+    page = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(20_000))
+    wanted = needles(language.parse(page))
+    text = (
+        "".join(chr(0x4E00 + number * 104_729 % 20_000) for number in range(300_000)) + page[-40:]
+    )
+    start = time.process_time()
+    make(text, 0, wanted)
+    assert len(wanted) <= MAX_NEEDLES
+    assert time.process_time() - start < 3
 
 
 def test_many_references_to_a_long_target_do_not_fill_the_memory() -> None:
