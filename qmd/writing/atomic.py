@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 PREFIX = ".qmd-"
 #: How long a writer waits for another one in the same directory.
 WAIT_S = 30.0
+_BLOCK = 1 << 20
 
 _RELATIVE: bool = {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
 _FILE = (
@@ -188,14 +189,14 @@ class Folder:
         try:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 data = file.read()
-            return Present(data, _state(os.fstat(descriptor)))
+            return Present(data, state_of(os.fstat(descriptor)))
         finally:
             os.close(descriptor)
 
     def state(self, name: str) -> tuple[int, ...] | None:
         """What `Present.state` was if nobody has changed the file; None if there is none."""
         try:
-            return _state(self._stat(name))
+            return state_of(self._stat(name))
         except FileNotFoundError:
             return None
 
@@ -205,10 +206,22 @@ class Folder:
 
     def require_replaceable(self, name: str) -> None:
         """Raises what `read` raises; FileNotFoundError."""
+        with self.original(name):
+            pass
+
+    @contextmanager
+    def original(self, name: str) -> Iterator[int]:
+        """
+        A file that is to be replaced, open for reading. Raises what `read` raises, and
+        FileNotFoundError.
+        """
         descriptor = self._open_present(name)
         if descriptor is None:
             self._fail(errno.ENOENT, name)
-        os.close(descriptor)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     def _open_present(self, name: str) -> int | None:
         """For reading, after the proof that it may be written."""
@@ -248,6 +261,16 @@ class Folder:
             self._finish(descriptor, like)
         finally:
             os.close(descriptor)
+
+    def copy_in(self, source: Path, name: str) -> None:
+        """Copy a file of another directory to a name that is free, for `finish`."""
+        with source.open("rb") as stream:
+            descriptor = self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                while block := stream.read(_BLOCK):
+                    _write_all(descriptor, block)
+            finally:
+                os.close(descriptor)
 
     def finish(self, name: str, *, like: str) -> None:
         """As the end of `create`, for a file that another program has written."""
@@ -348,7 +371,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _state(status: os.stat_result) -> tuple[int, ...]:
+def state_of(status: os.stat_result) -> tuple[int, ...]:
+    """What differs after any change of a file."""
     return (
         status.st_dev,
         status.st_ino,

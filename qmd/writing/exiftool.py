@@ -35,6 +35,7 @@ HINT = (
 TIMEOUT_S = 5.0
 _MAX_OUTPUT = 64 * 1024 * 1024
 _STOP_S = 1.0
+_BLOCK = 1 << 20
 
 # exiftool waits for more when its input ends, for ever. If we are killed, `read` ends, and
 # then exiftool does, with whatever a script in its place has started.
@@ -143,6 +144,20 @@ class Turn:
     def lend(self, data: bytes) -> contextlib.AbstractContextManager[Path]:
         """A file that holds these bytes. Its name alone is its name in an argument."""
         return self._process.lend(data)
+
+    @contextlib.contextmanager
+    def private_copy(self, descriptor: int, kind: Kind) -> Iterator[tuple[Path, Path]]:
+        """
+        A copy of an open photo, and a name for a changed one, in a directory that nobody else
+        can enter; both are removed in the end.
+
+        Raises:
+            ExifToolError: It cannot be made.
+        """
+        begun = time.monotonic()
+        with self._process.private_copy(descriptor, kind) as paths:
+            self._deadline += time.monotonic() - begun  # it is exiftool's time, not the disk's
+            yield paths
 
     def write(self, photo: Path, kind: Kind, arguments: Sequence[str], new: Path) -> None:
         """
@@ -269,6 +284,25 @@ class _Process:
             yield file
         finally:
             file.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def private_copy(self, descriptor: int, kind: Kind) -> Iterator[tuple[Path, Path]]:
+        """See `Turn.private_copy`. Raises ExifToolError."""
+        photo = self._directory / f"photo.{kind.lower()}"
+        try:
+            try:
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                with photo.open("wb") as copy:
+                    while block := os.read(descriptor, _BLOCK):
+                        copy.write(block)
+            except OSError as error:
+                reason = f"no temporary file can be made: {error.strerror or error}"
+                raise ExifToolError("refused", reason) from error
+            yield photo, self._directory / f"changed.{kind.lower()}"
+        finally:
+            for pattern in ("photo.*", "changed.*"):
+                for file in self._directory.glob(pattern):
+                    file.unlink(missing_ok=True)
 
     def _send(self, data: bytes) -> None:
         # On a thread: a program that reads nothing would hold us here for ever.

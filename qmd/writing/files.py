@@ -48,23 +48,35 @@ class Written:
 @dataclass(slots=True)
 class Draft:
     """
-    A file in the making: a program writes to ``temporary``, and `commit` puts that in the
-    place of ``path``. Without it, what was written is thrown away.
+    A new version of a file: `commit` puts it in the place of ``path``. Without it, all stays
+    as it was.
+
+    ``original`` is a descriptor of the file, for reading. A program that needs names works on a
+    copy of it in a private directory: nobody can put a link in its way there.
     """
 
     path: Path
+    original: int
     temporary: Path
-    _commit: Callable[[Draft, bytes | None], None]
+    _folder: Folder
+    _commit: Callable[[Draft, Path | None, bytes | None], None]
     written: Written | None = field(default=None)
 
-    def commit(self, *, kept: bytes | None) -> None:
+    def state(self) -> tuple[int, ...] | None:
+        """`state_of` the file as it is now, None if it is gone."""
+        return self._folder.state(self.path.name)
+
+    def commit(self, new: Path | None = None, *, kept: bytes | None) -> None:
         """
-        ``kept``: what goes into the revisions, as metadata; None for nothing.
+        Args:
+            new: Where the new version is, anywhere; None if it was written to ``temporary``,
+                beside the file.
+            kept: What goes into the revisions, as metadata; None for nothing.
 
         Raises:
             OSError, QmdError: The file is as it was.
         """
-        self._commit(self, kept)
+        self._commit(self, new, kept)
 
 
 class FileWriter:
@@ -149,14 +161,19 @@ class FileWriter:
         target = self.place(path).target
         self._store.require_writable()
 
-        def commit(draft: Draft, kept: bytes | None) -> None:
-            draft.written = self._put(folder, target, draft.temporary.name, tool, kept)
+        def commit(draft: Draft, new: Path | None, kept: bytes | None) -> None:
+            if new is not None:
+                folder.copy_in(new, name)
+            draft.written = self._put(folder, target, name, tool, kept)
 
         cancellation.check()
-        with cancellation.uninterrupted(), locked(target.parent) as folder:
-            folder.require_replaceable(target.name)
-            name = temporary_name(target.suffix)
-            draft = Draft(target, target.parent / name, commit)
+        name = temporary_name(target.suffix)
+        with (
+            cancellation.uninterrupted(),
+            locked(target.parent) as folder,
+            folder.original(target.name) as original,
+        ):
+            draft = Draft(target, original, target.parent / name, folder, commit)
             self._begin(folder, name)
             try:
                 yield draft

@@ -1,8 +1,9 @@
 """
 Metadata of photos: what they say, and writing it without touching anything else.
 
-Nothing is written into the photo itself. exiftool makes a changed copy beside it, which must
-hold the new metadata, the same image data and be read again, before it takes the photo's place.
+Nothing is written into the photo itself. exiftool reads a copy in a private directory and makes a
+changed one there, which must hold the new metadata, the same image data and be read again, before
+it takes the photo's place.
 """
 
 # ruff: noqa: PTH116
@@ -43,8 +44,10 @@ from qmd.parse.photo.source import (
     TooMuchMetadataError,
 )
 from qmd.writing import photo_errors, photo_plan
+from qmd.writing.atomic import state_of
 from qmd.writing.exiftool import ExifTool, Turn
 from qmd.writing.photo_plan import FIELDS, Plan, Present
+from qmd.writing.place import READ, Place
 from qmd.writing.proposed import ProposedFields, require_consent
 
 if TYPE_CHECKING:
@@ -97,16 +100,14 @@ class Images:
         given = str(path)
         photo_plan.check(change)
         files = self._files()
-        kind = _examine(given, files)
+        kind, place = _examine(given, files)
         if change == PhotoChange():
             return PhotoWritten(given, kind, changed=False)
         try:
             agreed = None
             if files.confirm is not None:
-                agreed = self._agreed(
-                    files.place(path).target, given, change, kind, overwrite, files.confirm
-                )
-            with files.draft(path, tool=TOOL) as draft:
+                agreed = self._agreed(place, given, change, kind, overwrite, files.confirm)
+            with files.draft(place, tool=TOOL) as draft:
                 written = self._write(draft, given, change, kind, overwrite, agreed)
         except ExifToolError as error:
             if error.cause in ("refused", "ended") and photo_errors.is_full(given):
@@ -125,7 +126,7 @@ class Images:
 
     def _agreed(
         self,
-        photo: Path,
+        place: Place,
         given: str,
         change: PhotoChange,
         kind: Kind,
@@ -133,20 +134,27 @@ class Images:
         confirm: Confirm,
     ) -> _Agreed:
         """What somebody agreed to; no lock is held meanwhile. Raises WriteDeclinedError."""
-        with self._planned(photo, given, change, kind, overwrite) as planned:
+        with (
+            _opened(lambda: place.open(READ), given) as descriptor,
+            self._planned(descriptor, given, change, kind, overwrite) as planned,
+        ):
             changed = planned.changed
             before = {field: planned.present.get(field, ()) for field in changed}
         if changed:
-            require_consent(confirm, ProposedFields(TOOL, photo, before, changed))
+            require_consent(confirm, ProposedFields(TOOL, place.target, before, changed))
         return _Agreed(planned.state, changed)
 
     @contextmanager
     def _planned(
-        self, photo: Path, given: str, change: PhotoChange, kind: Kind, overwrite: bool
+        self, descriptor: int, given: str, change: PhotoChange, kind: Kind, overwrite: bool
     ) -> Iterator[_Planned]:
-        """What a change means for a photo, and exiftool to make it while the block lasts."""
-        with _open(photo, given) as source:
-            state = _state(os.stat(photo))
+        """
+        What a change means for an open photo, and exiftool to make it while the block lasts.
+
+        exiftool gets a copy: a name could lead elsewhere by the time it looks.
+        """
+        with _source(descriptor, given) as source:
+            state = state_of(os.fstat(descriptor))
             records = _iptc_records(source, given) if kind == "JPG" else b""
             image = _digest(source, kind)
             if image is None:
@@ -159,10 +167,14 @@ class Images:
             iptc = read_iptc(records)
             # What does not say its encoding is UTF-8 if it can be.
             encoding = ["-charset", "IPTC=UTF8"] if iptc.encoding == "utf-8" else []
-            with self._exiftool.turn() as turn, _translated(turn, iptc, records) as translated:
+            with (
+                self._exiftool.turn() as turn,
+                turn.private_copy(descriptor, kind) as (photo, new),
+                _translated(turn, iptc, records) as translated,
+            ):
                 present = _present(turn, photo, kind, encoding, translated)
                 plan = photo_plan.plan(present, change, kind, overwrite=overwrite)
-                yield _Planned(turn, translated, encoding, present, plan, image, state)
+                yield _Planned(turn, photo, new, translated, encoding, present, plan, image, state)
 
     def _write(
         self,
@@ -173,30 +185,32 @@ class Images:
         overwrite: bool,
         agreed: _Agreed | None,
     ) -> PhotoWritten:
-        with self._planned(draft.path, given, change, kind, overwrite) as planned:
+        with self._planned(draft.original, given, change, kind, overwrite) as planned:
             turn, encoding, present = planned.turn, planned.encoding, planned.present
-            changed = planned.changed
+            changed, new = planned.changed, planned.new
             if agreed is not None and agreed != _Agreed(planned.state, changed):
                 raise _changed_meanwhile(given)
             if not changed:
                 return PhotoWritten(given, kind, changed=False, kept=planned.plan.kept)
             arguments = photo_plan.arguments(changed, present, iptc_from=planned.translated)
-            _make_copy(turn, draft, kind, [*encoding, *arguments], planned.translated)
+            _make_copy(planned, kind, [*encoding, *arguments])
             try:
-                now = _present(turn, draft.temporary, kind, encoding, None)
+                now = _present(turn, new, kind, encoding, None)
             except ExifToolError as error:
                 if error.cause != "refused":
                     raise
                 raise photo_errors.not_verified(given, error.reason) from error
-        different = _differences(planned.plan.wanted, present, now)
-        if different:
-            raise photo_errors.not_verified(given, f"the copy does not hold the new {different}")
-        with _open(draft.temporary, given) as copy:
-            if _digest(copy, kind) != planned.image:
-                raise photo_errors.not_verified(given, "the copy does not hold the same image")
-        if planned.state != _state(os.stat(draft.path)):
-            raise _changed_meanwhile(given)
-        draft.commit(kept=_kept(present, kind))
+            different = _differences(planned.plan.wanted, present, now)
+            if different:
+                raise photo_errors.not_verified(
+                    given, f"the copy does not hold the new {different}"
+                )
+            with _open(new, given) as copy:
+                if _digest(copy, kind) != planned.image:
+                    raise photo_errors.not_verified(given, "the copy does not hold the same image")
+            if planned.state != draft.state():
+                raise _changed_meanwhile(given)
+            draft.commit(new, kept=_kept(present, kind))
         return PhotoWritten(given, kind, changed=True, kept=planned.plan.kept)
 
 
@@ -204,10 +218,13 @@ class Images:
 class _Planned:
     """
     What is to change in a photo (``present`` → ``plan``), and how exiftool is told: with
-    ``encoding``, and ``translated`` as in `_translated`. ``image``: a digest of it alone.
+    ``encoding``, and ``translated`` as in `_translated`. ``photo`` is a copy of it, ``new`` the
+    name of the changed one, ``image`` a digest of the image alone.
     """
 
     turn: Turn
+    photo: Path
+    new: Path
     translated: Path | None
     encoding: list[str]
     present: Present
@@ -241,9 +258,10 @@ def _iptc_records(source: Source, given: str) -> bytes:
     return blocks.iptc or b""
 
 
-def _examine(given: str, files: FileWriter) -> Kind:
+def _examine(given: str, files: FileWriter) -> tuple[Kind, Place]:
     """
-    The format of a photo that may be written. Raises PhotoError: what is wrong first.
+    The format of a photo that may be written, and where it lies. Raises PhotoError: what is
+    wrong first.
 
     Where nothing may be written, that is all that is told: not which files there are.
     """
@@ -267,18 +285,21 @@ def _examine(given: str, files: FileWriter) -> Kind:
     if not mode & 0o222 or not os.access(given, os.W_OK):
         raise photo_errors.unwritable(given, "its permissions forbid it")
     try:
-        target = files.place(given).target
-        str(target).encode()
+        place = files.place(given)
+        str(place.target).encode()
     except OutsideRootsError as error:
         raise photo_errors.outside(error) from error
     except UnicodeEncodeError as error:
         raise photo_errors.not_written(
             given, "name", "its name is not valid UTF-8, which the database needs", "Rename it."
         ) from error
-    if not os.access(target.parent, os.W_OK | os.X_OK):
+    if not os.access(place.target.parent, os.W_OK | os.X_OK):
         raise photo_errors.unwritable(given, "no file can be made in its folder")
-    with _open(Path(given), given) as source:
-        return _read(given, lambda: read_kind(source, given))
+    with (
+        _opened(lambda: place.open(READ), given) as descriptor,
+        _source(descriptor, given) as source,
+    ):
+        return _read(given, lambda: read_kind(source, given)), place
 
 
 def _read(given: str, read: Callable[[], ResultT]) -> ResultT:
@@ -295,17 +316,35 @@ def _read(given: str, read: Callable[[], ResultT]) -> ResultT:
 @contextmanager
 def _open(path: Path, given: str) -> Iterator[Source]:
     """The bytes of a photo. Raises PhotoError: It is not there, or cannot be read."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with (
+        _opened(lambda: os.open(path, READ), given) as descriptor,
+        _source(descriptor, given) as source,
+    ):
+        yield source
+
+
+@contextmanager
+def _opened(open_photo: Callable[[], int], given: str) -> Iterator[int]:
+    """A descriptor of a photo. Raises PhotoError: It is not there, or cannot be opened."""
     try:
-        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
+        descriptor = open_photo()
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         raise photo_errors.not_found(given) from error
     except OSError as error:
         raise photo_errors.unreadable(given, error.strerror or str(error)) from error
-    with os.fdopen(descriptor, "rb", buffering=0) as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise photo_errors.unreadable(given, "it is no regular file")
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _source(descriptor: int, given: str) -> Iterator[Source]:
+    """The bytes of an open photo. Raises PhotoError: It is no file."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise photo_errors.unreadable(given, "it is no regular file")
+    with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
         yield StreamSource(stream, status.st_size)
 
 
@@ -328,9 +367,7 @@ def _translated(
     return turn.lend(head + data)
 
 
-def _make_copy(
-    turn: Turn, draft: Draft, kind: Kind, arguments: list[str], translated: Path | None
-) -> None:
+def _make_copy(planned: _Planned, kind: Kind, arguments: list[str]) -> None:
     """
     The changed copy.
 
@@ -340,17 +377,18 @@ def _make_copy(
     Raises:
         ExifToolError.
     """
+    turn, photo, new = planned.turn, planned.photo, planned.new
     try:
-        turn.write(draft.path, kind, arguments, draft.temporary)
+        turn.write(photo, kind, arguments, new)
     except ExifToolError as error:
         if error.cause != "refused" or "[minor]" not in error.reason:
             raise
         everything = ["-b", "-n", "-all", *_UNLISTED]
         before = _with_iptc_of(
-            translated, turn, everything, _read_tags(turn.read(draft.path, kind, everything))
+            planned.translated, turn, everything, _read_tags(turn.read(photo, kind, everything))
         )
-        turn.write(draft.path, kind, ["-m", *arguments], draft.temporary)
-        now = _read_tags(turn.read(draft.temporary, kind, everything))
+        turn.write(photo, kind, ["-m", *arguments], new)
+        now = _read_tags(turn.read(new, kind, everything))
         if any(now.get(tag) != values for tag, values in before.items() if _is_foreign(tag)):
             raise
 
@@ -449,11 +487,6 @@ def _kept(present: Present, kind: Kind) -> bytes:
         "location": text(photo_plan.LOCATIONS),
     }
     return (json.dumps(said, ensure_ascii=False, indent=2) + "\n").encode()
-
-
-def _state(status: os.stat_result) -> tuple[int, ...]:
-    """What differs after any change."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _changed_meanwhile(given: str) -> PhotoError:

@@ -5,17 +5,21 @@ read and write there: nothing outside ever changes, and nothing of it is ever to
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import QmdError
+from qmd.model import PhotoChange
 from tests.support.live import WAIT_S
+from tests.support.photos import make
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="renameat2 is Linux's")
 
@@ -120,6 +124,23 @@ def test_files_and_earlier_contents(vault: Path) -> None:
         )
         assert any("Restored" in each for each in told)
     assert not [each for each in told if "quagga" in each]
+
+
+@pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool writes into photos")
+def test_photos(vault: Path) -> None:
+    photo = make(vault / "author/photo.jpg")
+    with KnowledgeBase.open(vault.parent / "kb.sqlite", create=True, write_roots=[vault]) as kb:
+        photos = kb.images
+        photos.write(make(vault / "photo.jpg"), PhotoChange(description="quagga"))
+        (vault / "photo.jpg").rename(vault.parent / "outside/photo.jpg")
+        numbers = count()
+        told = run(
+            vault, lambda: photos.write(photo, PhotoChange(tags=(f"number {next(numbers)}",)))
+        )
+        assert any("changed=True" in each for each in told)
+        assert photos.show(photo).tags[0].startswith("number")
+        assert photos.show(photo).description is None
+    assert {each.name for each in photo.parent.iterdir()} == {"motions", "note.md", "photo.jpg"}
 
 
 def test_the_index_and_the_posts(vault: Path) -> None:

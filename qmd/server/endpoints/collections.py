@@ -21,6 +21,9 @@ def _add_collection(call: Call) -> BaseModel:
         )
     except NotFoundError as error:  # what the request names beside its own resource
         raise InputError(str(error), hint=error.hint) from error
+    if added.path != str(directory):  # a link was put in its way after the check
+        call.kb.remove_collection(added.name)
+        raise InputError(f"{directory} was replaced while it was added.", hint="Try again.")
     report = call.kb.index([added.name])
     indexed = call.kb.collection(added.name)
     return models.CollectionAdded(
