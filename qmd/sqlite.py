@@ -50,6 +50,7 @@ __all__ = [
     "damaged",
     "dbapi",
     "extensions_loadable",
+    "is_damage",
     "library",
     "missing_database",
     "translate",
@@ -250,6 +251,14 @@ RESCUE = (
 def damaged(path: Path) -> CorruptDatabaseError:
     """The error for a database whose contents cannot be."""
     return CorruptDatabaseError(DAMAGED.format(path=path), hint=_filled(RESCUE, path))
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether this, of `FAILURES`, tells of a damaged file, and not of a lock or a full disk."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    kinds = (CorruptDatabaseError, NotADatabaseError)
+    return any(needle in str(error) for needle, kind, _, _ in _TRANSLATIONS if kind in kinds)
 
 
 def _filled(hint: str, path: Path) -> str:

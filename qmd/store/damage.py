@@ -16,8 +16,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from qmd.errors import QmdError
-from qmd.sqlite import FAILURES, Connection, connect
+from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
+from qmd.sqlite import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
 from qmd.store import collections, revisions, vector_state
 
 #: What a table's column holds, by its declared type.
@@ -28,18 +28,23 @@ class Text(bytes):
     """A text as it is stored: UTF-8, if nothing is wrong."""
 
 
-def find(path: Path) -> str | None:
+def find(path: Path, *, timeout: float = BUSY_TIMEOUT_S) -> str | None:
     """
-    What is wrong with the database at ``path``, in words; None if nothing is found.
+    What is wrong with the database at ``path``, in words; None if nothing is found, or if it
+    cannot be read for ``timeout`` seconds.
 
     It reads the whole file, until it finds something.
     """
     try:
-        connection = connect(path, read_only=True)
-    except QmdError as error:
+        connection = connect(path, read_only=True, timeout=timeout)
+    except (CorruptDatabaseError, NotADatabaseError) as error:
         return str(error)
+    except QmdError:  # it is gone, or locked: that says nothing
+        return None
     try:
         return next(problems(connection), None)
+    except FAILURES:
+        return None
     finally:
         connection.close()
 
@@ -57,7 +62,9 @@ def problems(connection: Connection) -> Iterator[str]:
         yield from _in_counters(connection)
         yield from _in_vectors(connection)
         yield from _in_revisions(connection)
-    except (*FAILURES, MemoryError) as error:
+    except FAILURES as error:
+        if not is_damage(error):  # a lock, for example
+            raise
         yield f"{type(error).__name__}: {error}"
     finally:
         connection.text_factory = kept

@@ -22,6 +22,7 @@ from qmd import KnowledgeBase
 from qmd.cli.main import main
 from qmd.errors import CorruptDatabaseError, QmdError
 from qmd.model import Filters
+from qmd.sqlite import dbapi
 from qmd.store import damage
 from qmd.tools import texts
 from qmd.tools.toolsets import select
@@ -273,3 +274,10 @@ def test_a_mistake_of_ours_is_not_taken_for_damage(vault: Vault) -> None:
 
     with vault.open() as kb, pytest.raises(KeyError):
         mistaken(kb)
+    holder = dbapi.connect(vault.database, isolation_level=None)
+    holder.execute("PRAGMA journal_mode = DELETE")
+    with vault.open() as kb:
+        holder.execute("BEGIN EXCLUSIVE")  # nobody else can read, so nobody can tell
+        assert damage.find(vault.database, timeout=0.05) is None
+    holder.close()
+    assert damage.find(vault.root / "none.sqlite") is None
