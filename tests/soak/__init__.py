@@ -1,0 +1,1 @@
+"""A long run by hand: ``python -m tests.soak --minutes 20``."""
