@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from urllib.parse import urlsplit
 
 import pytest
@@ -41,8 +42,9 @@ def connected(clients: ExitStack, url: str, number: int) -> list[socket.socket]:
 
 
 def answered(serving: Serving) -> int:
-    """The status of a request once the server has room for it; refusals are bounded in number."""
-    for _ in range(1000):
+    """The status of a request once the server has room for it, or 503 after `WAIT_S` seconds."""
+    deadline = monotonic() + WAIT_S
+    while monotonic() < deadline:
         try:
             status = serving.ask("GET", "/status").status
         except OSError:  # refused, and the answer was lost

@@ -286,13 +286,14 @@ def test_the_hooks_can_be_switched_off(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(("high", "low"), [(50.0, -3.0), (float("inf"), float("nan"))])
-def test_rerank_scores_out_of_range_are_brought_into_it(
+def test_a_reranker_whose_scores_are_out_of_range_is_left_out(
     corpus: Corpus, high: float, low: float
 ) -> None:
+    plain = corpus.kb.query("red boat houses ship")
     kb = with_models(corpus, reranker=Judge("red", high=high, low=low))
-    reply = kb.query("red boat houses ship", limit=None, explain=True)
-    assert {(hit.explain or {})["rerank"] for hit in reply.hits} == {0.0, 1.0}
-    assert all(0 <= hit.score <= 1 for hit in reply.hits)
+    reply = kb.query("red boat houses ship")
+    assert "between 0 and 1" in (reply.degraded or "")
+    assert [hit.file for hit in reply.hits] == [hit.file for hit in plain.hits]
 
 
 @pytest.mark.parametrize("lost", [1, 2])
