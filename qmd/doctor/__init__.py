@@ -71,7 +71,7 @@ def _database(store: Store) -> Iterator[Check]:
     with store.reading() as connection:
         problems = upkeep.problems(connection)
         applied = migrate.applied(connection)
-    size = store.path.stat().st_size
+        size = upkeep.size(connection)
     yield Check("schema", "ok", f"{store.path} ({size:,} bytes), migration {applied[-1]}")
     if problems:
         yield Check(

@@ -13,7 +13,7 @@ from qmd.inference import embedders
 from qmd.inference.guard import Guard
 from qmd.inference.protocols import Reranker
 from qmd.model import Check
-from qmd.store import embeddings, models, upkeep
+from qmd.store import embeddings, models, old_vectors, upkeep
 from qmd.store.store import Store
 
 #: Longer than a query waits, so that "slow" and "not at all" are told apart.
@@ -31,6 +31,7 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
         wanted, chosen = choice.wanted(connection), models.chosen(connection)
         missing = 0 if coming is None else embeddings.count_waiting(connection, coming)
         waiting = upkeep.needs_embedding(connection)
+        stray = old_vectors.exist(connection)
     try:
         ready = choice.available(wanted)
         fits = active is None or choice.spec().fingerprint == active.fingerprint
@@ -51,7 +52,14 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
             f"The settings name {setting}, but {chosen} was chosen for this database, and counts.",
             f"Remove the setting, or change the database: qmd models use {setting}",
         )
-    if active is not None and not fits:
+    if stray:
+        yield Check(
+            "vectors",
+            "warning",
+            "A process of version 1.0.0 has written vectors where this version does not look.",
+            "End servers, 'qmd watch' and MCP clients of that version, then run: qmd embed",
+        )
+    elif active is not None and not fits:
         yield Check(
             "vectors",
             "warning",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qmd.ingest.new_document import embedded_text
 from qmd.model import EmbedReport, Progress, ProgressCallback
 from qmd.sqlite import Connection
-from qmd.store import embeddings, models, vectors
+from qmd.store import embeddings, models, old_vectors, vectors
 from qmd.store.store import Store
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def embed(
     tick = progress or (lambda _: None)
 
     def prepare(connection: Connection) -> models.Model:
+        old_vectors.remove(connection)
         model = models.begin(connection, embedder.spec)
         if force:
             embeddings.forget(connection, model, collection_ids)

@@ -23,7 +23,7 @@ from qmd.sqlite import (
     missing_database,
     translate,
 )
-from qmd.store import migrate
+from qmd.store import migrate, old_vectors
 from qmd.store.opened_file import Change, OpenedFile, replaced_error
 
 if TYPE_CHECKING:
@@ -98,9 +98,10 @@ class Store:
         path = self.path
         with self._translating():
             reader = self._connect(read_only=True)
-            current = False
+            current = stray = False
             try:
                 current = migrate.check(reader, path)
+                stray = current and old_vectors.exist(reader)
             finally:
                 if current and not isinstance(reader, FrozenConnection):
                     self._idle.append(reader)
@@ -111,6 +112,8 @@ class Store:
                     with self.reading() as connection:
                         migrate.require_current(connection, path)
                 self._migrate()
+            elif stray and not self.read_only:
+                self.write(old_vectors.remove)
 
     # -- reading -----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase, sqlite
-from qmd.store import migrate
+from qmd.store import migrate, sqlite_vec
 from qmd.store.store import Store
 from tests.support.dump import assert_sound, vector_rows
 from tests.support.embedder import HashEmbedder
@@ -90,6 +90,43 @@ def test_a_chunk_whose_exact_vector_is_missing_waits_for_a_new_one(old: Path) ->
     with KnowledgeBase.open(old, embedder=HashEmbedder()) as kb:
         assert kb.status().needs_embedding == 1
         assert kb.embed().embedded == 1
+
+
+def a_process_of_1_0_0_embeds_a_chunk(path: Path) -> None:
+    """What one that was running before the upgrade does to the upgraded file."""
+    connection = sqlite.connect(path, read_only=False)
+    sqlite_vec.load(connection)
+    connection.execute(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS vectors_1 USING vec0("
+        "chunk_id INTEGER PRIMARY KEY, collection_id INTEGER, embedding int8[64])"
+    )
+    connection.execute(
+        "INSERT INTO vectors_1 (chunk_id, collection_id, embedding) VALUES (1, 1, vec_int8(?))",
+        [bytes(64)],
+    )
+    connection.execute("DELETE FROM vectors WHERE chunk_id = 1 AND model_id = 1")
+    connection.close()
+
+
+def test_what_a_process_of_1_0_0_embeds_after_the_upgrade_is_found(
+    old: Path, tmp_path: Path
+) -> None:
+    Store(old).close()
+    scanned = rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM vectors")
+    a_process_of_1_0_0_embeds_a_chunk(old)
+    with KnowledgeBase.open(old, embedder=HashEmbedder(), read_only=True) as kb:
+        check = next(check for check in kb.doctor() if check.name == "vectors")
+        assert (check.status, "1.0.0" in check.message) == ("warning", True)
+    with KnowledgeBase.open(old, embedder=HashEmbedder()) as kb:
+        assert kb.status().needs_embedding == 1
+        a_process_of_1_0_0_embeds_a_chunk(old)  # it goes on, while this one is open
+        report = kb.embed()
+        assert (report.embedded, report.reused) == (0, 1)
+    assert rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM vectors") == scanned
+    fresh = tmp_path / "fresh.sqlite"
+    Store(fresh, create=True).close()
+    assert rows(old, SCHEMA) == rows(fresh, SCHEMA)
+    assert_sound(old)
 
 
 def test_an_interrupted_upgrade_leaves_the_old_database(
