@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qmd import sqlite, telemetry
 from qmd.backends import Backends
-from qmd.doctor import clients, keeping, models, photos, port
+from qmd.doctor import clients, keeping, models, parsing, photos, port
 from qmd.embedder_choice import EmbedderChoice
 from qmd.errors import QmdError, StoreError
 from qmd.model import Check
@@ -32,6 +32,7 @@ def examine(
         _collections(store),
         models.examine(store, choice, backends),
         keeping.examine(store),
+        parsing.examine(),
         photos.examine(store, exiftool),
         port.examine(store.path),
         clients.examine(store.path, home),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import deque
@@ -19,7 +20,7 @@ workers = Workers("qmd.ingest.parse_file:parse_plain")
 
 #: Real texts take 0.1 to 0.2 s and some ten bytes of memory a byte, on a computer of 2023.
 _CPU_S, _CPU_S_PER_MB = 5.0, 2.0
-_MEMORY_BYTES, _MEMORY_PER_BYTE = 512 * MB, 20
+_MEMORY_BYTES, _MEMORY_PER_BYTE = 512 * MB, 50
 
 _REASONS = {
     "cpu": "over budget",
@@ -55,6 +56,21 @@ def parse_files(
             yield _no_document(job, result, started)
         else:
             yield parsed_file(job.file.path, result.value)
+
+
+def problem() -> str | None:
+    """Why files are parsed without a budget, in a sentence; None while they are not."""
+    if workers.problem is None:
+        return None
+    return f"Files are parsed in this process, where nothing limits them. {workers.problem}"
+
+
+def try_it() -> str | None:
+    """Have a process read a file that is none; returns the `problem`."""
+    nothing = FoundFile("", 0, 0, 0, 0)
+    for _ in parse_files([FileJob(os.path.abspath(os.sep), nothing, 0, None)]):  # noqa: PTH100
+        pass
+    return problem()
 
 
 def size_to_parse(file: FoundFile) -> int:

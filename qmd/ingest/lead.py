@@ -18,6 +18,7 @@ from qmd.errors import (
     NotFoundError,
     QmdError,
 )
+from qmd.ingest import file_parser
 from qmd.ingest.background import Stopped
 from qmd.ingest.changes import Changes
 from qmd.ingest.events import Event, EventBus
@@ -266,6 +267,7 @@ class Lead:
             self._state.files_pending = 0
         kept.failures = 0
         self._notice(kept.topic, None)
+        self._notice("parser", file_parser.problem())
         self._has_news = True
         self._indexed()
         return True

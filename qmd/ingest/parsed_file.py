@@ -5,6 +5,7 @@ pass between a worker process and its parent.
 
 from __future__ import annotations
 
+from itertools import starmap
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -102,9 +103,9 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return SameText(FileState(*state))
     digest, parsed, headings, links, chunks, fulltext, chunk_hashes = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
-    fields["headings"] = tuple(Heading(*each) for each in headings)
-    fields["links"] = tuple(Link(*each) for each in links)
-    fields["chunks"] = tuple(Chunk(*each) for each in chunks)
+    fields["headings"] = tuple(starmap(Heading, headings))
+    fields["links"] = tuple(starmap(Link, links))
+    fields["chunks"] = tuple(starmap(Chunk, chunks))
     return NewDocument(
         path=path,
         state=FileState(*state),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError, NotFoundError
+from qmd.ingest import file_parser
 from qmd.ingest.indexer import CollectionIndexer
 from qmd.model import Collection, IndexReport, ProgressCallback, SkippedFile
 from qmd.store import collections as stored_collections
@@ -55,6 +56,9 @@ def index(
         warnings += report.warnings
         for reason, number in report.excluded.items():
             excluded[reason] = excluded.get(reason, 0) + number
+    unlimited = file_parser.problem()
+    if unlimited is not None:
+        warnings.append(unlimited)
     with store.reading() as connection:
         names = {collection.name for collection in collections}
         known = stored_collections.everything(connection)

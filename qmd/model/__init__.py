@@ -109,19 +109,27 @@ __all__ = [
     "encode_uri",
 ]
 
-_MODULES = (
-    *("search", "stored", "reading", "reports", "documents", "live"),
-    *("revisions", "photos", "posts"),
-)
+#: Where each is defined: loading one of them must not make the classes of all the others.
+_NAMES = {
+    "documents": "Chunk FileState FullText Heading Link LinkKind NewDocument ParsedDocument",
+    "live": "Freshness",
+    "photos": "PhotoChange PhotoMetadata PhotoWritten",
+    "posts": "AuthorPosts Post PostGroup PostHit PostHits PostText",
+    "reading": "DocumentSlice MultiGetReply SkippedDocument",
+    "reports": "Check CleanupReport EmbedReport Explanation IndexReport ModelChange ModelInfo"
+    " Progress ProgressCallback Rescued SkippedFile Status",
+    "revisions": "Revision",
+    "search": "Context DocumentInfo Filters Hit Match SearchReply Source encode_uri",
+    "stored": "Collection ModelSpec",
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__:
+    if name in _HOME:
         from importlib import import_module
 
-        for module in _MODULES:
-            found: object = getattr(import_module(f"qmd.model.{module}"), name, None)
-            if found is not None:
-                globals()[name] = found
-                return found
+        value: object = getattr(import_module(f"qmd.model.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'qmd.model' has no attribute {name!r}")

@@ -36,7 +36,7 @@ class IndexReport:
     total_documents: int = 0
     skipped: tuple[SkippedFile, ...] = ()
     excluded: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()  # "collection/path: sentence"
+    warnings: tuple[str, ...] = ()  # "collection/path: sentence", or of the run a sentence
     errors: tuple[str, ...] = ()  # a collection that could not be scanned, with the reason
 
 

@@ -10,7 +10,6 @@ import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from time import monotonic
@@ -19,8 +18,9 @@ from qmd.worker import child
 from qmd.worker.jobs import Answer, Failure, Job, Result
 
 #: A process without work for so long ends, and its memory is given back.
-IDLE_S = 30.0
+IDLE_S = 60.0
 _PIPE_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
 _COUNT_BYTES = 8
 #: How soon a pipe that was full is tried again, if no result comes before.
 _FULL_S = 0.005
@@ -190,7 +190,7 @@ class WorkerProcess:
         source = self._process.stdout.fileno()
         received = bytearray()
         with contextlib.suppress(OSError):
-            while block := os.read(source, _PIPE_BYTES):
+            while block := os.read(source, _READ_BYTES):
                 received += block
                 while len(received) >= 4:
                     end = 4 + int.from_bytes(received[:4], "little")
@@ -224,6 +224,8 @@ def _file_in_memory() -> int:
     if sys.platform == "linux":
         descriptor = os.memfd_create("qmd-worker")
     else:
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     os.ftruncate(descriptor, _COUNT_BYTES)

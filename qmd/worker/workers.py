@@ -98,17 +98,6 @@ class Workers:
         for process in idle:
             process.close()
 
-    def warm(self) -> None:
-        """Start a process, if there is none, for a job that is about to come."""
-        with self._lock:
-            self._idle = [process for process in self._idle if not process.has_ended]
-            if self._idle or monotonic() < self._retry_at:
-                return
-        try:
-            self.give_back(self.borrow())
-        except StartError:
-            return
-
     def borrow(self) -> WorkerProcess:
         """Raises StartError."""
         with self._lock:

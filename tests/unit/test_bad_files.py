@@ -18,6 +18,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.ingest import file_parser
+from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import FoundFile
 from qmd.worker.jobs import MB, Budget
 from qmd.worker.workers import Workers
@@ -25,6 +26,7 @@ from tests.support import child
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 from tests.support.live import Kept, kept, until
+from tests.support.processes import children_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
 
@@ -158,19 +160,6 @@ def _index(database: Path, root: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _workers_of(pid: int) -> list[int]:
-    """The children of a process that wait for a file or parse one."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(entry.parent.name))
-    return found
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("deed", ["spin.md", "sleep.md"])
@@ -180,8 +169,8 @@ def test_an_index_run_that_is_ended_leaves_no_process_and_no_damage(
     write(tmp_path / "notes", "a.md", deed)
     run = _index(tmp_path / "kb.sqlite", tmp_path / "notes")
     with run:
-        until(lambda: _workers_of(run.pid), "it starts one")
-        [number] = _workers_of(run.pid)
+        until(lambda: children_of(run.pid), "it starts one")
+        [number] = children_of(run.pid)
         worker = child.Stranger(number)
         run.send_signal(ending)
         _, err = run.communicate(timeout=child.WAIT_S)
@@ -202,7 +191,7 @@ def test_a_worker_killed_again_and_again_costs_no_good_file(tmp_path: Path) -> N
     with run:
         killed = set()
         while run.poll() is None and len(killed) < 3:
-            for number in _workers_of(run.pid):
+            for number in children_of(run.pid):
                 killed.add(number)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
@@ -220,5 +209,38 @@ def test_budgets_grow_with_the_file_and_not_with_a_photo() -> None:
         return file_parser.budget_of(file_parser.size_to_parse(FoundFile(path, size, 0, 0, 0)))
 
     assert budget("a.md", 1000) == budget("b.md", 0) == Budget(5.0, 512 * MB)
-    assert budget("a.md", 20 * MB) == Budget(45.0, 912 * MB)
+    assert budget("a.md", 20 * MB) == Budget(45.0, 1512 * MB)
     assert budget("a.heic", 5000 * MB) == Budget(5.0, 512 * MB)
+
+
+def test_where_no_process_can_be_started_that_is_told_everywhere(
+    tmp_path: Path, parser: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "Files are parsed in this process, where nothing limits them."
+    with kept(tmp_path, {"a.md": "# A\n"}) as notes:
+        (good,) = [check for check in notes.kb.doctor() if check.name == "parser"]
+        assert (good.status, notes.kb.freshness().notices) == ("ok", ())
+        parser.close()
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python-that-is-not-there"))
+        notes.write("b.md", "# B\n")
+        notes.write("recurse.md", "# R\n")
+        notes.settles_as("a.md", "b.md")
+        until(lambda: _skipped(notes) == ["recurse.md"], "a skip all the same")
+        until(lambda: any(each.startswith(told) for each in notes.kb.freshness().notices))
+        notes.write("c.md", "# C\n")
+        report = notes.kb.index()
+        assert any(warning.startswith(told) for warning in report.warnings)
+        (bad,) = [check for check in notes.kb.doctor() if check.name == "parser"]
+        assert bad.status == "warning" and bad.message.startswith(told) and bad.remedy
+
+
+def test_a_text_of_the_largest_size_is_a_document(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    line = "每天备份数据库 😀, see [[Some note|alias]] and [text](other/file.md#part) #tag\n"
+    (root / "large.md").write_text(("# Large\n\n" + line * 30 + "\n## Part\n\n") * 7500)
+    assert MAX_BYTES * 0.9 < (root / "large.md").stat().st_size < MAX_BYTES
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(root, name="notes")
+        report = kb.index()
+        assert (report.added, report.skipped) == (1, ())
