@@ -9,6 +9,7 @@ asks for Markdown means it, and because a collection must not change with the fi
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 
 from qmd.errors import InputError
@@ -126,6 +127,9 @@ def _compile_globs(globs: list[str], mask: str) -> re.Pattern[str]:
     flags = wcglob.GLOBSTAR | wcglob.DOTGLOB | wcglob.FORCEUNIX | wcglob.IGNORECASE
     try:
         included = [wcglob.translate(each, flags=flags)[0][0] for each in expanded]
-        return re.compile("|".join(f"(?:{regex})" for regex in included))
+        with warnings.catch_warnings():
+            # Of "[" within a set, which a future Python may read otherwise.
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile("|".join(f"(?:{regex})" for regex in included))
     except (re.error, ValueError) as error:
         raise InputError(f"The mask '{mask}' is no valid glob: {error}", hint=_EXAMPLE) from error

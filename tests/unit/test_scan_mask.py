@@ -70,3 +70,10 @@ def test_the_default_mask_imports_no_glob_library() -> None:
         "assert not {'wcmatch', 'bracex', 'pathspec'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_bracket_within_a_set_is_no_reason_to_warn() -> None:
+    """Warnings are errors here: wcmatch leaves "[[c]" of this set, since b-a is no range."""
+    matches = compile_mask("[b-a[c]")
+    assert matches("c", "c")
+    assert not matches("a", "a")
