@@ -56,7 +56,8 @@ class Trace:
 
     def wait(self, pid: int) -> None:
         """Until all that the process did is in the file; strace writes a moment behind it."""
-        ended = re.compile(rf"^{pid} \+\+\+ (exited|killed)", re.MULTILINE)
+        # strace fills a number of fewer than five digits up with blanks.
+        ended = re.compile(rf"^{pid} +\+\+\+ (exited|killed)", re.MULTILINE)
         until(lambda: ended.search(self._text()), f"the end of {pid} in {self.file}")
 
     def _text(self) -> str:
