@@ -9,6 +9,7 @@ What git decides byte by byte is decided by character, so ``?`` matches one ``æ–
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -16,7 +17,14 @@ from typing import Literal
 
 Source = Literal[".gitignore", ".qmdignore", "ignore option"]
 
+#: The patterns of all ignore files that hold in one folder, in characters; those with wildcards
+#: cost time for each file, and thousands of times their size in memory while they are compiled.
+MAX_PATTERNS = 256 * 1024
+MAX_WILD_PATTERNS = 16 * 1024
+
 _NEVER = "(?!)"
+#: A regex of more characters is not kept in the cache of `re`, which holds 512 of any size.
+_MAX_CACHED = 4096
 _POSIX_CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -63,7 +71,17 @@ class IgnoreFile:
     root: the path from its directory down to the root.
     """
 
-    __slots__ = ("_above", "_name_regex", "_names", "_path_regex", "_skip", "has_negation", "rules")
+    __slots__ = (
+        "_above",
+        "_compiled",
+        "_name_regex",
+        "_names",
+        "_path_regex",
+        "_paths",
+        "_skip",
+        "has_negation",
+        "rules",
+    )
 
     def __init__(
         self, rules: Iterable[IgnoreRule], *, directory: str = "", above: str = ""
@@ -75,10 +93,13 @@ class IgnoreFile:
         self._names = frozenset(
             rule.literal for rule in self.rules if rule.literal is not None and not rule.whole_path
         )
-        self._name_regex = _any_of(
-            rule.regex for rule in self.rules if rule.literal is None and not rule.whole_path
+        self._paths = frozenset(
+            rule.literal for rule in self.rules if rule.literal is not None and rule.whole_path
         )
-        self._path_regex = _any_of(rule.regex for rule in self.rules if rule.whole_path)
+        wild = [rule for rule in self.rules if rule.literal is None]
+        self._name_regex = _any_of(rule.regex for rule in wild if not rule.whole_path)
+        self._path_regex = _any_of(rule.regex for rule in wild if rule.whole_path)
+        self._compiled: dict[str, re.Pattern[str]] = {}
 
     def match(self, path: str, name: str, is_directory: bool) -> IgnoreRule | None:
         """The rule that decides about ``path`` (relative to the root), whichever way, or None."""
@@ -86,9 +107,10 @@ class IgnoreFile:
 
     def decide(self, below: str, name: str, is_directory: bool) -> IgnoreRule | None:
         """As `match`, for a path relative to the ignore file's own directory."""
-        # Nearly every path matches nothing: three cheap questions before the loop.
+        # Nearly every path matches nothing: four cheap questions before the loop.
         if (
             name not in self._names
+            and below not in self._paths
             and (self._name_regex is None or not self._name_regex.fullmatch(name))
             and (self._path_regex is None or not self._path_regex.fullmatch(below))
         ):
@@ -100,9 +122,15 @@ class IgnoreFile:
             if rule.literal is not None:
                 if rule.literal == subject:
                     return rule
-            elif re.fullmatch(rule.regex, subject):
+            elif self._regex(rule).fullmatch(subject):
                 return rule
         return None
+
+    def _regex(self, rule: IgnoreRule) -> re.Pattern[str]:
+        compiled = self._compiled.get(rule.regex)
+        if compiled is None:
+            compiled = self._compiled[rule.regex] = _compile(rule.regex)
+        return compiled
 
 
 def parse_ignore_lines(text: str, reason: Source, file: str) -> Iterator[IgnoreRule]:
@@ -116,6 +144,28 @@ def parse_ignore_lines(text: str, reason: Source, file: str) -> Iterator[IgnoreR
             rule = parse_rule(line, reason, file, number, groups)
             if rule is not None:
                 yield rule
+
+
+def fitting(text: str, above: Iterable[IgnoreFile]) -> str:
+    """
+    The lines from the beginning of an ignore file for whose patterns there is room beside those
+    of the files ``above`` that hold in the same folder; see `MAX_PATTERNS`.
+    """
+    files = list(above)
+    room = MAX_PATTERNS - sum(len(rule.pattern) for file in files for rule in file.rules)
+    wild_room = MAX_WILD_PATTERNS - sum(
+        len(rule.pattern) for file in files for rule in file.rules if rule.literal is None
+    )
+    position = 0
+    for line in text.split("\n"):
+        if line and not line.startswith("#"):
+            room -= len(line)
+            if _WILD.search(line):
+                wild_room -= len(line)
+            if room < 0 or wild_room < 0:
+                return text[:position]
+        position += len(line) + 1
+    return text
 
 
 def parse_rule(
@@ -150,7 +200,14 @@ def _without_trailing_spaces(line: str) -> str:
 
 def _any_of(regexes: Iterable[str]) -> re.Pattern[str] | None:
     joined = "|".join(f"(?:{regex})" for regex in regexes)
-    return re.compile(joined) if joined else None
+    return _compile(joined) if joined else None
+
+
+def _compile(regex: str) -> re.Pattern[str]:
+    compiled = re.compile(regex)
+    if len(regex) > _MAX_CACHED:
+        re.purge()
+    return compiled
 
 
 # A token is a regex for one character, or one of these.
@@ -180,8 +237,7 @@ def _translate(pattern: str, groups: Iterator[int]) -> str:
         if deep and run:
             # The next "**" takes whatever is left, so the nearest match is as good as any:
             # never come back to it.
-            group = f"d{next(groups)}"
-            parts.append(f"(?=(?P<{group}>(?:[^/]+/)*?{run}))(?P={group})")
+            parts.append(_nearest(f"(?:[^/]+/)*?{run}", groups))
         else:
             parts.append(run)
         pending = []
@@ -191,6 +247,14 @@ def _translate(pattern: str, groups: Iterator[int]) -> str:
     if deep:
         parts.append("(?:[^/]+/)*")
     return "".join(parts + pending)
+
+
+def _nearest(regex: str, groups: Iterator[int]) -> str:
+    """The first match of ``regex``, for good: an atomic group."""
+    if sys.version_info >= (3, 11):
+        return f"(?>{regex})"
+    group = f"g{next(groups)}"
+    return f"(?=(?P<{group}>{regex}))(?P={group})"
 
 
 def _component(tokens: list[str], groups: Iterator[int]) -> str:
@@ -207,8 +271,7 @@ def _component(tokens: list[str], groups: Iterator[int]) -> str:
     for chunk in chunks[1:-1]:
         if chunk:
             # As above: behind a star the nearest match of a chunk is as good as any.
-            group = f"c{next(groups)}"
-            regex += f"(?=(?P<{group}>[^/]*?{chunk}))(?P={group})"
+            regex += _nearest(f"[^/]*?{chunk}", groups)
     return f"{regex}[^/]*{chunks[-1]}"
 
 

@@ -65,7 +65,8 @@ class InotifyWatch:
         self._report = report
         self._id = CallbackId(id(self))
         self._lock = threading.RLock()
-        self._folders: dict[WatchDescriptor, Folder] = {}
+        # Their paths alone: the ignore files that hold in thousands of them may fill gigabytes.
+        self._folders: dict[WatchDescriptor, str] = {}
         self._watched: dict[str, WatchDescriptor] = {}
         self._closed = False
         try:
@@ -92,23 +93,24 @@ class InotifyWatch:
 
     def on_event(self, event: InotifyEvent) -> None:
         with self._lock:
-            folder = self._folders.get(event.wd)
-            if folder is None or self._closed:
+            folder_path = self._folders.get(event.wd)
+            if folder_path is None or self._closed:
                 return
             if not event.name:
-                if not folder.path and not event.mask & _CONTENT:
+                if not folder_path and not event.mask & _CONTENT:
                     self._lose()  # the root itself was moved or removed
                 return
             name = os.fsdecode(event.name)
             if name[0] == "." and name not in IGNORE_FILES:
                 return
-            path = f"{folder.path}/{name}" if folder.path else name
+            path = f"{folder_path}/{name}" if folder_path else name
             if event.mask & InotifyConstants.IN_ISDIR:
                 if event.mask & _GONE:
                     self._forget(path)
-                elif self._rules.exclude_directory(folder, path, name) is not None:
-                    return
                 else:
+                    folder = self._rules.folder_at(folder_path)
+                    if self._rules.exclude_directory(folder, path, name) is not None:
+                        return
                     try:
                         self._add(folder, path)
                     except OSError:
@@ -124,10 +126,10 @@ class InotifyWatch:
 
     def on_watch_deleted(self, wd: WatchDescriptor) -> None:
         with self._lock:
-            folder = self._folders.pop(wd, None)
-            if folder is not None and self._watched.get(folder.path) == wd:
-                del self._watched[folder.path]
-                if not folder.path and not self._closed:
+            path = self._folders.pop(wd, None)
+            if path is not None and self._watched.get(path) == wd:
+                del self._watched[path]
+                if not path and not self._closed:
                     self._lose()
 
     def on_queue_overflow(self) -> None:
@@ -147,23 +149,18 @@ class InotifyWatch:
             full_path = os.path.join(self._root, path)
             if not os.access(full_path, os.R_OK):
                 continue
-            known = self._watched.get(path)
-            if known is None:
+            if path not in self._watched:
                 try:
                     wd = self._inotify.add_callback(os.fsencode(full_path), _MASK, self, self._id)
                 except OSError as error:
                     if path and error.errno in _UNWATCHABLE:
                         continue
                     raise
-                folder = (
-                    self._rules.root_folder()
-                    if parent is None
-                    else self._rules.subfolder(parent, path)
-                )
                 self._watched[path] = wd
-                self._folders[wd] = folder
-            else:
-                folder = self._folders[known]
+                self._folders[wd] = path
+            folder = (
+                self._rules.root_folder() if parent is None else self._rules.subfolder(parent, path)
+            )
             # What is made from here on has an event; what was there before is listed.
             try:
                 with os.scandir(full_path) as entries:

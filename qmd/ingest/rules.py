@@ -24,11 +24,21 @@ import stat
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
 from qmd.errors import InputError
-from qmd.ingest.gitignore import IgnoreFile, IgnoreRule, parse_ignore_lines, parse_rule
+from qmd.ingest.gitignore import (
+    MAX_PATTERNS,
+    MAX_WILD_PATTERNS,
+    IgnoreFile,
+    IgnoreRule,
+    Source,
+    fitting,
+    parse_ignore_lines,
+    parse_rule,
+)
 from qmd.ingest.mask import compile_mask, expand_braces
 
 IGNORE_FILES = (".gitignore", ".qmdignore")
@@ -92,33 +102,40 @@ class Rules:
 
     def root_folder(self, names: Sequence[str] = IGNORE_FILES) -> Folder:
         """The root; ``names``: which ignore files may lie in it."""
-        gitignores = _gitignores_above(os.path.realpath(self.root))
+        gitignores, problems = _gitignores_above(os.path.realpath(self.root))
         ignores = (*self._options, *gitignores)
-        above = Folder("", self._options, (), gitignores, ignores, ())
+        above = Folder("", self._options, (), gitignores, ignores, problems)
         return self.subfolder(above, "", names)
 
     def subfolder(self, parent: Folder, path: str, names: Sequence[str] = IGNORE_FILES) -> Folder:
         """The directory ``path`` in ``parent``; ``names``: which ignore files may lie in it."""
-        problems: list[tuple[str, str]] = []
+        problems = [] if path else list(parent.problems)
         qmdignores, gitignores = parent.qmdignores, parent.gitignores
         for name in names:
             file = f"{path}/{name}" if path else name
             text, problem = _read_ignore_file(os.path.join(self.root, file))
-            if problem is not None:
-                problems.append((file, problem))
+            text, too_much = _that_fits(text, (*qmdignores, *gitignores))
+            if problem is not None or too_much is not None:
+                problems.append((file, problem or too_much or ""))
             if not text:
                 continue
             if name == ".gitignore":
-                rules = parse_ignore_lines(text, ".gitignore", file)
-                gitignores = (IgnoreFile(rules, directory=path), *gitignores)
+                gitignores = (_ignore_file(text, ".gitignore", file, path), *gitignores)
             else:
-                rules = parse_ignore_lines(text, ".qmdignore", file)
-                qmdignores = (IgnoreFile(rules, directory=path), *qmdignores)
+                qmdignores = (_ignore_file(text, ".qmdignore", file, path), *qmdignores)
         if qmdignores is parent.qmdignores and gitignores is parent.gitignores:
             ignores = parent.ignores
         else:
             ignores = (*parent.options, *qmdignores, *gitignores)
         return Folder(path, parent.options, qmdignores, gitignores, ignores, tuple(problems))
+
+    def folder_at(self, path: str) -> Folder:
+        """The directory ``path``, with the ignore files that hold in it now."""
+        folder = self.root_folder()
+        for end, character in enumerate(path + "/" if path else ""):
+            if character == "/":
+                folder = self.subfolder(folder, path[:end])
+        return folder
 
     def exclude_directory(self, folder: Folder, path: str, name: str) -> Exclusion | None:
         """The rule that excludes a directory in ``folder`` with all below it, or None."""
@@ -219,9 +236,31 @@ def _read_ignore_file(path: str) -> tuple[str, str | None]:
     return data.decode("utf-8", "surrogateescape"), problem
 
 
-def _gitignores_above(root: str) -> tuple[IgnoreFile, ...]:
+@lru_cache(maxsize=8)
+def _ignore_file(text: str, reason: Source, file: str, directory: str) -> IgnoreFile:
+    """Remembered, for each change below a directory asks for those above it again."""
+    return IgnoreFile(parse_ignore_lines(text, reason, file), directory=directory)
+
+
+def _that_fits(text: str, above: Sequence[IgnoreFile]) -> tuple[str, str | None]:
+    """The part of an ignore file that is applied, and a sentence if that is not all of it."""
+    part = fitting(text, above)
+    if len(part) == len(text):
+        return text, None
+    lines = part.count("\n")
+    return part, (
+        f"Of this ignore file only the first {lines:,} lines were applied: all that hold in one"
+        f" folder may have {MAX_PATTERNS:,} characters of patterns together,"
+        f" {MAX_WILD_PATTERNS:,} of them in patterns with wildcards."
+    )
+
+
+def _gitignores_above(
+    root: str,
+) -> tuple[tuple[IgnoreFile, ...], tuple[tuple[str, str], ...]]:
     """
-    The .gitignore files between the top of a git work tree and the root inside it.
+    The .gitignore files between the top of a git work tree and the root inside it, and those
+    that were applied in part, as `Folder.problems`.
 
     None of them where they ignore the root as a whole: whoever adds an ignored directory
     as a collection wants to read it.
@@ -231,18 +270,23 @@ def _gitignores_above(root: str) -> tuple[IgnoreFile, ...]:
     while not os.path.lexists(os.path.join(directory, ".git")):
         parent = os.path.dirname(directory)
         if parent == directory:
-            return ()
+            return (), ()
         directories.append(parent)
         directory = parent
+    problems: list[tuple[str, str]] = []
     files: list[tuple[str, IgnoreFile]] = []
     for levels, directory in enumerate(directories, start=1):
         text, _ = _read_ignore_file(os.path.join(directory, ".gitignore"))
+        name = "../" * levels + ".gitignore"
+        text, too_much = _that_fits(text, [file for _, file in files])
+        if too_much is not None:
+            problems.append((name, too_much))
         if text:
-            rules = parse_ignore_lines(text, ".gitignore", "../" * levels + ".gitignore")
+            rules = parse_ignore_lines(text, ".gitignore", name)
             files.append((directory, IgnoreFile(rules, above=_relative(root, directory))))
     if not files or _is_ignored_as_a_whole(root, directories, files):
-        return ()
-    return tuple(file for _, file in files)
+        return (), ()
+    return tuple(file for _, file in files), tuple(problems)
 
 
 def _is_ignored_as_a_whole(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from qmd.ingest.explain import explain
-from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
+from qmd.ingest.gitignore import MAX_WILD_PATTERNS, IgnoreFile, parse_ignore_lines
 from qmd.ingest.rules import MAX_IGNORE_FILE_BYTES, Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, scan
 
@@ -276,3 +277,42 @@ def test_explain_names_the_file_the_line_and_the_pattern_and_its_remedy_works(
     lines = [text.split("add the line ")[1].split(" to .qmdignore")[0] for text in remedies]
     (tmp_path / ".qmdignore").write_text("\n".join(lines) + "\n")
     assert listed_by_scan(tmp_path) == {"ok.md", "sub/[draft] a.md", "sub/private/b.md"}
+
+
+@pytest.mark.parametrize("pattern", ["*a", "?", "*a*\n", "[a]", "**/a/", "*b?c[d]*\n"])
+def test_an_ignore_file_of_wildcards_is_applied_in_part_and_costs_little(
+    tmp_path: Path, pattern: str
+) -> None:
+    make(tmp_path, ["first.md", "x.md", *(f"{i:03}{'x' * 240}.md" for i in range(50))])
+    line = pattern * (MAX_IGNORE_FILE_BYTES // len(pattern))
+    (tmp_path / ".gitignore").write_text("first.md\n" + line)
+    before = time.process_time()
+    items = list(scan(tmp_path, Rules(tmp_path, "**/*.md")))
+    assert time.process_time() - before < 5.0
+    assert "first.md" not in {item.path for item in items}
+    (problem,) = [item for item in items if isinstance(item, ScanSkip)]
+    assert problem.path == ".gitignore"
+    assert "were applied" in problem.detail
+
+
+def test_the_ignore_files_on_the_way_down_share_what_wildcards_may_take(tmp_path: Path) -> None:
+    half = "*.never\n" * (MAX_WILD_PATTERNS // 2 // len("*.never"))
+    make(tmp_path, ["a/1.md", "a/b/2.md", "a/b/c/3.md", "d/4.md"])
+    for folder in ("a", "a/b", "d"):
+        (tmp_path / folder / ".gitignore").write_text(half)
+    (tmp_path / "a/b/c/.qmdignore").write_text("*3*\n" + half)
+    items = list(scan(tmp_path, Rules(tmp_path, "**/*.md")))
+    assert [item.path for item in items if isinstance(item, FoundFile)] == [
+        "a/1.md",
+        "a/b/2.md",
+        "d/4.md",
+    ]
+    assert [item.path for item in items if isinstance(item, ScanSkip)] == ["a/b/c/.qmdignore"]
+
+
+def test_an_ignore_file_above_the_root_that_is_applied_in_part_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("a.md\n" + "*.never\n" * MAX_WILD_PATTERNS)
+    make(tmp_path / "root", ["a.md", "b.md"])
+    items = list(scan(tmp_path / "root", Rules(tmp_path / "root", "**/*.md")))
+    assert [item.path for item in items] == ["../.gitignore", "b.md"]
