@@ -56,6 +56,7 @@ def ask(
     body: Sequence[bytes] = (b"",),
     *,
     silent: bool = False,
+    path: str = "/x",
 ) -> tuple[int, bytes]:
     """Status and body; ``silent``: the client stops in the middle of its body."""
     sent: list[dict[str, Any]] = []
@@ -70,7 +71,7 @@ def ask(
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": "/x", "headers": list(headers)}
+    scope = {"type": "http", "method": "POST", "path": path, "headers": list(headers)}
     asyncio.run(Guard(echo, security)(scope, receive, send))  # type: ignore[arg-type]
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
@@ -91,6 +92,17 @@ def test_a_body_may_be_as_long_as_the_limit_and_no_longer() -> None:
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     assert ask(Security(body_timeout_s=0.01), [HOST], [b"a"], silent=True)[0] == 408
+
+
+@pytest.mark.parametrize(
+    "header", [(b"content-length", b"4000000"), (b"transfer-encoding", b"chunked")]
+)
+def test_who_needs_no_token_sends_no_body(header: tuple[bytes, bytes]) -> None:
+    security = Security(token="s3cret")
+    status, body = ask(security, [HOST, header], silent=True, path="/health")
+    assert status == 413, body
+    assert ask(security, [HOST], path="/health")[0] == 200
+    assert ask(security, [HOST, (b"content-length", b"0")], path="/health")[0] == 200
 
 
 @settings(deadline=None)
