@@ -24,10 +24,13 @@ _NAMES = frozenset(
         "claude.local.md",
         "agents.md",  # Codex, Cursor, Copilot, Gemini, Zed, Amp, opencode and others
         "agents.override.md",  # Codex
+        "agents.local.md",  # forks of OpenCode
         "agent.md",  # Amp, before it took AGENTS.md
         "codex.md",  # Codex, likewise
         "gemini.md",  # Gemini CLI
         "qwen.md",  # Qwen Code
+        "opencode.md",  # OpenCode, before it took AGENTS.md
+        "opencode.local.md",
         "crush.md",  # Crush
         "crush.local.md",
         "warp.md",  # Warp

@@ -19,6 +19,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 STEERING = [
     *("CLAUDE.md", "claude.md", "CLAUDE.local.md", "AGENTS.md", "Agents.MD", "GEMINI.md"),
     *("SKILL.md", "sub/SKILL.md", "copilot-instructions.md", "a.instructions.md", "b.prompt.md"),
+    *("OpenCode.md", "opencode.local.md", "AGENTS.local.md"),
     *(".cursorrules", ".windsurfrules.md", ".qmdignore", ".gitignore", ".hidden.md"),
     *(".git/hooks/x.md", ".github/x.md", ".claude/commands/x.md", ".obsidian/x.md", "a/.x/b/c.md"),
     # As a disk may read them that knows no case, no end of dots, or no invisible characters.
