@@ -149,7 +149,11 @@ def _connection(
         if secure:
             return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=_tls()), path
         return http.client.HTTPConnection(host, port, timeout=timeout_s), path
-    place, authorization = (proxy.hostname or "", proxy.port or 80), _basic(proxy)
+    try:
+        place = (proxy.hostname or "", proxy.port or 80)
+    except ValueError:
+        raise trouble.unusable_proxy(settings.url) from None
+    authorization = _basic(proxy)
     if not secure:
         headers.update(authorization)
         plain = http.client.HTTPConnection(*place, timeout=timeout_s)
@@ -166,7 +170,10 @@ def _proxy(scheme: str, host: str, port: int) -> SplitResult | None:
     address = getproxies().get(scheme)
     if not address or proxy_bypass(f"{host}:{port}"):
         return None
-    return urlsplit(address if "://" in address else f"http://{address}")
+    try:
+        return urlsplit(address if "://" in address else f"http://{address}")
+    except ValueError:  # which quotes a part of it, and that may be a password
+        raise trouble.unusable_proxy(f"{scheme}://{host}") from None
 
 
 def _basic(proxy: SplitResult) -> dict[str, str]:

@@ -141,6 +141,27 @@ class TestAnswers:
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
         assert Asked(says("ok")).text == "ok"
 
+    @pytest.mark.parametrize(
+        ("proxy", "said"),
+        [
+            ("http://me:s3cr/etpw@127.0.0.1:1", "none"),
+            ("ftp://me:s3cretpw@127.0.0.1:1", "none"),
+            ("socks5://me:s3cretpw@127.0.0.1:1", "socksio"),
+        ],
+    )
+    def test_a_proxy_that_cannot_be_used_is_an_error_without_its_password(
+        self, proxy: str, said: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if said == "socksio":
+            monkeypatch.setitem(sys.modules, "socksio", None)  # as if it were not installed
+        monkeypatch.setenv("HTTPS_PROXY", proxy)
+        with (
+            LlmClient(LlmSettings("https://model.invalid/v1", key=KEY)) as llm,
+            pytest.raises(ConfigError, match=said) as problem,
+        ):
+            llm.chat(HELLO)
+        assert "s3cr" not in f"{problem.value} {problem.value.hint}"
+
     @both_ways
     @pytest.mark.parametrize("piece", [1, 4, 1000])
     def test_thoughts_are_no_part_of_the_text(self, stream: bool, piece: int) -> None:

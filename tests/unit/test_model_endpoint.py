@@ -14,7 +14,7 @@ from support.model_server import Call, ModelServer, Step, fails, hangs, resets, 
 
 from qmd import KnowledgeBase
 from qmd.backends import BackendSettings
-from qmd.errors import InferenceError, ModelMismatchError, TransientInferenceError
+from qmd.errors import ConfigError, InferenceError, ModelMismatchError, TransientInferenceError
 from qmd.inference import embedding_endpoint
 from qmd.inference.embedding_endpoint import EndpointEmbedder
 from qmd.inference.endpoint import Endpoint
@@ -315,3 +315,14 @@ def test_a_server_that_keeps_failing_is_not_asked_by_each_query(embedded: Path) 
         for number in range(5):
             assert kb.query(f"red boat {number}").degraded
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("proxy", ["http://me:s3cr/etpw@127.0.0.1:1", "http://me:s3cr[etpw@x:1"])
+def test_a_proxy_that_is_none_is_an_error_without_its_password(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    endpoint = Endpoint(LlmSettings(url="https://model.invalid/v1"))
+    with pytest.raises(ConfigError, match="proxy") as problem:
+        endpoint.ask("/chat/completions", {}, timeout_s=AMPLE_S)
+    assert "s3cr" not in f"{problem.value} {problem.value.hint}"

@@ -282,6 +282,12 @@ def _connect(settings: LlmSettings) -> openai.OpenAI:
             "or ask a model of your own: --llm-url http://localhost:11434/v1 --llm-model NAME",
         )
     try:
+        httpx2.URL(settings.url)
+    except httpx2.InvalidURL as error:
+        raise ConfigError(
+            f"Cannot ask {settings.url}: {error}", hint="Check the address (--llm-url)."
+        ) from None
+    try:
         return openai.OpenAI(
             base_url=settings.url,
             api_key=settings.key or "none",  # without one it takes OPENAI_API_KEY
@@ -293,10 +299,10 @@ def _connect(settings: LlmSettings) -> openai.OpenAI:
                 **_nearby(settings),
             ),
         )
-    except (httpx2.InvalidURL, ValueError) as error:  # also of a proxy in the environment
-        raise ConfigError(
-            f"Cannot ask {settings.url}: {error}", hint="Check the address and HTTPS_PROXY."
-        ) from None
+    except ImportError:  # of what speaks SOCKS
+        raise trouble.socks_proxy(settings.url) from None
+    except (httpx2.InvalidURL, ValueError):
+        raise trouble.unusable_proxy(settings.url) from None
 
 
 def _nearby(settings: LlmSettings) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-from qmd.errors import InferenceError, TransientInferenceError
+from qmd.errors import ConfigError, InferenceError, TransientInferenceError
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.key import VARIABLE
 from qmd.inference.llm.settings import LlmSettings
@@ -78,6 +78,23 @@ def unreachable(settings: LlmSettings, reason: str) -> TransientInferenceError:
     return TransientInferenceError(
         f"Cannot reach {settings.url}: {server_words(reason, settings.key) or 'no connection'}",
         hint=f"{where} Check the address (--llm-url, QMD_LLM_URL), then try again.",
+    )
+
+
+def unusable_proxy(url: str) -> ConfigError:
+    """Without the address of the proxy, for that may hold a password."""
+    return ConfigError(
+        f"Cannot ask {url}: the address of the proxy in the environment is none.",
+        hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. For example: http://proxy.example:3128",
+    )
+
+
+def socks_proxy(url: str) -> ConfigError:
+    return ConfigError(
+        f"Cannot ask {url}: the proxy in the environment speaks SOCKS, which needs the package "
+        "'socksio'.",
+        hint="pip install socksio, or name a proxy that speaks HTTP in HTTPS_PROXY and unset "
+        "ALL_PROXY.",
     )
 
 
