@@ -62,8 +62,8 @@ class Call:
     def answer_json(self, value: object, status: int = 200, **headers: str) -> None:
         self.answer(status, "application/json", json.dumps(value).encode(), **headers)
 
-    def begin_stream(self, content_type: str = "text/event-stream") -> None:
-        self._handler.send_response(200)
+    def begin_stream(self, content_type: str = "text/event-stream", status: int = 200) -> None:
+        self._handler.send_response(status)
         self._handler.send_header("Content-Type", content_type)
         self._handler.send_header("Transfer-Encoding", "chunked")
         self._handler.end_headers()

@@ -235,6 +235,29 @@ class TestTrying:
         assert asked.failed.hint
         assert len(asked.requests) == 1
 
+    def test_of_an_error_without_end_only_the_beginning_is_read(self) -> None:
+        sent = 0
+
+        def step(call: Call) -> None:
+            nonlocal sent
+            call.begin_stream("text/plain", status=400)
+            for _ in range(100_000):  # 6.5 GB
+                call.write(b"because " * 8192)
+                sent += 1
+
+        asked = Asked(step)
+        assert "answered 400: because" in str(asked.failed)
+        assert sent < 1000
+
+    def test_an_error_that_drips_is_waited_for_as_long_as_an_answer(self) -> None:
+        def step(call: Call) -> None:
+            call.begin_stream("text/plain", status=400)
+            while not call.closing.wait(IN_TIME_S / 20):
+                call.write(b"because")
+
+        asked = Asked(step, timeout_s=IN_TIME_S)
+        assert "answered 400: because" in str(asked.failed)
+
     def test_it_gives_up_after_growing_pauses(self) -> None:
         asked = Asked(fails(500))
         assert asked.pauses == [1.0, 2.0, 4.0]

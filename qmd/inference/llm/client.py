@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from qmd.errors import ConfigError, ModelMissingError, TransientInferenceError
 from qmd.inference.llm import trouble
 from qmd.inference.llm.answer import Answer, Assembly, Delta, Event, Message, Retry
+from qmd.inference.llm.bad_status import BadStatusError, only_good
 from qmd.inference.llm.settings import LlmSettings
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ def _connect(settings: LlmSettings) -> openai.OpenAI:
             http_client=openai.DefaultHttpxClient(
                 # It would turn the question into a GET, and carry it to another server.
                 follow_redirects=False,
-                event_hooks={"request": [_only_ours(settings)]},
+                event_hooks={"request": [_only_ours(settings)], "response": [only_good]},
                 **_nearby(settings),
             ),
         )
@@ -376,9 +377,9 @@ class _Reply:
         except (openai.APIConnectionError, httpx2.RequestError) as error:
             reason = str(error.__cause__ or error)
             raise trouble.unreachable(self._settings, reason) from None
-        except openai.APIStatusError as error:
+        except BadStatusError as error:
             raise trouble.status_error(
-                self._settings, error.status_code, error.body, error.response.headers
+                self._settings, error.status, error.body, error.headers
             ) from None
         self.content_type = self._response.headers.get("content-type", "").lower()
         return self

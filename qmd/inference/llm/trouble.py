@@ -124,8 +124,8 @@ def _hint(settings: LlmSettings, status: int, headers: Mapping[str, str]) -> str
             f"the model {settings.model}?"
         )
     if 300 <= status < 400:
-        target = shortened(headers.get("location", ""))
-        moved = f"It has moved: use {without_key(target, settings.key)}" if target else ""
+        target = shortened(without_key(headers.get("location", ""), settings.key))
+        moved = f"It has moved: use {target}" if target else ""
         return moved or "Check the address (--llm-url, QMD_LLM_URL)."
     if status == 413:
         return "The conversation is too long for this server: ask for less at once."
