@@ -235,7 +235,7 @@ def _open(
 def missing_database(path: Path) -> DatabaseMissingError:
     return DatabaseMissingError(
         f"There is no database at {path}.",
-        hint="Run 'qmd up FOLDER' or 'qmd collection add FOLDER' to make one.",
+        hint=_filled("Run 'qmd up FOLDER --db {quoted}' to make one.", path),
     )
 
 
@@ -281,7 +281,7 @@ _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
         "The file {path} is not a SQLite database.",
         "Give another file with --db; this one was left untouched. If it was a database of qmd,"
         " its beginning is destroyed: 'qmd restore-db BACKUP --db {quoted}' puts a backup in its"
-        " place and keeps it; without a backup move it away and run 'qmd up FOLDER'.",
+        " place and keeps it; without a backup move it away and run 'qmd up FOLDER --db {quoted}'.",
     ),
     (
         "corrupt",  # what FTS5 says of its own tables

@@ -40,7 +40,11 @@ def collection() -> None:
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these out; repeatable.")
 @click.option("--no-index", is_flag=True, help="Only register it; 'qmd index' fills it.")
 def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_index: bool) -> None:
-    """Add a directory as a collection and index it."""
+    """
+    Add a directory as a collection and index it.
+
+    Without PATH it is the directory that you are in.
+    """
     from qmd.cli.indexing import index_and_report
 
     refuse_missing(path)

@@ -126,6 +126,9 @@ def main(args: Sequence[str]) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return 0
+    except MemoryError:
+        remedy = "Close other programs, or raise the limit (ulimit -v). 'qmd search' needs least."
+        return _fail("out_of_memory", "Not enough memory.", remedy, 1, as_json)
     except OSError as error:
         what = error.strerror or str(error)
         where = f": {error.filename}" if error.filename else ""

@@ -47,7 +47,8 @@ def _link() -> tuple[str, str]:
     """
     from qmd import running
 
-    hint = "Start one with 'qmd up', or with 'qmd server --transport http'."
+    option = session().database_option
+    hint = f"Start one with 'qmd up{option}', or with 'qmd server --transport http{option}'."
     database = session().settings.db
     server = running.find(database)
     if server is None:

@@ -5,6 +5,7 @@ One run of the command line: the settings in force, and the database opened when
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
     from qmd.writing.proposed import Confirm
-
-_MISSING_HINT = "Run 'qmd up FOLDER' or 'qmd collection add FOLDER' first."
 
 
 class Session:
@@ -40,6 +39,13 @@ class Session:
                 raise click.UsageError("--db and --index exclude each other.")
             self._settings = load_settings(db=self.db, index=self.index, flags=self.flags)
         return self._settings
+
+    @property
+    def database_option(self) -> str:
+        """What commands in a hint need so that they use the same database."""
+        if self.db is None and self.index is None:
+            return ""
+        return f" --db {shlex.quote(str(self.settings.db))}"
 
     def open(
         self,
@@ -62,10 +68,12 @@ class Session:
         from qmd.kb import KnowledgeBase
 
         settings = self.settings
-        if create:
-            settings.db.parent.mkdir(parents=True, exist_ok=True)
-        elif not settings.db.exists():
-            raise DatabaseMissingError(f"No database at {settings.db}", hint=_MISSING_HINT)
+        if not create and not settings.db.exists():
+            raise DatabaseMissingError(
+                f"No database at {settings.db}",
+                hint=f"Run 'qmd up FOLDER{self.database_option}' or"
+                f" 'qmd collection add FOLDER{self.database_option}' first.",
+            )
         return KnowledgeBase.open(
             settings.db,
             create=create,

@@ -43,6 +43,7 @@ _HARMLESS = {
     "merge": "ff conflictstyle renames renamelimit stat log",
     "fetch": "prune prunetags parallel output writecommitgraph showforcedupdates",
     "push": "default autosetupremote followtags gpgsign recursesubmodules",
+    "rerere": "enabled autoupdate",
     "rebase": "autostash autosquash updaterefs",
     "init": "defaultbranch",
     "commit": "gpgsign verbose",

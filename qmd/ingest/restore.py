@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from qmd.errors import ConflictError
+from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError
 from qmd.ingest.leader import Leadership
 from qmd.sqlite import connect
 from qmd.store import copies
+
+_BACKUP_HINT = "Give a file that 'qmd backup' made."
 
 
 def restore(database: Path, backup: Path) -> Path | None:
@@ -24,11 +26,14 @@ def restore(database: Path, backup: Path) -> Path | None:
         StoreError: The backup is not one, is damaged, or was written by a newer program;
             nothing has changed.
     """
+    if not backup.is_file():
+        raise DatabaseMissingError(f"There is no file {backup}.", hint=_BACKUP_HINT)
     if backup.exists() and database.exists() and backup.samefile(database):
-        raise ConflictError(
-            f"{backup} is the database itself.", hint="Give a file that 'qmd backup' made."
-        )
-    source = connect(backup, read_only=True)
+        raise ConflictError(f"{backup} is the database itself.", hint=_BACKUP_HINT)
+    try:
+        source = connect(backup, read_only=True)
+    except NotADatabaseError as error:
+        raise NotADatabaseError(str(error), hint=_BACKUP_HINT) from error
     try:
         copies.check(source, backup)
         database.parent.mkdir(parents=True, exist_ok=True)

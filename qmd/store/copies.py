@@ -35,6 +35,8 @@ def copy(connection: Connection, target: Path, *, replace: bool) -> int:
     """
     if target.is_dir():
         raise InputError(f"{target} is a directory.", hint="Give the name of a file in it.")
+    if not target.parent.is_dir():
+        raise StoreError(f"There is no directory {target.parent}.", hint="Make it first.")
     if target.exists() and not replace:
         raise ConflictError(
             f"{target} exists.", hint="Give another name, or --force to replace it."

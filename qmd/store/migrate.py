@@ -9,6 +9,7 @@ at once, one migrates and the others wait.
 from __future__ import annotations
 
 import importlib.util
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,7 +94,7 @@ def require_current(connection: Connection, path: Path) -> None:
     if not check(connection, path):
         raise MigrationRequiredError(
             f"The database {path} is of an older version.",
-            hint="Run 'qmd index' once to bring it up to date.",
+            hint=f"Run 'qmd index --db {shlex.quote(str(path))}' once to bring it up to date.",
         )
 
 

@@ -211,6 +211,28 @@ class TestDatabase:
         assert (tmp_path / "here.sqlite").exists()
         assert len(scratch.ok("search", "apple", "--db", "here.sqlite", "--json").json()) == 1
 
+    @pytest.mark.parametrize("command", [["search", "x"], ["open"]], ids=" ".join)
+    def test_the_hint_names_the_one_that_was_meant(
+        self, tmp_path: Path, command: list[str]
+    ) -> None:
+        result = Scratch(tmp_path).call(*command, "--db", "my notes.sqlite")
+        assert result.code == 1
+        assert f" --db '{tmp_path / 'my notes.sqlite'}'" in result.err
+
+    @pytest.mark.parametrize("name", ["nowhere", "a-file"])
+    def test_what_is_no_backup_is_left_alone(self, tmp_path: Path, name: str) -> None:
+        scratch = Scratch(tmp_path)
+        scratch.write("a-file", "no database, though long enough to be one")
+        result = scratch.call("restore-db", name)
+        assert result.code == 1
+        assert result.err.endswith("hint: Give a file that 'qmd backup' made.\n")
+
+    def test_a_backup_needs_its_directory(self, scratch: Scratch) -> None:
+        result = scratch.call("backup", "nowhere/x.sqlite")
+        assert result.code == 1
+        assert "There is no directory" in result.err
+        assert ".tmp" not in result.err
+
     def test_an_index_lies_beside_the_default_one(self, tmp_path: Path) -> None:
         scratch = Scratch(tmp_path)
         scratch.write("notes/a.md", "# Apple\n")

@@ -100,7 +100,8 @@ def stage(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> St
 
 def test_a_clone_with_the_settings_people_have_is_pulled(stage: Stage) -> None:
     for key, value in {
-        "user.name": "me", "core.autocrlf": "input", "pull.rebase": "true", "gc.auto": "0",
+        "user.name": "me", "core.autocrlf": "input", "pull.rebase": "true",
+        "rerere.enabled": "true", "gc.auto": "0",
         "branch.main.vscode-merge-base": "origin/main", "remote.origin.gh-resolved": "base",
         "remote.origin.prune": "true", "submodule.active": ".", "commit.gpgsign": "true",
         "core.hooksPath": ".husky/_", "core.fsmonitor": "true", "lfs.repositoryformatversion": "0",

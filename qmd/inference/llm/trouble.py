@@ -77,7 +77,7 @@ def unreachable(settings: LlmSettings, reason: str) -> TransientInferenceError:
     where = "Is it running?" if settings.is_loopback else "Are you online?"
     return TransientInferenceError(
         f"Cannot reach {settings.url}: {server_words(reason, settings.key) or 'no connection'}",
-        hint=f"{where} Check the address (--llm-url, QMD_LLM_URL), then try again.",
+        hint=f"{where} Check the address ({_setting(settings)}), then try again.",
     )
 
 
@@ -96,6 +96,12 @@ def socks_proxy(url: str) -> ConfigError:
         hint="pip install socksio, or name a proxy that speaks HTTP in HTTPS_PROXY and unset "
         "ALL_PROXY.",
     )
+
+
+def _setting(settings: LlmSettings) -> str:
+    """What says where this server is; only 'qmd ask' has an option for it."""
+    variable = settings.key_variable.removesuffix("_API_KEY") + "_URL"
+    return f"{variable}, or --llm-url of 'qmd ask'" if variable == "QMD_LLM_URL" else variable
 
 
 def broke_off(settings: LlmSettings) -> TransientInferenceError:
@@ -126,7 +132,7 @@ def _hint(settings: LlmSettings, status: int, headers: Mapping[str, str]) -> str
     if 300 <= status < 400:
         target = shortened(without_key(headers.get("location", ""), settings.key))
         moved = f"It has moved: use {target}" if target else ""
-        return moved or "Check the address (--llm-url, QMD_LLM_URL)."
+        return moved or f"Check the address ({_setting(settings)})."
     if status == 413:
         return "The conversation is too long for this server: ask for less at once."
     return f"Check the model's name ({settings.model}); the conversation may be too long for it."
