@@ -50,6 +50,7 @@ programs, and `GET /` shows a person what runs.
   never holds up a search; with `--read-only` it is a 403. `/collections/add` takes directories
   below a write root, by an absolute path: the collections, the working directory, your home and
   the temporary directory, in the last two nothing hidden.
+- Eight reads run at once, of `/multi_get`, which may read many documents, two.
 - A read has 30 seconds, an embedding 5 minutes, a change 10 minutes; then the answer is a 503 and
   the work ends. It ends, too, when the client closes its connection. What is being written at that
   moment is finished.

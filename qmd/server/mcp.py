@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -26,7 +27,7 @@ from qmd.errors import AmbiguousNameError, DocumentNotFoundError, ProtocolError,
 from qmd.kb import KnowledgeBase
 from qmd.model import Collection
 from qmd.server.subscriptions import Subscriptions
-from qmd.server.workers import TooBusyError, Workers
+from qmd.server.workers import BULKY_AT_ONCE, TooBusyError, Workers
 from qmd.tools import texts
 from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
@@ -64,6 +65,7 @@ class McpFace:
         self._withheld = {tool.name: tool for tool in chosen.withheld}
         self._listed = [_listed(tool) for tool in chosen.tools]
         self._workers = Workers(_WORKERS, max_waiting=_MAX_WAITING)
+        self._bulk_workers = Workers(BULKY_AT_ONCE, max_waiting=_MAX_WAITING)
         self.subscriptions = Subscriptions(self._document_name)
         knowledge: dict[str, Any] = {}
         if "qmd" in chosen.toolsets:
@@ -120,7 +122,7 @@ class McpFace:
         late = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
         try:
             return await self._in_thread(
-                lambda: tool.call(self._kb, arguments, texts.MCP), late=late
+                lambda: tool.call(self._kb, arguments, texts.MCP), late=late, bulky=tool.bulky
             )
         except ProtocolError:
             raise
@@ -245,19 +247,25 @@ class McpFace:
     # -- worker threads ----------------------------------------------------------------
 
     async def _in_thread(
-        self, function: Callable[[], ResultT], *, late: str = _ASK_FOR_LESS
+        self,
+        function: Callable[[], ResultT],
+        *,
+        late: str = _ASK_FOR_LESS,
+        bulky: bool = False,
     ) -> ResultT:
         """
         Run a blocking call beside the others; one that is cancelled or late is ended.
 
         Args:
             late: What to do next when its time is up.
+            bulky: It reads much, and waits in a queue of its own.
 
         Raises:
             QmdError: Its time is up, or too many wait already.
         """
         try:
-            return await self._workers.run(function, timeout_s=_CALL_S)
+            workers = self._bulk_workers if bulky else self._workers
+            return await workers.run(function, timeout_s=_CALL_S)
         except TooBusyError:
             raise QmdError(
                 "Too many requests are waiting.", hint="Try again in a moment."
@@ -267,7 +275,11 @@ class McpFace:
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Whether all calls have ended within ``timeout_s``."""
-        return self._workers.wait_until_idle(timeout_s)
+        deadline = monotonic() + timeout_s
+        return all(
+            workers.wait_until_idle(max(0.0, deadline - monotonic()))
+            for workers in (self._workers, self._bulk_workers)
+        )
 
 
 # --- what is listed ------------------------------------------------------------------

@@ -35,7 +35,7 @@ from qmd.server.rest_errors import (
     response_to_unexpected,
 )
 from qmd.server.rest_models import Health, NoArguments
-from qmd.server.workers import TooBusyError, Workers
+from qmd.server.workers import BULKY_AT_ONCE, TooBusyError, Workers
 from qmd.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 from qmd.tools.bounds import excesses
@@ -60,6 +60,7 @@ class Limits:
     embed_s: float = 300.0
     health_s: float = 5.0
     readers: int = 8
+    bulk_readers: int = BULKY_AT_ONCE
     max_waiting: int = 1000
     event_streams: int = 64
     heartbeat_s: float = 15.0
@@ -67,6 +68,7 @@ class Limits:
     def seconds(self, lane: Lane) -> float:
         return {
             "read": self.read_s,
+            "bulk": self.read_s,
             "write": self.write_s,
             "embed": self.embed_s,
             "health": self.health_s,
@@ -186,6 +188,7 @@ class _Face:
         self._limits = limits
         self._lanes: dict[Lane, Workers] = {
             "read": Workers(limits.readers, max_waiting=limits.max_waiting),
+            "bulk": Workers(limits.bulk_readers, max_waiting=limits.max_waiting),
             "write": Workers(1, max_waiting=limits.max_waiting),
             "embed": Workers(1, max_waiting=limits.max_waiting),
             "health": Workers(1, max_waiting=limits.max_waiting),

@@ -22,6 +22,9 @@ from qmd.cancellation import Cancellation
 
 T = TypeVar("T")
 
+BULKY_AT_ONCE = 2
+"""Calls that read many documents: sixty of them before a search held it up for 11 seconds."""
+
 _AGAIN_S = 0.05  # between two interrupts of a call that has not ended yet
 
 

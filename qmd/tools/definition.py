@@ -51,6 +51,8 @@ class Tool(Generic[ArgumentsT]):
     ``run`` blocks and may be called from any thread; it raises `QmdError` and nothing else
     on purpose. ``output_schema`` builds the JSON Schema of `Reply.structured` in a dialect.
 
+    ``bulky``: one call may read as much as many others together; a server runs few at once.
+
     A toolset that another specification prescribes to the letter also gives its own
     ``schema`` of the arguments, its own ``check`` of them (called with what the client sent)
     and ``failed``, which words an error, be it of the arguments or of the work.
@@ -65,6 +67,7 @@ class Tool(Generic[ArgumentsT]):
     read_only: bool = True
     destructive: bool = False
     idempotent: bool = True
+    bulky: bool = False
     schema: Mapping[str, Any] | None = None
     check: Callable[[Mapping[str, Any]], ArgumentsT] | None = None
     failed: Callable[[QmdError], Reply] | None = None

@@ -74,6 +74,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         ),
         arguments=MultiGetArguments,
         run=documents.multi_get,
+        bulky=True,
     ),
     Tool(
         name="status",

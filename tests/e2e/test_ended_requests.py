@@ -25,6 +25,7 @@ from support.vault import make_index
 from qmd import KnowledgeBase
 from qmd.server.mcp import McpFace
 from qmd.server.rest import Limits
+from qmd.server.workers import BULKY_AT_ONCE
 
 CLIENTS = 8
 
@@ -91,6 +92,32 @@ def test_what_waits_for_its_turn_never_begins_once_its_client_has_left(
             client.close()
         assert request(url, "GET", "/status").status == 200
         assert request(url, "GET", "/documents").status == 200
+
+
+def test_calls_that_read_many_documents_hold_up_no_other(kb: SlowKnowledgeBase) -> None:
+    with LiveApp(kb) as app:
+        clients = [sent(app.url, "/multi_get", {"pattern": "**"}) for _ in range(3 * CLIENTS)]
+        for _ in range(BULKY_AT_ONCE):
+            assert began(kb)
+        assert request(app.url, "GET", "/status").status == 200
+        for client in clients:
+            client.close()
+
+
+def test_tools_that_read_many_documents_hold_up_no_other(kb: SlowKnowledgeBase) -> None:
+    face = McpFace(kb)
+
+    async def use(client: Client) -> bool:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3 * CLIENTS):
+                tasks.start_soon(client.call_tool, "multi_get", {"pattern": "**"})
+            for _ in range(BULKY_AT_ONCE):
+                assert await anyio.to_thread.run_sync(began, kb)
+            assert not (await client.call_tool("status", {})).is_error
+            tasks.cancel_scope.cancel()
+        return await anyio.to_thread.run_sync(face.wait_until_idle, WAIT_S)
+
+    assert with_client(face.server, use)
 
 
 class TakingTurns(HashEmbedder):

@@ -1,4 +1,4 @@
-"""A knowledge base whose searches never end by themselves."""
+"""A knowledge base whose searches, and readings of several documents, never end by themselves."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
 
 
 class SlowKnowledgeBase(KnowledgeBase):
-    """``begun`` is released once for each search that runs."""
+    """``begun`` is released once for each such call that runs."""
 
     begun = threading.Semaphore(0)
 
     def search(self, query: str, **options: Any) -> SearchReply:
+        return self._endless()
+
+    def multi_get(self, pattern: str, **options: Any) -> Any:
+        return self._endless()
+
+    def _endless(self) -> Any:
         with self._store.reading() as connection:
             self.begun.release()
             connection.execute(ENDLESS).fetchone()

@@ -13,7 +13,7 @@ from qmd.server import rest_models as models
 from qmd.tools.arguments import Arguments
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-Lane = Literal["read", "write", "embed", "health"]
+Lane = Literal["read", "bulk", "write", "embed", "health"]
 """Which queue a call waits in: reads run side by side, writes and embeddings one by one."""
 
 

@@ -96,6 +96,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         reply=models.MultiGetReply,
         run=_multi_get,
         errors=(404,),
+        lane="bulk",
         examples=({"pattern": "journals/2025-05*.md"},),
     ),
     Endpoint(
