@@ -336,8 +336,13 @@ class Store:
             if self._file is None:
                 try:
                     self._file = OpenedFile(self.path)
-                except OSError as error:
+                except (FileNotFoundError, NotADirectoryError) as error:
                     raise replaced_error(self.path, Change.MISSING) from error
+                except OSError as error:  # no descriptor is left, or no permission
+                    raise StoreError(
+                        f"The database {self.path} cannot be opened: {error.strerror}",
+                        hint="Try again in a moment, and check the permissions of the file.",
+                    ) from error
 
     def _disconnect(self, connection: Connection) -> None:
         if _is_counted(connection):

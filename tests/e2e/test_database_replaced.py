@@ -360,6 +360,26 @@ def test_logs_that_come_and_go_as_they_should_are_no_news(
     assert not caplog.records
 
 
+def test_a_process_without_descriptors_does_not_take_the_file_for_deleted(home: Path) -> None:
+    script = (
+        "import os, resource, sys\n"
+        "from qmd import KnowledgeBase\n"
+        "from qmd.errors import DatabaseReplacedError, StoreError\n"
+        "KnowledgeBase.open(sys.argv[1]).close()  # all that is imported opens files too\n"
+        "last = os.open(os.devnull, os.O_RDONLY)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, last + 1))\n"
+        "try:\n"
+        "    KnowledgeBase.open(sys.argv[1])\n"
+        "except StoreError as error:\n"
+        "    print(isinstance(error, DatabaseReplacedError))\n"
+    )
+    database = str(home / "state/kb.sqlite")
+    done = subprocess.run(
+        [sys.executable, "-c", script, database], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
 # --- whoever keeps the index follows ---------------------------------------------------
 
 
