@@ -84,3 +84,10 @@ def test_every_page_is_named_by_the_index_of_pages() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = {page.name for page in ROOT.glob("docs/*.md")} - {"README.md"}
     assert not {page for page in pages if f"]({page})" not in index}
+
+
+def test_the_tests_that_the_security_page_names_are_there() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:unit|e2e|contract|properties)/test_\w+\.py)`", page))
+    assert len(named) > 20
+    assert {name for name in named if not (ROOT / "tests" / name).is_file()} == set()
