@@ -22,12 +22,14 @@ workers = Workers("qmd.ingest.parse_file:parse_plain")
 _CPU_S, _CPU_S_PER_MB = 5.0, 2.0
 _MEMORY_BYTES, _MEMORY_PER_BYTE = 512 * MB, 50
 
+#: The reason of a file whose reading blocked.
+NO_ANSWER = "no answer"
 _REASONS = {
     "cpu": "over budget",
     "memory": "over budget",
     "error": "parser failed",
     "crash": "parser failed",
-    "silence": "no answer",
+    "silence": NO_ANSWER,
 }
 
 

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from qmd import cancellation
 from qmd.errors import InputError
-from qmd.ingest.file_parser import parse_files
+from qmd.ingest.file_parser import NO_ANSWER, parse_files
 from qmd.ingest.file_state import LARGEST, file_state, is_still
 from qmd.ingest.new_document import VERSION
 from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, SameText
@@ -38,6 +38,8 @@ from qmd.store.store import Store
 
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 4_000_000
+#: So many files in a row whose reading blocks are the fault of the disk.
+MOST_UNANSWERED = 3
 
 
 @dataclass(slots=True)
@@ -94,6 +96,7 @@ class CollectionIndexer:
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
         self.batch: list[tuple[NewDocument, Place | None]] = []
         self.batch_characters = 0
+        self.unanswered = 0  # in a row
         self.changes: list[Change] = []
         self.touched: list[tuple[int, FileState]] = []
         self.moved: list[tuple[str, Known]] = []
@@ -263,9 +266,12 @@ class CollectionIndexer:
         if isinstance(parsed, NoDocument):
             if not parsed.vanished:
                 self._skip(file.path, parsed.reason, parsed.detail, parsed.state)
+            self._check_answers(parsed)
             if known is not None:
                 self._vanish(file.path, known)
-        elif isinstance(parsed, SameText):
+            return
+        self.unanswered = 0
+        if isinstance(parsed, SameText):
             assert known is not None  # it has the text that the job named
             self.report.unchanged += 1
             if parsed.state != known.state:
@@ -282,6 +288,16 @@ class CollectionIndexer:
                 for warning in parsed.parsed.warnings
             ]
             self._add(parsed, replace)
+
+    def _check_answers(self, parsed: NoDocument) -> None:
+        """A disk that hangs must not hold up the run for minutes with each of its files."""
+        self.unanswered = self.unanswered + 1 if parsed.reason == NO_ANSWER else 0
+        if self.unanswered == MOST_UNANSWERED:
+            self._flush()
+            raise InputError(
+                f"Files below {self.root} give no answer: {parsed.detail}",
+                hint="Is its disk reachable? What was indexed of it before is kept.",
+            )
 
     def _moved_from(self, digest: str, file: FoundFile) -> Place | None:
         """A vanished document with this very text: the file was renamed or moved."""

@@ -122,11 +122,13 @@ def _heed_signals(lifeline: int) -> None:
     if lifeline >= 0:
         import fcntl
 
-        # The kernel sends SIGIO when the other end closes, however the parent dies. (The
-        # "parent death signal" comes when the thread ends that started us, which is too early.)
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+        # Linux sends SIGIO when the other end closes, however the parent dies. (The "parent death
+        # signal" comes when the thread ends that started us, which is too early.) Elsewhere the
+        # end of stdin says it, as soon as there is no job in work.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+            flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+            fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
         if select.select([lifeline], [], [], 0)[0]:  # it closed before that
             os._exit(0)
 

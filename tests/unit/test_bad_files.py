@@ -18,6 +18,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.ingest import file_parser
+from qmd.ingest.parsed_file import FileJob, NoDocument
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import FoundFile
 from qmd.worker.jobs import MB, Budget
@@ -50,7 +51,7 @@ def parser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
 
 
 def write(root: Path, *names: str) -> None:
-    root.mkdir(exist_ok=True)
+    root.mkdir(parents=True, exist_ok=True)
     for name in names:
         path = root / name
         path.write_text(f"# {name}\n\nsourdough\n")
@@ -244,3 +245,40 @@ def test_a_text_of_the_largest_size_is_a_document(tmp_path: Path) -> None:
         kb.add_collection(root, name="notes")
         report = kb.index()
         assert (report.added, report.skipped) == (1, ())
+
+
+def test_a_disk_that_hangs_ends_the_run_and_what_was_indexed_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = Workers(PARSE, silence_s=0.2)
+    monkeypatch.setattr(file_parser, "workers", workers)
+    monkeypatch.setattr(file_parser, "budget_of", lambda size: Budget(0.1, 200 * MB))
+    root = tmp_path / "notes"
+    write(root, "0.md")
+    other = tmp_path / "other"
+    write(other, "a.md")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(root, name="notes")
+        kb.index()
+        for number in range(1, 6):
+            write(root / str(number), "block.md")
+        write(root, "0.md")
+        (root / "1.md").write_text("# New\n")
+        kb.add_collection(other, name="other")
+        report = kb.index()
+        (error,) = report.errors
+        assert error.startswith(f"notes: Files below {root} give no answer")
+        assert report.added == 1
+        assert sorted(each.file for each in kb.documents()) == [
+            "notes/0.md", "notes/1.md", "other/a.md",
+        ]  # fmt: skip
+    workers.close()
+
+
+def test_a_fifo_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "note.md")
+    found = FoundFile("note.md", 10, 0, 1, 1)  # what a scan saw just before
+    [parsed] = file_parser.parse_files([FileJob(str(tmp_path), found, 1000, None)])
+    assert isinstance(parsed, NoDocument)
+    assert (parsed.reason, parsed.state) == ("unreadable", None)
+    assert "Not a regular file" in parsed.detail
