@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from collections.abc import Sequence
@@ -113,10 +114,20 @@ def test_the_worker_of_a_server_ends_when_there_is_nothing_to_do(tmp_path: Path)
             (tmp_path / f"notes/{number}.md").write_text(f"# N\n\nword{number}\n")
             until(lambda: _found(serving, f"word{number}"), "it is found")  # noqa: B023
             until(lambda: not children_of(serving.process.pid), "no process is left, no zombie")
-        descriptors = Path(f"/proc/{serving.process.pid}/fd")
-        before = len(list(descriptors.iterdir()))
-        (tmp_path / "notes/last.md").write_text("# N\n\nlast\n")
-        until(lambda: _found(serving, "last"), "it is found")
-        until(lambda: not children_of(serving.process.pid), "no process is left")
-        assert len(list(descriptors.iterdir())) <= before
+        # Its database and its clients have others, which come and go.
+        before = _pipes(serving.process.pid)
+        for number in range(3, 8):
+            (tmp_path / f"notes/{number}.md").write_text(f"# N\n\nword{number}\n")
+            until(lambda: _found(serving, f"word{number}"), "it is found")  # noqa: B023
+            until(lambda: not children_of(serving.process.pid), "no process is left")
+        assert _pipes(serving.process.pid) <= before
         assert serving.stop() == 0
+
+
+def _pipes(pid: int) -> int:
+    """How many descriptors lead to pipes, or to memory that is shared with a worker."""
+    found = 0
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found += str(entry.readlink()).startswith(("pipe:", "/memfd:"))
+    return found
