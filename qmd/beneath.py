@@ -17,6 +17,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: How a file is opened that may have become something else.
+READ = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
+    | getattr(os, "O_BINARY", 0)
+)
+
 #: Whether names can be opened below a directory.
 BY_NAME: bool = {os.open, os.stat} <= os.supports_dir_fd and os.scandir in os.supports_fd
 

@@ -6,7 +6,8 @@ every question, and one of another length could not be read any more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
 from qmd.errors import InferenceError, QmdError
@@ -45,38 +46,36 @@ class CheckedEmbedder:
         return self._inner.spec
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        try:
-            found: Any = self._inner.embed_passages(texts)
-        except QmdError:
-            raise
-        except Exception as error:  # a stranger's code: it may raise anything
-            raise self._failed(error) from error
-        return self._checked(found, len(texts))
+        with self._naming_errors():
+            vectors: Any = self._inner.embed_passages(texts)
+        return self._checked(vectors, len(texts))
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
+        with self._naming_errors():
+            vector: Any = self._inner.embed_query(text)
+        checked: NDArray[np.float32] = self._checked([vector], 1)[0]
+        return checked
+
+    @contextmanager
+    def _naming_errors(self) -> Iterator[None]:
+        """What an error says goes to the log: clients of a server have no business with it."""
         try:
-            found: Any = self._inner.embed_query(text)
+            yield
         except QmdError:
             raise
         except Exception as error:  # a stranger's code: it may raise anything
-            raise self._failed(error) from error
-        vector: NDArray[np.float32] = self._checked([found], 1)[0]
-        return vector
+            _log.error("%s failed", self.spec.name, exc_info=error)
+            raise InferenceError(
+                f"The embedding model {self.spec.name} failed: {type(error).__name__}.", hint=_HINT
+            ) from error
 
-    def _failed(self, error: Exception) -> InferenceError:
-        """What the error says is for the log: a client of a server has no business with it."""
-        _log.error("%s failed", self.spec.name, exc_info=error)
-        return InferenceError(
-            f"The embedding model {self.spec.name} failed: {type(error).__name__}.", hint=_HINT
-        )
-
-    def _checked(self, found: Any, count: int) -> NDArray[np.float32]:
+    def _checked(self, returned: Any, count: int) -> NDArray[np.float32]:
         """float32[count, dimension], unit norm. Raises InferenceError."""
         import numpy as np
 
         spec = self.spec
         try:
-            rows = np.asarray(found)
+            rows = np.asarray(returned)
         except (TypeError, ValueError) as error:  # rows of different lengths
             raise self._unusable("what is no list of vectors") from error
         if rows.size == 0 and count == 0:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from qmd.beneath import open_beneath
+from qmd.beneath import READ, open_beneath
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import is_vanished, printable
@@ -25,11 +25,6 @@ from qmd.parse.photo.source import Source, StreamSource
 ResultT = TypeVar("ResultT")
 
 _ATTEMPTS = 3
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
-    | getattr(os, "O_BINARY", 0)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +93,7 @@ def read_parts(
 def _opened(root: Path, path: str) -> Iterator[int]:
     """A descriptor of the file, which is a regular one inside the root; see `read_file`."""
     try:
-        descriptor = open_beneath(root, path, _FLAGS)
+        descriptor = open_beneath(root, path, READ)
     except ValueError as error:
         raise UnreadableFileError(f"No usable file name: {path!r}") from error
     except OSError as error:

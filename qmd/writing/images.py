@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from xml.etree import ElementTree
 
+from qmd.beneath import READ
 from qmd.errors import (
     ExifToolError,
     NotAPhotoError,
@@ -47,7 +48,7 @@ from qmd.writing import photo_errors, photo_plan
 from qmd.writing.atomic import state_of
 from qmd.writing.exiftool import ExifTool, Turn
 from qmd.writing.photo_plan import FIELDS, Plan, Present
-from qmd.writing.place import READ, Place
+from qmd.writing.place import Place
 from qmd.writing.proposed import ProposedFields, require_consent
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from qmd.beneath import READ
 from qmd.errors import (
     DecodeError,
     FolderNotFoundError,
@@ -25,7 +26,7 @@ from qmd.errors import (
 from qmd.parse.decode import decode
 from qmd.surrogates import shown
 from qmd.writing.encoding import encoding_of
-from qmd.writing.place import READ, Place
+from qmd.writing.place import Place
 from qmd.writing.vault import (
     Vault,
     can_exist,

@@ -10,13 +10,6 @@ from pathlib import Path
 
 from qmd.beneath import open_beneath, scandir_beneath, stat_beneath
 
-#: How a file is opened that may have become something else.
-READ = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
-    | getattr(os, "O_BINARY", 0)
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qmd.beneath import READ
 from qmd.errors import ConflictError, NotFoundError
 from qmd.model import Revision
 from qmd.store import revisions as stored
 from qmd.store.store import Store
 from qmd.writing.files import FileWriter
-from qmd.writing.place import READ
 
 TOOL = "restore"
 
