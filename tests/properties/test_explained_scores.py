@@ -135,7 +135,7 @@ def test_the_score_of_query_is_what_its_parts_make(
     hits = kb.query(query, limit=60, rerank=rerank, explain=True).hits
     ordered(hits)
     if hits and "lists" not in parts(hits[0]):  # the query only narrows: a list
-        assert hits == kb.search(query, explain=True).hits
+        assert hits == kb.search(query, limit=60, explain=True).hits
         return
     for hit in hits:
         explain = parts(hit)
