@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from qmd.inference.embedded import build
-from qmd.inference.embedders import DEFAULT_MODEL, open_embedder, spec_of
 from qmd.inference.fastembedder import available_cores
+from qmd.models.embedders import DEFAULT_MODEL, open_embedder, spec_of
 
 ENGLISH = (
     "the server index note meeting project database query result update restore backup search "

@@ -23,7 +23,7 @@ from tree import make_tree
 
 BARE_INDEX = """
 import hashlib, os, sys
-from qmd.sqlite import dbapi
+from qmd.store.sqlite.library import dbapi
 root, database = sys.argv[1:]
 db = dbapi.connect(database, isolation_level=None)
 db.execute("PRAGMA journal_mode = WAL")

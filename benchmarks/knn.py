@@ -96,11 +96,11 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
     """CPU ms of each query, ours and numpy's, and our recall."""
     import numpy as np
 
-    from qmd.model import Filters
     from qmd.search import semantic
     from qmd.search.vector_cache import VectorCache
-    from qmd.store import filters, sqlite_vec
-    from qmd.store.store import Store
+    from qmd.store.sqlite import filters, sqlite_vec
+    from qmd.store.sqlite.store import Store
+    from qmd.values import Filters
 
     with closing(Store(database, create=True)) as store:
         model = store.write(lambda connection: fill(connection, vectors))
@@ -135,9 +135,9 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
 
 def fill(connection, vectors):  # type: ignore[no-untyped-def]
     """A document and a chunk for each vector, with as little in them as the schema allows."""
-    from qmd.model import ModelSpec
-    from qmd.store import embeddings, models
-    from qmd.store.vectors import pack
+    from qmd.store.sqlite import embeddings, models
+    from qmd.store.sqlite.vectors import pack
+    from qmd.values import ModelSpec
 
     model = models.begin(connection, ModelSpec("synthetic", "synthetic", DIMENSION, 512))
     connection.execute(

@@ -76,7 +76,7 @@ def qmd(database: Path, *arguments: str | Path) -> list[str | Path]:
 
 def machine() -> dict[str, str | int | None]:
     """Machine, date and versions: a figure without them says little."""
-    from qmd.sqlite import library
+    from qmd.store.sqlite.library import library
 
     processor = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")

@@ -117,7 +117,7 @@ def warm(
     database: Path, language: str, queries: dict[str, list[str]], raw: dict[str, object]
 ) -> list[Row]:
     from qmd import KnowledgeBase
-    from qmd.sqlite import connect
+    from qmd.store.sqlite.library import connect
 
     rows = []
     with KnowledgeBase.open(database, read_only=True) as kb:

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from qmd.store import migrate
-from qmd.store.store import Store
+from qmd.store.sqlite import migrate
+from qmd.store.sqlite.store import Store
 
 DOCUMENT = Path(__file__).with_name("schema.md")
 

@@ -9,14 +9,14 @@ switches off the telemetry of the libraries below, which has to happen before th
 
 from __future__ import annotations
 
-from qmd import telemetry
+from qmd.system import telemetry
 
 # As typing has it, whose import would take longer than all else that is done here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qmd.errors import QmdError
     from qmd.kb import KnowledgeBase
-    from qmd.model import Filters, Hit, SearchReply
+    from qmd.values import Filters, Hit, SearchReply
 
 __all__ = ["Filters", "Hit", "KnowledgeBase", "QmdError", "SearchReply", "__version__"]
 
@@ -25,11 +25,11 @@ __version__ = "1.0.0"
 telemetry.switch_off()
 
 _HOME = {
-    "Filters": "qmd.model",
-    "Hit": "qmd.model",
+    "Filters": "qmd.values",
+    "Hit": "qmd.values",
     "KnowledgeBase": "qmd.kb",
     "QmdError": "qmd.errors",
-    "SearchReply": "qmd.model",
+    "SearchReply": "qmd.values",
 }
 
 

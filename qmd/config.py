@@ -247,7 +247,8 @@ def _read(file: Path) -> dict[str, list[str]]:
         found = tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(
-            f"{file} is not TOML: {error}", hint="Mend the file, for example: db = '~/qmd.sqlite'"
+            f"{file} is not TOML: {error}",
+            hint="Mend the file, for example: db = '~/qmd.sqlite'",
         ) from error
     for key, value in found.items():
         if key not in SETTINGS:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from qmd.inference.embedded import source
-from qmd.inference.embedders import DEFAULT_MODEL, open_embedder
+from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 
 # How long an example takes is the machine's business: a fifth of a second, Hypothesis's own
 # limit, can pass while another process has the core.

@@ -9,7 +9,7 @@ from datetime import date
 
 from qmd.agent.executor import ToolDefinition, ToolResult
 from qmd.inference.fence import Fence
-from qmd.model import Collection
+from qmd.values import Collection
 
 LONGEST_RESULT = 40_000
 """Characters of one result that are fed back; a whole book would leave no room to answer."""

@@ -18,7 +18,7 @@ from qmd.cli.terminal import note, write_json
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import Judgments
     from qmd.kb import KnowledgeBase
-    from qmd.model import ProgressCallback
+    from qmd.values import ProgressCallback
 
 _SYSTEMS = (
     *("search", "vsearch", "query"),

@@ -11,7 +11,7 @@ from qmd.cli.command import command, json_option
 from qmd.cli.serve import write_root_option
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
-from qmd.model import Revision
+from qmd.values import Revision
 
 
 @command(

@@ -13,7 +13,7 @@ from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
 
 if TYPE_CHECKING:
-    from qmd.model import PhotoMetadata
+    from qmd.values import PhotoMetadata
 
 
 @click.group(
@@ -60,7 +60,7 @@ def tag(
     in the photo stays as it is. Needs exiftool. Searches find the new words at once, if the
     photo belongs to a collection.
     """
-    from qmd.model import PhotoChange
+    from qmd.values import PhotoChange
 
     change = PhotoChange(tags or None, people or None, description, location)
     if change == PhotoChange():

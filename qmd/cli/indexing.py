@@ -16,7 +16,7 @@ from qmd.errors import InferenceError, QmdError
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.model import IndexReport
+    from qmd.values import IndexReport
 
 _collections = click.option(
     "-c", "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection."

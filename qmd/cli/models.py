@@ -14,7 +14,7 @@ from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
 
 if TYPE_CHECKING:
-    from qmd.model import ModelChange, ModelInfo
+    from qmd.values import ModelChange, ModelInfo
 
 
 @click.group(
@@ -66,8 +66,8 @@ def pull(name: str | None, as_json: bool) -> None:
             with session().open() as kb:
                 got = kb.models.pull(name, progress)
         else:
-            from qmd import catalogue
-            from qmd.inference.embedders import DEFAULT_MODEL
+            from qmd.models import catalogue
+            from qmd.models.embedders import DEFAULT_MODEL
 
             settings = session().settings
             wanted = name or settings.model or DEFAULT_MODEL
@@ -140,7 +140,7 @@ def _list(of: Session) -> list[ModelInfo]:
     if of.settings.db.exists():
         with of.open() as kb:
             return kb.models.list()
-    from qmd import catalogue
+    from qmd.models import catalogue
 
     return catalogue.known_models(of.settings.cache_dir, wanted=of.settings.model)
 

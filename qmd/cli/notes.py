@@ -17,7 +17,7 @@ from qmd.cli.session import session
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
 
 if TYPE_CHECKING:
-    from qmd.writing.notes import Notes
+    from qmd.files.notes import Notes
 
 
 @click.group(
@@ -128,8 +128,8 @@ def _opened(*, to_write: bool = False) -> Iterator[Notes]:
     here = session()
     vault = here.settings.vault
     if vault is not None and not to_write and not here.settings.db.exists():
-        from qmd.writing.notes import Notes
-        from qmd.writing.vault import Vault
+        from qmd.files.notes import Notes
+        from qmd.files.vault import Vault
 
         yield Notes(lambda: Vault.of_directory(vault))
         return

@@ -45,7 +45,7 @@ def _link() -> tuple[str, str]:
         NotFoundError: No server runs for the database.
         QmdError: It makes no link.
     """
-    from qmd import running
+    from qmd.system import running
 
     option = session().database_option
     hint = f"Start one with 'qmd up{option}', or with 'qmd server --transport http{option}'."

@@ -15,9 +15,9 @@ from qmd.cli.terminal import note, write_json, write_text
 from qmd.errors import DatabaseBusyError, InputError, ReadOnlyError
 
 if TYPE_CHECKING:
+    from qmd.files.posts.archive import Posts
     from qmd.kb import KnowledgeBase
-    from qmd.model import Post, PostHit
-    from qmd.posts.archive import Posts
+    from qmd.values import Post, PostHit
 
 
 @click.group(
@@ -156,7 +156,7 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
 @contextmanager
 def _archive() -> Iterator[Posts]:
     """The archive, which is a collection from here on where the database can be written."""
-    from qmd.posts import folder
+    from qmd.files.posts import folder
 
     folder.require(session().settings.posts_dir)  # before a database is made for nothing
     with _opened() as kb:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from qmd.model import Progress, ProgressCallback
+    from qmd.values import Progress, ProgressCallback
 
 _LABELS = {
     "scan": "Scanning",

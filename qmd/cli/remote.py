@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from qmd import running
 from qmd.cli.search import CANDIDATES
 from qmd.errors import (
     InputError,
@@ -13,7 +12,8 @@ from qmd.errors import (
     QmdError,
     TransientInferenceError,
 )
-from qmd.model import Hit, SearchReply
+from qmd.system import running
+from qmd.values import Hit, SearchReply
 
 ANSWER_S = 60.0
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from qmd.cli.formats import csv_rows, flat, numbered, xml_element
 from qmd.cli.terminal import one_line, paint, use_color, write, write_json, write_text
-from qmd.model import DocumentSlice, SkippedDocument
+from qmd.values import DocumentSlice, SkippedDocument
 
 if TYPE_CHECKING:
-    from qmd.model import DocumentInfo
+    from qmd.values import DocumentInfo
 
 Item = DocumentSlice | SkippedDocument
 

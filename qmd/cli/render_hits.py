@@ -10,7 +10,7 @@ from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_el
 from qmd.cli.terminal import harmless, one_line, paint, use_color, write, write_json, write_text
 
 if TYPE_CHECKING:
-    from qmd.model import Hit, SearchReply
+    from qmd.values import Hit, SearchReply
 
 
 def render_hits(

@@ -10,7 +10,7 @@ from qmd.cli.render_documents import readable_size
 from qmd.cli.terminal import columns, note, one_line, padded, paint, use_color, write
 
 if TYPE_CHECKING:
-    from qmd.model import (
+    from qmd.values import (
         Check,
         CleanupReport,
         Collection,

@@ -15,7 +15,7 @@ from qmd.cli.terminal import note, one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.model import Filters, SearchReply
+    from qmd.values import Filters, SearchReply
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -230,7 +230,7 @@ def _from_server(text: str, options: dict[str, Any]) -> tuple[SearchReply, list[
 
 
 def _filters(options: dict[str, Any]) -> Filters:
-    from qmd.model import Filters
+    from qmd.values import Filters
 
     return Filters(
         collections=options["collections"],

@@ -15,10 +15,10 @@ from qmd.config import Settings, load_settings
 from qmd.errors import DatabaseMissingError
 
 if TYPE_CHECKING:
-    from qmd.backends import BackendSettings, Role
+    from qmd.files.proposed import Confirm
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
-    from qmd.writing.proposed import Confirm
+    from qmd.models.backends import BackendSettings, Role
 
 
 class Session:
@@ -98,7 +98,7 @@ class Session:
         return bool(asked or elsewhere) and os.access(found.db, os.W_OK)
 
     def _backends(self) -> BackendSettings:
-        from qmd.backends import BUDGET_S, BackendSettings
+        from qmd.models.backends import BUDGET_S, BackendSettings
 
         found = self.settings
 

@@ -35,7 +35,7 @@ def summary(
     are made as needed; what --overwrite replaces can be had back with 'qmd restore'. Searches
     find the text at once.
     """
-    from qmd.writing.summary import checked, failure
+    from qmd.files.summary import checked, failure
 
     text, mode = _text(source, content), "overwrite" if overwrite else "append"
     try:

@@ -23,7 +23,7 @@ from qmd.errors import QmdError
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
     from qmd.kb import KnowledgeBase
-    from qmd.model import Progress, ProgressCallback
+    from qmd.values import Progress, ProgressCallback
 
 _WORD = re.compile("[\u4e00-\u9fff]{2,4}|[^\\W\\d_]{4,}")
 
@@ -65,7 +65,7 @@ def up(
 
 
 def _running_at(kb: KnowledgeBase) -> str | None:
-    from qmd import running
+    from qmd.system import running
 
     server = running.find(kb.path)
     return server.url if server is not None and running.answers(server) else None

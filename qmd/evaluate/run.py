@@ -11,12 +11,12 @@ from qmd.errors import InferenceError, InputError
 from qmd.evaluate.compare import Difference, Resampling, mean
 from qmd.evaluate.metrics import DEPTH, METRICS
 from qmd.evaluate.names import Names
-from qmd.model import Filters, Progress
+from qmd.values import Filters, Progress
 
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import Judgments, Question
     from qmd.kb import KnowledgeBase
-    from qmd.model import ProgressCallback, SearchReply
+    from qmd.values import ProgressCallback, SearchReply
 
 Ask = Callable[["KnowledgeBase", str, Filters], "SearchReply"]
 

@@ -16,7 +16,7 @@ from qmd.errors import InferenceError, ModelMismatchError, TransientInferenceErr
 from qmd.inference.endpoint import Endpoint, Reply
 from qmd.inference.families import family
 from qmd.inference.fastembedder import clean
-from qmd.model import ModelSpec
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np

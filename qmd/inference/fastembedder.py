@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from qmd import cancellation, telemetry
 from qmd.errors import InferenceError
-from qmd.model import ModelSpec
-from qmd.surrogates import whole
+from qmd.system import cancellation, telemetry
+from qmd.system.surrogates import whole
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.errors import InferenceError, ModelMissingError
 from qmd.inference.families import family
 from qmd.inference.fastembedder import quiet_libraries, text_embedding
-from qmd.model import ModelSpec, Progress, ProgressCallback
+from qmd.values import ModelSpec, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

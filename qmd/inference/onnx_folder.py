@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError, ModelMissingError
 from qmd.inference.families import Pooling, family
-from qmd.model import ModelSpec
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from qmd.model import ModelSpec
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from qmd import running
 from qmd.errors import InferenceError, TransientInferenceError
 from qmd.inference.protocols import Embedder
-from qmd.model import ModelSpec
-from qmd.running import RunningServer
+from qmd.system import running
+from qmd.system.running import RunningServer
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qmd.ingest.new_document import embedded_text
-from qmd.model import EmbedReport, Progress, ProgressCallback
-from qmd.sqlite import Connection
-from qmd.store import embeddings, models, old_vectors, vectors
-from qmd.store.store import Store
+from qmd.store.sqlite import embeddings, models, old_vectors, vectors
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.store import Store
+from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from qmd.model import encode_uri
-from qmd.store import clock
+from qmd.store.sqlite import clock
+from qmd.values import encode_uri
 
 if TYPE_CHECKING:
     from qmd.ingest.indexer import Change

@@ -26,7 +26,7 @@ from qmd.ingest.scan import (
     unreadable,
     unreadable_root,
 )
-from qmd.surrogates import is_utf8
+from qmd.system.surrogates import is_utf8
 
 
 @dataclass(frozen=True, slots=True)

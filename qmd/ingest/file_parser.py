@@ -12,8 +12,8 @@ from qmd.ingest.file_state import file_state, settled
 from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
 from qmd.ingest.scan import FoundFile
 from qmd.parse.photo import is_photo
-from qmd.worker.jobs import MB, Budget, Failure, Job
-from qmd.worker.workers import Workers
+from qmd.system.worker.jobs import MB, Budget, Failure, Job
+from qmd.system.worker.workers import Workers
 
 #: Shared by all that index in this process. Nothing is started before there is a file to parse.
 workers = Workers("qmd.ingest.parse_file:parse_plain")

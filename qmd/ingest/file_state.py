@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qmd.ingest.read import ReadFile
 from qmd.ingest.scan import FoundFile
-from qmd.model import FileState
+from qmd.values import FileState
 
 #: A file that was written within this time before it was read may be written again without
 #: its time changing: the clock of most file systems ticks in milliseconds, of some in seconds.

@@ -21,10 +21,10 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from qmd import cancellation
 from qmd.errors import InputError
 from qmd.ingest.git_trust import OVERRIDES, Repository, trusted_repository, work_tree_of
-from qmd.model import Collection
+from qmd.system import cancellation
+from qmd.values import Collection
 
 TIMEOUT_S = 120
 """For a fetch and its fast-forward together."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from qmd import cancellation
 from qmd.errors import InputError
 from qmd.ingest.file_parser import NO_ANSWER, parse_files
 from qmd.ingest.file_state import LARGEST, file_state, is_still
@@ -23,18 +22,12 @@ from qmd.ingest.new_document import VERSION
 from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
-from qmd.model import (
-    Collection,
-    FileState,
-    NewDocument,
-    Progress,
-    ProgressCallback,
-    SkippedFile,
-)
-from qmd.sqlite import Connection
-from qmd.store import collections, files
-from qmd.store.files import Known, Place
-from qmd.store.store import Store
+from qmd.store.sqlite import collections, files
+from qmd.store.sqlite.files import Known, Place
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.store import Store
+from qmd.system import cancellation
+from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
 
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 4_000_000
@@ -44,7 +37,7 @@ MOST_UNANSWERED = 3
 
 @dataclass(slots=True)
 class CollectionReport:
-    """What happened to one collection; see `qmd.model.IndexReport`."""
+    """What happened to one collection; see `qmd.values.IndexReport`."""
 
     added: int = 0
     updated: int = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from qmd.model import FileState, FullText, NewDocument, ParsedDocument
 from qmd.parse import PARSER_VERSION
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
+from qmd.values import FileState, FullText, NewDocument, ParsedDocument
 
 #: What a stored document was made with; any other number and it is made anew.
 VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION

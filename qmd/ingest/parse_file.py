@@ -16,10 +16,10 @@ from qmd.ingest.file_state import file_state, settled
 from qmd.ingest.new_document import new_document
 from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
 from qmd.ingest.read import ReadFile, read_file, read_parts
-from qmd.model import ParsedDocument
 from qmd.parse.document import parse_document
 from qmd.parse.photo import is_photo
 from qmd.parse.photo.document import parse_photo
+from qmd.values import ParsedDocument
 
 
 def parse_plain(job: Any) -> tuple[Any, ...]:

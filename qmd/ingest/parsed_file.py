@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from qmd.ingest.new_document import VERSION
 from qmd.ingest.scan import FoundFile
-from qmd.model import FileState, FullText, NewDocument, ParsedDocument
-from qmd.model.documents import Chunk, Heading, Link
+from qmd.values import FileState, FullText, NewDocument, ParsedDocument
+from qmd.values.documents import Chunk, Heading, Link
 
 
 class SameText(NamedTuple):

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from qmd.errors import CollectionNotFoundError, InputError, NotFoundError
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
-from qmd.model import Collection
-from qmd.surrogates import is_utf8, shown
+from qmd.system.surrogates import is_utf8, shown
+from qmd.values import Collection
 
 #: What would be taken for something else in collection/path, qmd://…, #docid or a list.
 _BAD = re.compile(r"[/\\,#?*\[\]{}\x00-\x1f\x7f]")

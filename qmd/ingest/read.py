@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from qmd.beneath import READ, open_beneath
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import is_vanished, printable
 from qmd.parse.photo.source import Source, StreamSource
+from qmd.system.beneath import READ, open_beneath
 
 ResultT = TypeVar("ResultT")
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest import file_parser
 from qmd.ingest.indexer import CollectionIndexer
-from qmd.model import Collection, IndexReport, ProgressCallback, SkippedFile
-from qmd.store import collections as stored_collections
-from qmd.store.store import Store
+from qmd.store.sqlite import collections as stored_collections
+from qmd.store.sqlite.store import Store
+from qmd.values import Collection, IndexReport, ProgressCallback, SkippedFile
 
 if TYPE_CHECKING:
     from qmd.ingest.events import EventBus

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from qmd.beneath import scandir_beneath
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
 from qmd.parse.photo import is_photo
-from qmd.surrogates import is_utf8
+from qmd.system.beneath import scandir_beneath
+from qmd.system.surrogates import is_utf8
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from qmd.ingest.explain import SKIP_REMEDIES, RuleVerdict, explain
 from qmd.ingest.places import find
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
-from qmd.model import Explanation
 from qmd.parse.photo import is_photo
-from qmd.sqlite import Connection
-from qmd.store import collections, documents, files
+from qmd.store.sqlite import collections, documents, files
+from qmd.store.sqlite.library import Connection
+from qmd.values import Explanation
 
 
 def explain_path(connection: Connection, path: str) -> Explanation:

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from qmd.backends import BackendSettings
-from qmd.filetools import Places, clear_away
+from qmd.files.file_tools import Places, clear_away
 from qmd.kb.collections import Collections
 from qmd.kb.documents import Documents
 from qmd.kb.embedding import Embedding
@@ -20,11 +19,12 @@ from qmd.kb.files import Files
 from qmd.kb.indexing import Indexing
 from qmd.kb.search import Search
 from qmd.kb.upkeep import Upkeep
-from qmd.store.store import Store
+from qmd.models.backends import BackendSettings
+from qmd.store.sqlite.store import Store
 
 if TYPE_CHECKING:
+    from qmd.files.proposed import Confirm
     from qmd.inference.protocols import Embedder, Expander, Reranker
-    from qmd.writing.proposed import Confirm
 
 
 class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, Upkeep):
@@ -79,7 +79,7 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
             backends: Which models expand and rerank queries, and where model servers are.
             exiftool: The program that writes into photos; None for the one on PATH.
             confirm_writes: For those who hand the tools to a language model. It is called with
-                each change that a tool would make (`qmd.writing.proposed`), and what it does not
+                each change that a tool would make (`qmd.files.proposed`), and what it does not
                 answer with True is not written. Tools then write inside the collections and the
                 vault alone (or below ``write_roots``), and never what steers other programs.
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
-from qmd.store.store import Store
+from qmd.store.sqlite.store import Store
 
 if TYPE_CHECKING:
-    from qmd.model import Collection, Context
+    from qmd.values import Collection, Context
 
 
 class Collections(Parts):
@@ -35,7 +35,7 @@ class Collections(Parts):
             ConflictError: There is a collection of that name.
         """
         from qmd.ingest import places
-        from qmd.store import collections
+        from qmd.store.sqlite import collections
 
         place = places.new_collection(path, name, mask, ignore)
         return self._store.write(
@@ -46,28 +46,28 @@ class Collections(Parts):
 
     def collections(self) -> list[Collection]:
         """All collections, the one whose documents changed last first."""
-        from qmd.store import collections
+        from qmd.store.sqlite import collections
 
         with self._store.reading() as connection:
             return collections.everything(connection)
 
     def collection(self, name: str) -> Collection:
         """Raises CollectionNotFoundError."""
-        from qmd.store import collections
+        from qmd.store.sqlite import collections
 
         with self._store.reading() as connection:
             return collections.by_name(connection, name)
 
     def remove_collection(self, name: str) -> Collection:
         """Forget a collection; its files stay. Raises CollectionNotFoundError."""
-        from qmd.store import collections
+        from qmd.store.sqlite import collections
 
         return self._store.write(lambda c: collections.remove(c, name))
 
     def rename_collection(self, old: str, new: str) -> Collection:
         """Raises CollectionNotFoundError, ConflictError, InputError."""
         from qmd.ingest import places
-        from qmd.store import collections
+        from qmd.store.sqlite import collections
 
         places.check_name(new)
         return self._store.write(lambda c: collections.rename(c, old, new))
@@ -83,7 +83,7 @@ class Collections(Parts):
             InputError: The path lies in no collection, or the text is blank.
         """
         from qmd.ingest import places
-        from qmd.store import contexts
+        from qmd.store.sqlite import contexts
 
         places.check_context_text(text)
         store = self._store
@@ -92,14 +92,14 @@ class Collections(Parts):
 
     def contexts(self) -> list[Context]:
         """From the global one to the most specific."""
-        from qmd.store import contexts
+        from qmd.store.sqlite import contexts
 
         with self._store.reading() as connection:
             return contexts.everything(connection)
 
     def remove_context(self, path: str) -> Context:
         """Raises ContextNotFoundError, InputError."""
-        from qmd.store import contexts
+        from qmd.store.sqlite import contexts
 
         store = self._store
         number, prefix = _context_place(store, path)
@@ -114,7 +114,7 @@ def _context_place(store: Store, path: str) -> tuple[int | None, str]:
 
 def chosen(store: Store, names: Sequence[str]) -> list[Collection]:
     """Of these names, each once; without names all, by name. Raises CollectionNotFoundError."""
-    from qmd.store import collections
+    from qmd.store.sqlite import collections
 
     with store.reading() as connection:
         if not names:

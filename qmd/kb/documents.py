@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.model import DocumentInfo, DocumentSlice, MultiGetReply
-    from qmd.sqlite import Connection
+    from qmd.store.sqlite.library import Connection
+    from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
 
 
 class Documents(Parts):
@@ -57,7 +57,7 @@ class Documents(Parts):
         Raises:
             CollectionNotFoundError.
         """
-        from qmd.store import documents
+        from qmd.store.sqlite import documents
 
         with self._store.reading() as connection:
             collection, rest = _folder(connection, prefix)
@@ -65,14 +65,14 @@ class Documents(Parts):
 
     def count_documents(self, prefix: str = "") -> int:
         """How many documents `documents` lists without a limit. Raises CollectionNotFoundError."""
-        from qmd.store import documents
+        from qmd.store.sqlite import documents
 
         with self._store.reading() as connection:
             return documents.count_below(connection, *_folder(connection, prefix))
 
 
 def _folder(connection: Connection, prefix: str) -> tuple[str | None, str]:
-    from qmd.store import collections
+    from qmd.store.sqlite import collections
 
     collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
     if collection:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.catalogue import Catalogue
-    from qmd.model import EmbedReport, ModelSpec, ProgressCallback
+    from qmd.models.catalogue import Catalogue
+    from qmd.values import EmbedReport, ModelSpec, ProgressCallback
 
 
 class Embedding(Parts):
@@ -77,8 +77,8 @@ class Embedding(Parts):
     @property
     def models(self) -> Catalogue:
         """Which models there are, which is in use; how to get and how to change one."""
-        from qmd.catalogue import Catalogue
-        from qmd.ingest.leader import is_led
+        from qmd.ingest.keep.leader import is_led
+        from qmd.models.catalogue import Catalogue
 
         opened = self._current()
         return Catalogue(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.model import PhotoMetadata
-    from qmd.posts.archive import Posts
-    from qmd.writing.files import FileWriter
-    from qmd.writing.images import Images
-    from qmd.writing.notes import Notes
-    from qmd.writing.policy import WritePolicy
-    from qmd.writing.revisions import Revisions
-    from qmd.writing.summary import Summary
+    from qmd.files.notes import Notes
+    from qmd.files.photos.images import Images
+    from qmd.files.policy import WritePolicy
+    from qmd.files.posts.archive import Posts
+    from qmd.files.revisions import Revisions
+    from qmd.files.summary import Summary
+    from qmd.files.writer import FileWriter
+    from qmd.values import PhotoMetadata
 
 
 class Files(Parts):
@@ -56,7 +56,7 @@ class Files(Parts):
     @staticmethod
     def photo_metadata(path: str | Path) -> PhotoMetadata:
         """What a photo says about itself. Raises PhotoError."""
-        from qmd.writing.images import Images
+        from qmd.files.photos.images import Images
 
         return Images.show(path)
 

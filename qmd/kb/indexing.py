@@ -11,8 +11,8 @@ from qmd.kb.collections import chosen
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.ingest.keeper import Keeper
-    from qmd.model import Explanation, Freshness, IndexReport, ProgressCallback
+    from qmd.ingest.keep.keeper import Keeper
+    from qmd.values import Explanation, Freshness, IndexReport, ProgressCallback
 
 
 class Indexing(Parts):
@@ -97,9 +97,9 @@ class Indexing(Parts):
         Raises:
             ReadOnlyError: The database was opened read-only.
         """
-        from qmd.ingest.background import Models
-        from qmd.ingest.keeper import Keeper
-        from qmd.ingest.lead import KeepOptions
+        from qmd.ingest.keep.background import Models
+        from qmd.ingest.keep.keeper import Keeper
+        from qmd.ingest.keep.lead import KeepOptions
 
         self._store.require_writable()
         events = self.events
@@ -124,7 +124,7 @@ class Indexing(Parts):
         Args:
             embeddings_pending: As a search has just counted it, so that it is not done again.
         """
-        from qmd.ingest import freshness
+        from qmd.ingest.keep import freshness
 
         keeper = self._keeper
         state, waiting = (None, 0) if keeper is None else (keeper.state, keeper.waiting)

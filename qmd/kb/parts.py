@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.backends import Backends, BackendSettings
-from qmd.embedder_choice import EmbedderChoice
 from qmd.errors import StoreError
-from qmd.filetools import FileTools, Places
-from qmd.store.store import Store
+from qmd.files.file_tools import FileTools, Places
+from qmd.models.backends import Backends, BackendSettings
+from qmd.models.embedder_choice import EmbedderChoice
+from qmd.store.sqlite.store import Store
 
 # What only some methods need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.ingest.events import EventBus
-    from qmd.ingest.keeper import Keeper
+    from qmd.ingest.keep.keeper import Keeper
     from qmd.search.vector_cache import VectorCache
 
 
@@ -66,7 +66,7 @@ class Parts:
     ) -> None:
         """Use `KnowledgeBase.open`."""
         if embedder is not None:
-            from qmd.inference.checked import CheckedEmbedder
+            from qmd.models.checked import CheckedEmbedder
 
             embedder = CheckedEmbedder(embedder)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
-from qmd.model import Filters
 from qmd.search import pipeline
+from qmd.values import Filters
 
 if TYPE_CHECKING:
-    from qmd.model import SearchReply
     from qmd.search.hybrid import Models
     from qmd.search.vector_cache import VectorCache
-    from qmd.sqlite import Connection
+    from qmd.store.sqlite.library import Connection
+    from qmd.values import SearchReply
 
 
 class Search(Parts):
@@ -97,7 +97,7 @@ class Search(Parts):
 
     def _models(self, connection: Connection, *, expand: bool, rerank: bool) -> Models:
         """For one query; together they take no more time than it may cost."""
-        from qmd.inference.guard import Budget
+        from qmd.models.guard import Budget
         from qmd.search.hybrid import Models
 
         backends = self._backends

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.model import Check, CleanupReport, Rescued, Status
+    from qmd.values import Check, CleanupReport, Rescued, Status
 
 
 class Upkeep(Parts):
     def status(self) -> Status:
         """What is indexed, waits for vectors, or was left out."""
-        from qmd.search import status
+        from qmd.health import status
 
         with self._store.reading() as connection:
             return status.read(connection, self.path)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
         """Remove what nothing refers to any more, and give the space back to the disk."""
-        from qmd.model import CleanupReport
-        from qmd.store import upkeep
+        from qmd.store.sqlite import upkeep
+        from qmd.values import CleanupReport
 
         store = self._store
         store.require_current()
@@ -45,7 +45,7 @@ class Upkeep(Parts):
             ConflictError: The file exists and ``force`` is false.
             InputError, StoreError, DiskFullError: It cannot be written.
         """
-        from qmd.store import copies
+        from qmd.store.sqlite import copies
 
         target = Path(path).expanduser().absolute()
         with self._store.reading() as connection:
@@ -64,7 +64,7 @@ class Upkeep(Parts):
             ConflictError: A program keeps the database, or has it open.
             StoreError: The backup is damaged, or none that this program can read.
         """
-        from qmd.ingest.restore import restore
+        from qmd.health.restore import restore
 
         return restore(Path(database).expanduser().absolute(), Path(backup).expanduser())
 
@@ -81,7 +81,7 @@ class Upkeep(Parts):
             ConflictError: A program keeps the database, or has it open.
             CorruptDatabaseError: Nothing can be read of it; it was left as it is.
         """
-        from qmd.ingest.rescue import rescue
+        from qmd.health.rescue import rescue
 
         return rescue(Path(database).expanduser().absolute())
 
@@ -92,7 +92,7 @@ class Upkeep(Parts):
         Args:
             home: Where AI clients keep their settings; None for the user's home directory.
         """
-        from qmd import doctor
+        from qmd.health import doctor
 
         opened = self._current()
         return doctor.examine(

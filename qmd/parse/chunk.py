@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from qmd.model import Chunk
 from qmd.parse.lines import byte_line_starts
 from qmd.parse.markdown import Outline
+from qmd.values import Chunk
 
 # In eighths of a token, so that everything is a sum of integers.
 TARGET = 350 * 8

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from qmd.errors import DecodeError
-from qmd.surrogates import is_utf8, whole
+from qmd.system.surrogates import is_utf8, whole
 
 _SAMPLE_BYTES = 32 * 1024
 

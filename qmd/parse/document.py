@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from qmd.model import Heading, ParsedDocument
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
 from qmd.parse.dates import find_date
@@ -14,6 +13,7 @@ from qmd.parse.links import Found, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
 from qmd.parse.warnings import few
+from qmd.values import Heading, ParsedDocument
 
 #: Characters of a title; it goes to the embedding model with every chunk.
 MAX_TITLE = 1000

@@ -10,8 +10,8 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
-from qmd.model import Link, LinkKind
 from qmd.parse.markdown import Outline
+from qmd.values import Link, LinkKind
 
 _MAX_TEXT = 300  # characters of a link's text that are kept
 _MAX_DEPTH = 8  # nested parentheses in a target

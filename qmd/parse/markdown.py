@@ -13,9 +13,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from qmd.model import Heading
 from qmd.parse.lines import lines_and_starts
 from qmd.parse.plain import plain
+from qmd.values import Heading
 
 BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]
 

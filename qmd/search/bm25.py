@@ -16,8 +16,8 @@ from math import fsum, log1p
 from typing import NamedTuple
 
 from qmd.parse import segment
-from qmd.sqlite import Connection
-from qmd.store import fulltext
+from qmd.store.sqlite import fulltext
+from qmd.store.sqlite.library import Connection
 
 #: So many of the first ranking are ranked again, whatever the limit: a longer list of hits
 #: begins like a shorter one.

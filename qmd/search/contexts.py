@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qmd.model import Context
+from qmd.values import Context
 
 
 def of(contexts: Sequence[Context], collection: str, path: str) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Literal
 
-from qmd.model import Source
+from qmd.values import Source
 
 #: Source 003: the original query's runs weigh 2, those of expansions 1.
 ORIGINAL_WEIGHT = 2.0

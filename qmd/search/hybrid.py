@@ -8,12 +8,12 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
-from qmd.model import ModelSpec, SearchReply, Source
 from qmd.search import fusion, language, lexical, lines, rerank, semantic
 from qmd.search.pipeline import Found, Request, read, reply, search
-from qmd.sqlite import Connection
-from qmd.store.filters import Where
-from qmd.store.models import Model
+from qmd.store.sqlite.filters import Where
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.models import Model
+from qmd.values import ModelSpec, SearchReply, Source
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from qmd.model import Match
 from qmd.parse import segment
 from qmd.search import bm25, prefix, raw
 from qmd.search.language import Field, ParsedQuery, Term, parts
-from qmd.sqlite import Connection
-from qmd.store import fulltext, texts
-from qmd.store.filters import EVERYTHING, Where
+from qmd.store.sqlite import fulltext, texts
+from qmd.store.sqlite.filters import EVERYTHING, Where
+from qmd.store.sqlite.library import Connection
+from qmd.values import Match
 
 #: Where the scores of each kind of match begin; what bm25 adds stays below 0.5.
 BASE: dict[Match, float] = {"exact": 0.5, "relaxed": 0.0}

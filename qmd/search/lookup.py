@@ -6,20 +6,20 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from qmd import cancellation
 from qmd.errors import (
     AmbiguousNameError,
     DocumentNotFoundError,
     InputError,
     NoMatchError,
 )
-from qmd.model import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
 from qmd.parse.lines import split_lines
 from qmd.search import contexts
 from qmd.search.similar import SimilarNames
-from qmd.sqlite import Connection
-from qmd.store import collections, documents
-from qmd.store import contexts as stored_contexts
+from qmd.store.sqlite import collections, documents
+from qmd.store.sqlite import contexts as stored_contexts
+from qmd.store.sqlite.library import Connection
+from qmd.system import cancellation
+from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
 
 #: ``:LINE`` is tried before ``:LINE:COUNT``, because a file may be called ``notes.md:100``.
 _LINES = (

@@ -13,13 +13,13 @@ from itertools import islice
 from typing import Any
 
 from qmd.errors import InputError
-from qmd.model import Filters, Hit, Match, SearchReply
 from qmd.parse import segment
 from qmd.search import bm25, contexts, language, lexical, relevance, snippet
-from qmd.sqlite import Connection
-from qmd.store import contexts as stored_contexts
-from qmd.store import documents, upkeep, vectors
-from qmd.store import filters as store_filters
+from qmd.store.sqlite import contexts as stored_contexts
+from qmd.store.sqlite import documents, upkeep, vectors
+from qmd.store.sqlite import filters as store_filters
+from qmd.store.sqlite.library import Connection
+from qmd.values import Filters, Hit, Match, SearchReply
 
 #: The most hits one search returns (docs/cli.md); more is an error that says so.
 MAX_LIMIT = 1000

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from qmd.parse.segment import CJK_RUN, SIGNS, fold, normalize
-from qmd.sqlite import Connection
-from qmd.store import texts
-from qmd.store.filters import Where
+from qmd.store.sqlite import texts
+from qmd.store.sqlite.filters import Where
+from qmd.store.sqlite.library import Connection
 
 #: As much of a literal is looked for before a text is folded.
 QUICK = 64

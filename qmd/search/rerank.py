@@ -15,8 +15,8 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
-from qmd.sqlite import Connection
-from qmd.store import documents, vectors
+from qmd.store.sqlite import documents, vectors
+from qmd.store.sqlite.library import Connection
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Reranker

@@ -15,11 +15,11 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from qmd.errors import ModelMismatchError, VectorIndexMissingError
-from qmd.model import ModelSpec
 from qmd.search.vector_cache import VectorCache
-from qmd.sqlite import Connection
-from qmd.store import models, sqlite_vec, vectors
-from qmd.store.filters import Where
+from qmd.store.sqlite import models, sqlite_vec, vectors
+from qmd.store.sqlite.filters import Where
+from qmd.store.sqlite.library import Connection
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from qmd import cancellation
-from qmd.sqlite import Connection
-from qmd.store import documents
+from qmd.store.sqlite import documents
+from qmd.store.sqlite.library import Connection
+from qmd.system import cancellation
 
 SUGGESTIONS = 3
 #: Names less alike than this (0..1) are no suggestion.

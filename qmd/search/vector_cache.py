@@ -13,14 +13,14 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qmd.search import bits
-from qmd.sqlite import Connection
-from qmd.store import models, vector_state, vectors
+from qmd.store.sqlite import models, vector_state, vectors
+from qmd.store.sqlite.library import Connection
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.store.filters import Where
+    from qmd.store.sqlite.filters import Where
 
 #: Below this many chunks sqlite-vec is quick enough (3 ms), and there is nothing to keep true.
 LEAST = 20_000

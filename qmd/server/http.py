@@ -17,10 +17,10 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from qmd.errors import ConflictError, InputError
-from qmd.peer import Peers
 from qmd.server.app import Streams
 from qmd.server.listener import AT_ONCE, Listener, max_connections
 from qmd.server.security import CLIENT_UID, error_body
+from qmd.system.peer import Peers
 
 STOP_S = 10.0
 """How long a stopping server waits for the answers it owes."""

@@ -25,7 +25,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from qmd import __version__
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.model import Collection
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, TooBusyError, Workers
 from qmd.tools import texts
@@ -34,6 +33,7 @@ from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.documents import document_block
 from qmd.tools.spelling import closest, shortened
 from qmd.tools.toolsets import Selection, select
+from qmd.values import Collection
 
 _log = logging.getLogger(__name__)
 

@@ -27,14 +27,15 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from qmd import __version__, running
+from qmd import __version__
 from qmd.errors import ConfigError, ConflictError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.peer import Peers
 from qmd.server import stdio
 from qmd.server.logs import LogFormat, log_to_stderr
 from qmd.server.mcp import McpFace
 from qmd.server.security import Security, security_for
+from qmd.system import running
+from qmd.system.peer import Peers
 from qmd.tools.toolsets import select
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from qmd.server.rest_errors import (
 )
 from qmd.server.rest_models import Health, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, TooBusyError, Workers
-from qmd.surrogates import whole
+from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 from qmd.tools.bounds import excesses
 

@@ -39,7 +39,7 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from qmd.surrogates import whole
+from qmd.system.surrogates import whole
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused and skipped; it must not fill the memory."""

@@ -2,8 +2,8 @@
 Blocking calls beside the event loop: so many at once, each within its time.
 
 A call that nobody waits for any more (its time is up, or its client left) is cancelled, and ends
-where it next looks (see `qmd.cancellation`). It keeps its place until then, so that impatient
-clients never add up to more threads.
+where it next looks (see `qmd.system.cancellation`). It keeps its place until then, so that
+impatient clients never add up to more threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from qmd.cancellation import Cancellation
+from qmd.system.cancellation import Cancellation
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.model import DocumentInfo
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 from qmd.tools.texts import Dialect, error_text
+from qmd.values import DocumentInfo
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from qmd.kb import KnowledgeBase
-from qmd.model import DocumentSlice, SkippedDocument
 from qmd.tools import texts
 from qmd.tools.arguments import GetArguments, MultiGetArguments
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.texts import Dialect
+from qmd.values import DocumentSlice, SkippedDocument
 
 
 def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:

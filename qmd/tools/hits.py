@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 from qmd.kb import KnowledgeBase
-from qmd.model import Hit, SearchReply
 from qmd.tools import texts
 from qmd.tools.arguments import SearchArguments, VsearchArguments
 from qmd.tools.definition import Reply, TextBlock, object_schema
 from qmd.tools.index_status import freshness_fields, freshness_schema
 from qmd.tools.texts import Dialect
+from qmd.values import Hit, SearchReply
 
 _HIT_CHARACTERS = 570
 """What a hit may take on average, so that ten fit in 6 KB (Chinese: 12 KB) of a model's context."""

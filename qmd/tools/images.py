@@ -12,13 +12,13 @@ from typing import Any
 
 from qmd.errors import PhotoError, PhotoProblem, ProtocolError, QmdError, StoreError
 from qmd.kb import KnowledgeBase
-from qmd.model import PhotoChange, PhotoWritten
-from qmd.surrogates import shown
+from qmd.system.surrogates import shown
 from qmd.tools.arguments import Arguments
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.spelling import closest, shortened
 from qmd.tools.texts import Dialect, error_text
+from qmd.values import PhotoChange, PhotoWritten
 
 _INVALID_PARAMS, _INTERNAL_ERROR, _INVALID_METADATA = -32602, -32603, -32007
 

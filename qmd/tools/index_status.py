@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from qmd.kb import KnowledgeBase
-from qmd.model import Freshness
 from qmd.tools import texts
 from qmd.tools.arguments import StatusArguments
 from qmd.tools.definition import Reply, TextBlock, object_schema
 from qmd.tools.texts import Dialect
+from qmd.values import Freshness
 
 
 def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> Reply:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from qmd.errors import InputError, NoteNotFoundError, QmdError
+from qmd.files.notes import Mode
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
 from qmd.tools.parameters import parameter_problems
 from qmd.tools.texts import Dialect
-from qmd.writing.notes import Mode
 
 MODES: tuple[Mode, ...] = ("overwrite", "append")
 

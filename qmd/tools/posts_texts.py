@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from qmd.model import AuthorPosts, Post, PostHit, PostHits, PostText
+from qmd.values import AuthorPosts, Post, PostHit, PostHits, PostText
 
 NO_AUTHORS = "当前没有已下载的作者。"
 _MOTIONS = "motions"

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from qmd.errors import SummaryError
+from qmd.files import summary
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
 from qmd.tools.spelling import shortened
 from qmd.tools.texts import Dialect
-from qmd.writing import summary
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",

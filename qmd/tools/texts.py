@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
-from qmd.model import Hit, Status
 from qmd.parse.lines import line_starts
+from qmd.values import Hit, Status
 
 
 @dataclass(frozen=True, slots=True)

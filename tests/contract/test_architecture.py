@@ -62,7 +62,7 @@ def test_sql_is_written_in_the_store_alone() -> None:
         (name, text)
         for name, text in sql()
         if not name.startswith("qmd/store/")
-        and not (name == "qmd/sqlite.py" and text.startswith("PRAGMA "))
+        and not (name == "qmd/store/sqlite/library.py" and text.startswith("PRAGMA "))
     ]
     assert found == []
 

@@ -15,8 +15,8 @@ from qmd.errors import (
     NoMatchError,
     VectorIndexMissingError,
 )
-from qmd.model import Collection, Hit, Status
 from qmd.tools import texts
+from qmd.values import Collection, Hit, Status
 
 HIT = Hit("#abc123", "path", "to/file.md", "Title", 0.85, None, "1: x", 1, 0.5, "exact")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.store import migrate
+from qmd.store.sqlite import migrate
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -19,7 +19,7 @@ from qmd import KnowledgeBase
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.rest import Limits
 from qmd.server.rest_errors import INTERNAL
-from qmd.sqlite import connect
+from qmd.store.sqlite.library import connect
 
 JSON = {"content-type": "application/json"}
 MUTATING = [each for each in ENDPOINTS if each.writes]

@@ -16,7 +16,7 @@ from qmd.errors import (
     NotADatabaseError,
     StoreError,
 )
-from qmd.model import Progress
+from qmd.values import Progress
 from tests.support import child
 from tests.support.cli import filled
 from tests.support.dump import assert_sound, dump, vector_rows

@@ -24,7 +24,7 @@ QMD = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from qmd.ingest import file_parser
-from qmd.worker.workers import Workers
+from qmd.system.worker.workers import Workers
 file_parser.workers = Workers("tests.support.bad_jobs:parse")
 from qmd.cli.main import main
 sys.exit(main(sys.argv[2:]))

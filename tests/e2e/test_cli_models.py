@@ -14,8 +14,8 @@ from support.model_server import ModelServer, fails, says, sends
 from support.tiny_onnx import write_cross_encoder, write_embedder
 
 from qmd import KnowledgeBase
-from qmd.backends import BackendSettings
 from qmd.errors import InputError, ModelMissingError
+from qmd.models.backends import BackendSettings
 
 
 @pytest.fixture

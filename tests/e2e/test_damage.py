@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase, sqlite
+from qmd import KnowledgeBase
 from qmd.errors import (
     CorruptDatabaseError,
     DatabaseBusyError,
@@ -18,8 +18,9 @@ from qmd.errors import (
     SchemaTooNewError,
     StoreError,
 )
-from qmd.store import collections
-from qmd.store.store import Store
+from qmd.store.sqlite import collections
+from qmd.store.sqlite import library as sqlite
+from qmd.store.sqlite.store import Store
 from tests.support import child, disk
 from tests.support.dump import assert_sound, dump
 from tests.support.embedder import HashEmbedder

@@ -21,11 +21,11 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.cli.main import main
 from qmd.errors import CorruptDatabaseError, QmdError
-from qmd.model import Filters
-from qmd.sqlite import dbapi
-from qmd.store import damage
+from qmd.store.sqlite import damage
+from qmd.store.sqlite.library import dbapi
 from qmd.tools import texts
 from qmd.tools.toolsets import select
+from qmd.values import Filters
 from tests.support import damaged
 from tests.support.embedder import HashEmbedder
 

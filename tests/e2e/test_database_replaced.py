@@ -27,7 +27,7 @@ from qmd.errors import (
     SchemaTooNewError,
     StoreError,
 )
-from qmd.sqlite import connect
+from qmd.store.sqlite.library import connect
 from tests.support.cli import Scratch, filled
 from tests.support.http_server import request
 from tests.support.live import POLLING, Told, until

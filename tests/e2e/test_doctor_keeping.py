@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.doctor import keeping
-from qmd.model import Check
+from qmd.health import keeping
+from qmd.values import Check
 from tests.support.child import REPOSITORY
 from tests.support.live import kept, needs_events
 

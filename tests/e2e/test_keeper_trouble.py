@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase, sqlite
+from qmd import KnowledgeBase
 from qmd.errors import ReadOnlyError, TransientInferenceError
-from qmd.ingest.background import Models
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keeper import Keeper
-from qmd.ingest.lead import KeepOptions
-from qmd.store.store import Store
+from qmd.ingest.keep.background import Models
+from qmd.ingest.keep.keeper import Keeper
+from qmd.ingest.keep.lead import KeepOptions
+from qmd.store.sqlite import library as sqlite
+from qmd.store.sqlite.store import Store
 from tests.support.embedder import HashEmbedder
 from tests.support.live import POLLING, WAIT_S, Told, kept, put, until
 

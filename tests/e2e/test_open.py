@@ -19,7 +19,7 @@ from support import child
 from support.http_server import WAIT_S, Answer, Serving, qmd_server, request
 from support.vault import make_index
 
-from qmd import running
+from qmd.system import running
 from tests.e2e.test_cli_terminal import on_terminal
 from tests.support.cli import Scratch
 

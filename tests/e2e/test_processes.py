@@ -155,7 +155,7 @@ def test_four_processes_that_open_a_new_database_at_once_migrate_it_once(tmp_pat
     code = """
 import sys
 from qmd import KnowledgeBase
-import qmd.store.migrate, sqlite_utils.migrations
+import qmd.store.sqlite.migrate, sqlite_utils.migrations
 print("ready", flush=True)
 for line in sys.stdin:
     with KnowledgeBase.open(line.strip(), create=True) as kb:

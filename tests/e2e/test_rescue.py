@@ -18,8 +18,8 @@ from qmd.errors import (
     NotADatabaseError,
     QmdError,
 )
-from qmd.ingest.leader import Leadership
-from qmd.sqlite import dbapi
+from qmd.ingest.keep.leader import Leadership
+from qmd.store.sqlite.library import dbapi
 from tests.support import damaged
 from tests.support.cli import Scratch
 from tests.support.dump import dump

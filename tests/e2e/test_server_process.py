@@ -32,7 +32,7 @@ from support.http_server import (
 from support.mcp_client import RawClient
 from support.vault import make_index
 
-from qmd import running
+from qmd.system import running
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 

@@ -17,7 +17,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import QmdError
-from qmd.model import PhotoChange
+from qmd.values import PhotoChange
 from tests.support.live import WAIT_S
 from tests.support.photos import make
 

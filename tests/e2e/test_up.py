@@ -13,7 +13,7 @@ import pytest
 from support.cli import NOTES, Scratch
 from support.http_server import WAIT_S, request
 
-from qmd import running
+from qmd.system import running
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 

@@ -14,7 +14,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.ingest.events import Event
-from qmd.ingest.freshness import keeper_pid
+from qmd.ingest.keep.freshness import keeper_pid
 from tests.support.cli import Scratch, filled
 from tests.support.live import WAIT_S, WATCH, Told, put, until
 

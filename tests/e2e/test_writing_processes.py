@@ -153,7 +153,7 @@ with KnowledgeBase.open(sys.argv[1]) as kb, ThreadPoolExecutor(8) as pool:
 #: Dies before its n-th call of one of these, for n = 1, 2, … until it gets through.
 KILLED = """
 import os, signal, sys
-import qmd.store.store, qmd.writing.files, qmd.writing.atomic, qmd.ingest.indexer
+import qmd.store.sqlite.store, qmd.files.writer, qmd.files.atomic, qmd.ingest.indexer
 import qmd.parse.document
 from qmd import KnowledgeBase
 database, file, action = sys.argv[1:]
@@ -306,10 +306,10 @@ def test_a_writer_that_hangs_does_not_stop_the_others_for_ever(notes: Path, data
     code = """
 import sys
 from qmd import KnowledgeBase
-import qmd.writing.files
+import qmd.files.writer
 from functools import partial
-from qmd.writing.atomic import locked
-qmd.writing.files.locked = partial(locked, wait_s=0.1)
+from qmd.files.atomic import locked
+qmd.files.writer.locked = partial(locked, wait_s=0.1)
 with KnowledgeBase.open(sys.argv[1]) as kb:
     try:
         kb.files.write(sys.argv[2], b"new", tool="test")

@@ -19,12 +19,12 @@ from mcp import Client, MCPError
 from support.mcp_client import with_client
 
 from qmd import KnowledgeBase
+from qmd.files.vault import ILLEGAL, note_path
 from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool
 from qmd.tools.notes import TOOLS
 from qmd.tools.texts import MCP
 from qmd.tools.toolsets import Selection
-from qmd.writing.vault import ILLEGAL, note_path
 
 TOOL: dict[str, Tool[Any]] = {tool.name: tool for tool in TOOLS}
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qmd.backends import BackendSettings
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Expansion
 from qmd.kb import KnowledgeBase
-from qmd.model import Hit
+from qmd.models.backends import BackendSettings
+from qmd.values import Hit
 from tests.support.corpus import Corpus
 
 WORDS = ["red", "boat", "sea", "island", "city", "wind", "数据库", "备份", "怎么", "the"]

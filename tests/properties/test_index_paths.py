@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from qmd.ingest.indexer import CollectionIndexer
+from qmd.ingest.keep.watch import PollWatch
 from qmd.ingest.rules import Rules
-from qmd.ingest.watch import PollWatch
 from tests.properties.test_index_state_machine import Files, folders
 from tests.support.dump import Dump, assert_sound, dump
 

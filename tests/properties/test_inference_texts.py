@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from qmd.inference.embedders import DEFAULT_MODEL, open_embedder
 from qmd.inference.fastembedder import FastEmbedder, _halves, _tokenizer, clean
+from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 
 any_text = st.text(st.characters())  # surrogates and NUL too
 words = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), max_size=300)

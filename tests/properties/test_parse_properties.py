@@ -12,12 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qmd.errors import DecodeError
-from qmd.model import ParsedDocument
 from qmd.parse.chunk import MAXIMUM
 from qmd.parse.decode import decode
 from qmd.parse.document import parse_document
 from qmd.parse.frontmatter import split
 from qmd.parse.lines import byte_line_starts, line_starts, split_lines
+from qmd.values import ParsedDocument
 
 # Lines that mean something in Markdown, thrown together.
 PIECES = st.sampled_from(

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.errors import PhotoError
-from qmd.model import PhotoChange
-from qmd.writing import photo_plan
-from qmd.writing.exiftool import escape
-from qmd.writing.photo_plan import DESCRIPTIONS, KEYWORDS, LOCATIONS, PEOPLE, SUBJECT
+from qmd.files.photos import photo_plan
+from qmd.files.photos.exiftool import escape
+from qmd.files.photos.photo_plan import DESCRIPTIONS, KEYWORDS, LOCATIONS, PEOPLE, SUBJECT
+from qmd.values import PhotoChange
 
 names = st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple)
 optional_names = st.none() | names

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.posts.archive import Posts
-from qmd.posts.literal import FOLDED_TO_ASCII, Literal, caseless
-from qmd.posts.names import post_at, printable
+from qmd.files.posts.archive import Posts
+from qmd.files.posts.literal import FOLDED_TO_ASCII, Literal, caseless
+from qmd.files.posts.names import post_at, printable
 from qmd.tools import posts_texts
 
 # Letters whose case folding is longer, or that several letters fold to.

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from qmd.model import SearchReply
 from qmd.parse.lines import split_lines
 from qmd.search.language import parse
+from qmd.values import SearchReply
 from tests.support.corpus import Corpus
 
 LONG_LINE = "The word needle lies far " + "along a very long line " * 60 + "before its end."

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qmd.model import Filters
+from qmd.values import Filters
 from tests.support.corpus import Corpus
 
 LATIN = ["kavo", "kavolin", "kavu", "zilmu", "zilt", "brok", "brokan", "not", "near", "xx7"]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
 from qmd.errors import SummaryError
-from qmd.writing.files import FileWriter
-from qmd.writing.policy import WritePolicy
-from qmd.writing.summary import Summary
+from qmd.files.policy import WritePolicy
+from qmd.files.summary import Summary
+from qmd.files.writer import FileWriter
 
 TEXTS = st.text(
     st.one_of(

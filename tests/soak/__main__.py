@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from qmd import KnowledgeBase
-from qmd.backends import BackendSettings
+from qmd.models.backends import BackendSettings
 from tests.soak.load import Client, Editor, fill
 from tests.soak.processes import EmbeddingServer, Server, leader
 from tests.support.dump import assert_sound, dump, vector_rows

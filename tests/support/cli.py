@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from qmd import telemetry
 from qmd.cli.main import main
+from qmd.system import telemetry
 
 TIMEOUT_S = 60
 

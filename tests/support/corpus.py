@@ -8,11 +8,11 @@ from pathlib import Path
 
 from qmd import KnowledgeBase
 from qmd.ingest.new_document import new_document
-from qmd.model import FileState
 from qmd.parse.document import parse_document
-from qmd.sqlite import Connection
-from qmd.store import files, vector_state
-from qmd.store.store import Store
+from qmd.store.sqlite import files, vector_state
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.store import Store
+from qmd.values import FileState
 from tests.support.embedder import HashEmbedder
 
 

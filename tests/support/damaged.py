@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from qmd.sqlite import dbapi
+from qmd.store.sqlite.library import dbapi
 
 PAGE = 4096
 #: What may stand in any cell of a damaged table.

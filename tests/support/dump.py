@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from qmd import sqlite
-from qmd.store import models
+from qmd.store.sqlite import library as sqlite
+from qmd.store.sqlite import models
 
 Dump = dict[str, list[tuple[Any, ...]]]
 

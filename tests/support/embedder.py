@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from qmd.model import ModelSpec
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np

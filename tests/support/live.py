@@ -13,7 +13,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.ingest.events import Event
-from qmd.ingest.keeper import Keeper
+from qmd.ingest.keep.keeper import Keeper
 from tests.support.embedder import HashEmbedder
 
 WAIT_S = 60.0

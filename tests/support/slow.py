@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from qmd import KnowledgeBase
-from qmd.model import SearchReply
+from qmd.values import SearchReply
 
 WAIT_S = 60
 """Long enough for a busy machine; nothing ever waits for it to pass."""

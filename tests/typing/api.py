@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qmd import Filters, Hit, KnowledgeBase, QmdError, SearchReply, __version__
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError
-from qmd.model import Collection, DocumentInfo, DocumentSlice, IndexReport, Progress, Status
+from qmd.values import Collection, DocumentInfo, DocumentSlice, IndexReport, Progress, Status
 
 
 def show(tick: Progress) -> None:

@@ -21,8 +21,8 @@ from qmd.ingest import file_parser
 from qmd.ingest.parsed_file import FileJob, NoDocument
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import FoundFile
-from qmd.worker.jobs import MB, Budget
-from qmd.worker.workers import Workers
+from qmd.system.worker.jobs import MB, Budget
+from qmd.system.worker.workers import Workers
 from tests.support import child
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
@@ -143,7 +143,7 @@ INDEX = """
 import sys
 from pathlib import Path
 from qmd.ingest import file_parser
-from qmd.worker.workers import Workers
+from qmd.system.worker.workers import Workers
 file_parser.workers = Workers("tests.support.bad_jobs:parse")
 from qmd.cli.main import main
 sys.exit(main(["--db", sys.argv[1], *sys.argv[2:]]))

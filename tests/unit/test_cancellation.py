@@ -11,11 +11,12 @@ import pytest
 from support.slow import ENDLESS, WAIT_S, SlowKnowledgeBase
 from support.vault import make_index
 
-from qmd import KnowledgeBase, cancellation
-from qmd.cancellation import Cancellation
+from qmd import KnowledgeBase
 from qmd.errors import RequestEndedError
 from qmd.server.workers import Workers
-from qmd.store.store import Store
+from qmd.store.sqlite.store import Store
+from qmd.system import cancellation
+from qmd.system.cancellation import Cancellation
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from qmd.cli.formats import _NOT_XML, flat, md_fenced, numbered, xml_element
 from qmd.cli.highlight import highlighter
 from qmd.cli.render_hits import render_hits
 from qmd.cli.terminal import escape_json, harmless, one_line, use_color
-from qmd.model import Hit, SearchReply
+from qmd.values import Hit, SearchReply
 
 # All there is, surrogates too: file names and queries may hold them.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))

@@ -12,9 +12,9 @@ from qmd import KnowledgeBase
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.parser import ToolCall
 from qmd.errors import FileChangedError, NoteAccessError, PhotoError, SummaryError
-from qmd.model import PhotoChange
+from qmd.files.proposed import Proposed, ProposedFields, ProposedText
 from qmd.tools.toolsets import select
-from qmd.writing.proposed import Proposed, ProposedFields, ProposedText
+from qmd.values import PhotoChange
 from tests.support.photos import MASK, make
 
 

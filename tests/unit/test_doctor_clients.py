@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from qmd.doctor import clients
-from qmd.model import Check
+from qmd.health import clients
+from qmd.values import Check
 
 DATABASE = Path("/data/notes.sqlite")
 

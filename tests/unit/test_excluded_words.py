@@ -8,7 +8,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.inference.protocols import Expansion
-from qmd.model import Filters
+from qmd.values import Filters
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import ExifToolError
-from qmd.writing.exiftool import ExifTool, escape
+from qmd.files.photos.exiftool import ExifTool, escape
 from tests.support import child
 from tests.support.child import Stranger
 from tests.support.photos import listed, make, tags
@@ -234,7 +234,7 @@ def test_a_temporary_directory_that_is_tidied_away_is_made_again(
 KILLED = """
 import os, sys, tempfile
 from pathlib import Path
-from qmd.writing.exiftool import ExifTool
+from qmd.files.photos.exiftool import ExifTool
 tempfile.tempdir = sys.argv[2]
 tool = ExifTool()
 with tool.turn() as turn:

@@ -19,11 +19,11 @@ from qmd.errors import (
     OutsideRootsError,
     ReadOnlyError,
 )
-from qmd.sqlite import connect
-from qmd.store import revisions
-from qmd.writing import atomic
-from qmd.writing.files import FileWriter
-from qmd.writing.revisions import Revisions
+from qmd.files import atomic
+from qmd.files.revisions import Revisions
+from qmd.files.writer import FileWriter
+from qmd.store.sqlite import revisions
+from qmd.store.sqlite.library import connect
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")
 

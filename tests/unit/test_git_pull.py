@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from qmd.ingest import git_pull
-from qmd.model import Collection
+from qmd.values import Collection
 from tests.support.live import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts, links")

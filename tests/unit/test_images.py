@@ -18,8 +18,8 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import PhotoError
-from qmd.model import PhotoChange
-from qmd.writing.exiftool import ExifTool
+from qmd.files.photos.exiftool import ExifTool
+from qmd.values import PhotoChange
 from tests.support import child, disk
 from tests.support.photos import (
     MASK,
@@ -345,7 +345,7 @@ PERMISSIONS = """
 import sys
 from qmd import KnowledgeBase
 from qmd.errors import PhotoError
-from qmd.model import PhotoChange
+from qmd.values import PhotoChange
 with KnowledgeBase.open(sys.argv[1]) as kb:
     for photo in sys.argv[2:]:
         try:
@@ -437,7 +437,7 @@ def test_an_exiftool_that_fails_changes_nothing(
     tmp_path: Path, album: Path, script: str, expected: tuple[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    from qmd.writing import exiftool as module
+    from qmd.files.photos import exiftool as module
 
     photo = make(album / "a.jpg")
     if expected[1] == "timeout":
@@ -541,7 +541,7 @@ def test_writers_in_threads_lose_no_tag(kb: KnowledgeBase, jpg: Path) -> None:
 WRITER = """
 import sys
 from qmd import KnowledgeBase
-from qmd.model import PhotoChange
+from qmd.values import PhotoChange
 database, photo, name = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()
@@ -572,7 +572,7 @@ def test_writers_in_processes_lose_no_tag(kb: KnowledgeBase, album: Path) -> Non
 ENDLESS = """
 import sys
 from qmd import KnowledgeBase
-from qmd.model import PhotoChange
+from qmd.values import PhotoChange
 with KnowledgeBase.open(sys.argv[1]) as kb:
     for number in range(1000):
         kb.images.write(sys.argv[2], PhotoChange(description=f"number {number} " + "x" * 5000))

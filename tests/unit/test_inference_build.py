@@ -17,7 +17,7 @@ import pytest
 
 from qmd.errors import ModelMissingError
 from qmd.inference.embedded import build, source
-from qmd.inference.embedders import DEFAULT_MODEL, is_ready, open_embedder
+from qmd.models.embedders import DEFAULT_MODEL, is_ready, open_embedder
 
 OPEN = """
 import sys

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from qmd import KnowledgeBase
-from qmd.model import IndexReport
+from qmd.values import IndexReport
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.model import Progress
+from qmd.values import Progress
 from tests.support import child
 from tests.support.dump import dump
 from tests.support.embedder import HashEmbedder

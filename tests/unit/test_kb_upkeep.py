@@ -11,7 +11,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import StoreError
-from qmd.sqlite import Connection
+from qmd.store.sqlite.library import Connection
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import CollectionNotFoundError, InputError
-from qmd.model import Filters
+from qmd.values import Filters
 from tests.support.corpus import Corpus
 
 FILES = {

@@ -16,6 +16,7 @@ import pytest
 from qmd.agent import parser as agent
 from qmd.cli.highlight import highlighter
 from qmd.errors import QmdError
+from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
 from qmd.ingest.mask import compile_mask
@@ -28,10 +29,9 @@ from qmd.parse.photo.text import decoded
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.segment import phrase
 from qmd.parse.tags import find_tags
-from qmd.posts.literal import Literal
 from qmd.search import language, lines, raw
 from qmd.search.snippet import make, needles
-from qmd.store.files import FileState
+from qmd.store.sqlite.files import FileState
 from tests.support import growth
 
 TEXT = "Some words 数据库 and a-b c++ “quoted” (a) [x] tag:b - OR * lines\n" * 50

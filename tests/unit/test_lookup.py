@@ -12,8 +12,8 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, InputError, NoMatchError
-from qmd.model import DocumentSlice, SkippedDocument
 from qmd.search import lookup
+from qmd.values import DocumentSlice, SkippedDocument
 from tests.support.corpus import Corpus
 
 FILES = {

@@ -18,13 +18,13 @@ from support.corpus import Corpus
 from support.model_server import Call, ModelServer, Step, fails, hangs, resets, says, sends
 
 from qmd import KnowledgeBase
-from qmd.backends import BackendSettings
 from qmd.inference.assistant import RerankEndpoint
 from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import LlmSettings
 from qmd.inference.protocols import Expansion
-from qmd.model import SearchReply
-from qmd.store import model_cache
+from qmd.models.backends import BackendSettings
+from qmd.store.sqlite import model_cache
+from qmd.values import SearchReply
 
 TINY_S = 0.05
 AMPLE_S = 60.0

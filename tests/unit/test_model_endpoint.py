@@ -13,12 +13,12 @@ import pytest
 from support.model_server import Call, ModelServer, Step, fails, hangs, resets, sends
 
 from qmd import KnowledgeBase
-from qmd.backends import BackendSettings
 from qmd.errors import ConfigError, InferenceError, ModelMismatchError, TransientInferenceError
 from qmd.inference import embedding_endpoint
 from qmd.inference.embedding_endpoint import EndpointEmbedder
 from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import LlmSettings
+from qmd.models.backends import BackendSettings
 
 AMPLE_S = 60.0
 DIMENSION = 16

@@ -13,12 +13,12 @@ from support.corpus import Corpus
 from support.tiny_onnx import word_vector, write_cross_encoder, write_embedder
 
 from qmd import KnowledgeBase
-from qmd.backends import BackendSettings
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference import onnx_folder
 from qmd.inference.crossencoder import CrossEncoder, open_cross_encoder
-from qmd.inference.embedders import is_available, is_loaded, normal, open_embedder, spec_of
 from qmd.inference.families import FAMILIES, family
+from qmd.models.backends import BackendSettings
+from qmd.models.embedders import is_available, is_loaded, normal, open_embedder, spec_of
 
 AMPLE_S = 60.0
 

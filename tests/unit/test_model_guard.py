@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from qmd.errors import ConfigError, InferenceError, TransientInferenceError
-from qmd.inference import guard
-from qmd.inference.guard import Budget, Guard
+from qmd.models import guard
+from qmd.models.guard import Budget, Guard
 
 TINY_S = 0.01
 LONG_S = 60.0

@@ -16,10 +16,10 @@ from support.tiny_onnx import write_embedder
 
 from qmd import KnowledgeBase
 from qmd.errors import ModelMismatchError
-from qmd.inference.embedders import spec_of
 from qmd.ingest import embedding
-from qmd.model import ModelSpec
-from qmd.store import models
+from qmd.models.embedders import spec_of
+from qmd.store.sqlite import models
+from qmd.values import ModelSpec
 
 PAGES = {
     "boat.md": "# Boat\n\na red boat lies in the harbour\n",
@@ -243,7 +243,7 @@ import sys
 from qmd import KnowledgeBase
 from qmd.inference.embedders import spec_of
 from qmd.ingest import embedding
-from qmd.model import ModelSpec
+from qmd.values import ModelSpec
 from tests.support.embedder import HashEmbedder
 
 class Other(HashEmbedder):

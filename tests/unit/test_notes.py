@@ -20,10 +20,10 @@ from qmd.errors import (
     NoteNotFoundError,
     QmdError,
 )
-from qmd.writing import vault as vault_module
-from qmd.writing.files import FileWriter
-from qmd.writing.notes import MAX_BYTES, Mode, Notes
-from qmd.writing.vault import Vault, note_path
+from qmd.files import vault as vault_module
+from qmd.files.notes import MAX_BYTES, Mode, Notes
+from qmd.files.vault import Vault, note_path
+from qmd.files.writer import FileWriter
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
 

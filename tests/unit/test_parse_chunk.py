@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from qmd.model import Chunk
 from qmd.parse.chunk import MAXIMUM, TARGET
 from qmd.parse.document import parse_document
+from qmd.values import Chunk
 
 SENTENCE = "This sentence is here to fill the section with some words. "  # about 15 tokens
 

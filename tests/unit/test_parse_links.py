@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from qmd.model import Link
 from qmd.parse.dates import find_date
 from qmd.parse.document import parse_document
+from qmd.values import Link
 
 
 def links(text: str) -> list[Link]:

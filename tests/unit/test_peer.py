@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import child
 
-from qmd import peer
-from qmd.peer import Peers
+from qmd.system import peer
+from qmd.system.peer import Peers
 
 if sys.platform != "linux":
     pytest.skip("only Linux tells the user of a peer", allow_module_level=True)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from qmd.model import PhotoMetadata
 from qmd.parse.photo import heic
 from qmd.parse.photo.iptc import iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import MAX_METADATA, StreamSource
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.warnings import MAX_WARNINGS
+from qmd.values import PhotoMetadata
 
 PNG = b"\x89PNG\r\n\x1a\n"
 RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from qmd import KnowledgeBase
-from qmd.model import Filters
+from qmd.values import Filters
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 from tests.support.photos import MASK, make, set_tags

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.model import PhotoChange
 from qmd.parse.photo.iptc import iptc_in_utf8, read_iptc
+from qmd.values import PhotoChange
 from tests.support.photos import listed, make, pixels, tags
 
 KEYWORDS, BY_LINE, CITY, CAPTION = 25, 80, 90, 120

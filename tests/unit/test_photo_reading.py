@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.errors import NotAPhotoError
-from qmd.model import ParsedDocument, PhotoMetadata
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.document import parse_photo
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import StreamSource
 from qmd.parse.photo.xmp import read_xmp
+from qmd.values import ParsedDocument, PhotoMetadata
 from tests.support.photos import SUFFIXES, make, set_tags
 
 IMAGE_DATA = {"jpg": jpeg.image_data, "png": png.image_data, "heic": heic.image_data}

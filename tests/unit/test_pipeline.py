@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.backends import BackendSettings
 from qmd.errors import (
     InferenceError,
     ModelMismatchError,
@@ -18,9 +17,10 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.inference.protocols import Expander, Expansion, Reranker
-from qmd.model import Filters, ModelSpec
+from qmd.models.backends import BackendSettings
 from qmd.search import semantic
-from qmd.store import embeddings, models, vectors
+from qmd.store.sqlite import embeddings, models, vectors
+from qmd.values import Filters, ModelSpec
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 
@@ -176,7 +176,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 def test_the_int8_index_with_exact_rescoring_finds_the_true_nearest(
     crowd: Corpus, names: tuple[str, ...]
 ) -> None:
-    from qmd.store import filters
+    from qmd.store.sqlite import filters
 
     random = np.random.default_rng(11)
     found = 0

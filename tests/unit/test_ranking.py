@@ -11,8 +11,8 @@ import pytest
 from qmd.parse import segment
 from qmd.search import bm25, relevance, rerank, semantic
 from qmd.search.relevance import Evidence
-from qmd.store import fulltext
-from qmd.store.filters import EVERYTHING
+from qmd.store.sqlite import fulltext
+from qmd.store.sqlite.filters import EVERYTHING
 from tests.support.corpus import Corpus
 
 FILES = {

@@ -12,12 +12,12 @@ from support.live_app import LiveApp
 from support.vault import make_vault
 
 from qmd import KnowledgeBase
-from qmd.backends import BUDGET_S
 from qmd.errors import TransientInferenceError
 from qmd.inference import remote
 from qmd.inference.protocols import Embedder
-from qmd.model import ModelSpec
-from qmd.running import RunningServer
+from qmd.models.backends import BUDGET_S
+from qmd.system.running import RunningServer
+from qmd.values import ModelSpec
 
 
 @pytest.fixture(scope="module")

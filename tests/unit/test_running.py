@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from support.live_app import LiveApp
 
-from qmd import KnowledgeBase, running
-from qmd.running import RunningServer
+from qmd import KnowledgeBase
+from qmd.system import running
+from qmd.system.running import RunningServer
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 
 from qmd.errors import QmdError
 from qmd.inference.replies import expansions
-from qmd.model import ParsedDocument
 from qmd.parse.document import MAX_TITLE, parse_document
 from qmd.parse.warnings import MAX_WARNINGS
 from qmd.search import language
 from qmd.search.snippet import MAX_NEEDLES, make, needles
+from qmd.values import ParsedDocument
 
 
 def parse(text: str | bytes) -> ParsedDocument:

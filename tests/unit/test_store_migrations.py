@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from qmd import sqlite
 from qmd.errors import MigrationRequiredError, SchemaTooNewError
-from qmd.store import migrate
-from qmd.store.store import Store
+from qmd.store.sqlite import library as sqlite
+from qmd.store.sqlite import migrate
+from qmd.store.sqlite.store import Store
 
 FIRST = """-- a comment; with a semicolon
 CREATE TABLE a (id INTEGER PRIMARY KEY, name TEXT);

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.store import upkeep
+from qmd.store.sqlite import upkeep
 from tests.support.dump import assert_sound, dump
 from tests.support.embedder import HashEmbedder
 

@@ -13,9 +13,9 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import DatabaseBusyError, DiskFullError, QmdError, SummaryError
-from qmd.writing.files import FileWriter
-from qmd.writing.policy import WritePolicy
-from qmd.writing.summary import Summary
+from qmd.files.policy import WritePolicy
+from qmd.files.summary import Summary
+from qmd.files.writer import FileWriter
 
 NOON = time.strptime("2026-02-03 04:05:06", "%Y-%m-%d %H:%M:%S")
 SEPARATOR = "\n\n---\n\n## 总结更新 [2026-02-03 04:05:06]\n\n"

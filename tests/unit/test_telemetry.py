@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import telemetry
+from qmd.system import telemetry
 
 TIMEOUT_S = 120
 

@@ -11,9 +11,9 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import InferenceError
-from qmd.inference.checked import checked_expansions
 from qmd.inference.protocols import Expansion
-from qmd.sqlite import connect
+from qmd.models.checked import checked_expansions
+from qmd.store.sqlite.library import connect
 from tests.support.embedder import HashEmbedder
 from tests.support.model_server import ModelServer
 from tests.support.tiny_onnx import write_embedder
@@ -188,7 +188,7 @@ def test_a_folder_that_gives_no_usable_vector_is_told(
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "0.0", '"1.0"', "null", "[1]"])
 def test_a_server_that_gives_no_usable_vector_is_told(database: Path, number: str) -> None:
-    from qmd.backends import BackendSettings
+    from qmd.models.backends import BackendSettings
 
     def answer(call: Any) -> None:
         count = len(call.request.body["input"])

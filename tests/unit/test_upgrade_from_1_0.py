@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase, sqlite
-from qmd.store import migrate, sqlite_vec
-from qmd.store.store import Store
+from qmd import KnowledgeBase
+from qmd.store.sqlite import library as sqlite
+from qmd.store.sqlite import migrate, sqlite_vec
+from qmd.store.sqlite.store import Store
 from tests.support.dump import assert_sound, vector_rows
 from tests.support.embedder import HashEmbedder
 

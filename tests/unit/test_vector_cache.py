@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from qmd.model import Filters, ModelSpec
 from qmd.search import semantic
 from qmd.search.vector_cache import MOST_EXACT_BYTES, VectorCache
-from qmd.sqlite import Connection
-from qmd.store import embeddings, files, filters, models, vector_state, vectors
-from qmd.store.filters import EVERYTHING
-from qmd.store.store import Store
+from qmd.store.sqlite import embeddings, files, filters, models, vector_state, vectors
+from qmd.store.sqlite.filters import EVERYTHING
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.store import Store
+from qmd.values import Filters, ModelSpec
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qmd.worker import workers as workers_module
-from qmd.worker.jobs import MB, Answer, Budget, Failure, Job, Result
-from qmd.worker.workers import Workers
+from qmd.system.worker import workers as workers_module
+from qmd.system.worker.jobs import MB, Answer, Budget, Failure, Job, Result
+from qmd.system.worker.workers import Workers
 from tests.support import child
 from tests.support.live import until
 
@@ -165,9 +165,9 @@ def test_modules_in_the_working_directory_are_not_run(tmp_path: Path) -> None:
 import os, sys
 sys.path.remove("")  # the installed command has no such entry
 os.chdir(sys.argv[1])
-from qmd.worker.jobs import Budget, Job
-from qmd.worker.workers import Workers
-workers = Workers("qmd.worker.child:frame")
+from qmd.system.worker.jobs import Budget, Job
+from qmd.system.worker.workers import Workers
+workers = Workers("qmd.system.worker.child:frame")
 print(list(workers.run([Job(b"x", 1, Budget(5, 10**8))])), workers.problem)
 """
     assert child.run(code, tmp_path) == r"[Answer(value=b'\x01\x00\x00\x00x')] None"
@@ -245,8 +245,8 @@ def test_a_forked_process_has_workers_of_its_own(workers: Workers) -> None:
 def test_the_process_dies_with_its_parent(ending: signal.Signals, deed: str) -> None:
     code = f"""
 import sys
-from qmd.worker.jobs import Budget, Job
-from qmd.worker.workers import Workers
+from qmd.system.worker.jobs import Budget, Job
+from qmd.system.worker.workers import Workers
 workers = Workers({DO!r})
 budget = Budget(1000, 10**9)
 [facts] = workers.run([Job("facts", 1, budget)])
@@ -292,8 +292,8 @@ def test_a_process_that_ends_before_it_is_ready_is_a_process_that_cannot_start(
     workers = Workers(DO)
     code = """
 import os, sys
-from qmd.worker.jobs import Budget, Job
-from qmd.worker.workers import Workers
+from qmd.system.worker.jobs import Budget, Job
+from qmd.system.worker.workers import Workers
 sys.executable = sys.argv[1]
 workers = Workers("tests.support.bad_jobs:do")
 [result] = workers.run([Job("facts", 1, Budget(5, 10**8))])

@@ -20,7 +20,7 @@ from typing import Any
 
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference.embedded.source import read_source
-from qmd.model import Progress, ProgressCallback
+from qmd.values import Progress, ProgressCallback
 
 NAME = "multilingual-e5-small-int8"
 MODEL_FILE = "model_int8.onnx"

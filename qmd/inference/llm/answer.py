@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from qmd.errors import InferenceError, TransientInferenceError
-from qmd.surrogates import whole
+from qmd.system.surrogates import whole
 
 MAX_CHARS = 1_000_000
 """No model writes that much; a broken server may."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from qmd.model import ParsedDocument, PhotoMetadata
 from qmd.parse.chunk import chunk
 from qmd.parse.document import MAX_TITLE
 from qmd.parse.markdown import outline
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import Source
+from qmd.values import ParsedDocument, PhotoMetadata
 
 _MAX_DESCRIPTION = 100_000
 

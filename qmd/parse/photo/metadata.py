@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from qmd.errors import NotAPhotoError
-from qmd.model import PhotoMetadata
 from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.exif import Exif, read_exif
 from qmd.parse.photo.iptc import Iptc, read_iptc
@@ -22,6 +21,7 @@ from qmd.parse.photo.source import (
 )
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.warnings import few
+from qmd.values import PhotoMetadata
 
 _READERS = {"JPG": jpeg.read_blocks, "PNG": png.read_blocks, "HEIC": heic.read_blocks}
 

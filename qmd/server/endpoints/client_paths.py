@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from qmd.errors import InputError
-from qmd.model import Collection, encode_uri
+from qmd.values import Collection, encode_uri
 
 
 def require_absolute(path: str) -> None:

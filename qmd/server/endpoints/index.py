@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from qmd.model import IndexReport
 from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, Endpoint
+from qmd.values import IndexReport
 
 
 def _index(call: Call) -> BaseModel:

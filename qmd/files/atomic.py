@@ -1,0 +1,430 @@
+"""
+Files that are replaced whole or not at all; no database, no policy.
+
+A writer holds the target's directory open and locked: the lock belongs to the directory
+itself, so that nothing lies in the user's folders and every process sees the same one, and
+names are looked up below the open directory, so that one swapped for a link meanwhile leads
+nowhere else. The new content is written to a temporary file beside the target, made durable,
+given the target's mode, owner and extended attributes, and renamed over it.
+"""
+
+# Names relative to an open directory, which Path objects cannot express:
+# ruff: noqa: PTH116, PTH118, PTH208
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from qmd.files.directories import make_directories, open_directory, sync_directory
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+#: Hidden, so that no mask includes it and no watch reports it.
+PREFIX = ".qmd-"
+#: How long a writer waits for another one in the same directory.
+WAIT_S = 30.0
+_BLOCK = 1 << 20
+
+_RELATIVE: bool = {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
+_FILE = (
+    getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A file as it is; ``state`` differs after any change."""
+
+    data: bytes
+    state: tuple[int, ...]
+
+
+def is_temporary_name(name: str) -> bool:
+    """Whether `temporary_name` makes such names."""
+    return re.fullmatch(rf"{re.escape(PREFIX)}[0-9a-f]{{16}}(\.\w+)?", name) is not None
+
+
+def temporary_name(suffix: str = ".tmp") -> str:
+    """A name that no file has."""
+    return f"{PREFIX}{secrets.token_hex(8)}{suffix}"
+
+
+@contextmanager
+def locked(path: Path, *, create: bool = False, wait_s: float = WAIT_S) -> Iterator[Folder]:
+    """
+    A directory for this writer alone, of all threads and processes that use this function.
+
+    Args:
+        path: Absolute and without links; a link in it is an error.
+        create: Make it and what is missing above it; what was made is removed again when the
+            block fails and nothing lies in it.
+
+    Raises:
+        BlockingIOError: Another writer holds it for longer than ``wait_s``.
+        OSError: It cannot be reached or made.
+    """
+    made: list[Path] = []
+    deadline = time.monotonic() + wait_s
+    try:
+        while True:
+            folder = Folder(path, create, made, deadline)
+            try:
+                if folder.is_in_place():
+                    yield folder
+                    return
+            finally:
+                folder.close()
+    except BaseException:
+        for directory in reversed(made):
+            with suppress(OSError):
+                directory.rmdir()
+        raise
+
+
+class Folder:
+    """A directory held open and locked; use `locked`. Names are plain names in it."""
+
+    def __init__(self, path: Path, create: bool, made: list[Path], deadline: float) -> None:
+        self.path = path
+        self._fd: int | None = None
+        self._lock: BaseFileLock | None = None
+        if _RELATIVE:
+            self._fd = open_directory(path, create, made)
+        elif create:
+            make_directories(path, made)
+        try:
+            self._take(deadline)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+        if self._fd is not None:
+            os.close(self._fd)  # and with it the lock
+            self._fd = None
+
+    def is_in_place(self) -> bool:
+        """Whether the path still leads here: it may have been moved while we waited."""
+        if self._fd is None:
+            return True
+        try:
+            there = os.stat(self.path, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return os.path.samestat(there, os.fstat(self._fd))
+
+    # -- the lock ----------------------------------------------------------------------
+
+    def _take(self, deadline: float) -> None:
+        if self._fd is not None and self._take_own(self._fd, deadline):
+            return
+        from filelock import FileLock, Timeout
+
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:32]
+        lock = FileLock(_lock_directory() / f"{digest}.lock")
+        try:
+            lock.acquire(timeout=max(0.0, deadline - time.monotonic()), poll_interval=0.005)
+        except Timeout:
+            self._busy()
+        self._lock = lock
+
+    def _take_own(self, descriptor: int, deadline: float) -> bool:
+        """False where the file system knows no locks on directories (some network ones)."""
+        if sys.platform == "win32":
+            return False
+        import fcntl
+
+        pause_s = 0.001
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    self._busy()
+                time.sleep(pause_s)
+                pause_s = min(0.02, pause_s * 2)
+            except OSError:
+                return False
+            else:
+                return True
+
+    def _busy(self) -> NoReturn:
+        raise BlockingIOError(
+            errno.EBUSY, "Another process is writing in this directory", str(self.path)
+        )
+
+    # -- reading -----------------------------------------------------------------------
+
+    def read(self, name: str) -> Present | None:
+        """
+        A file that is to be replaced; None if there is none.
+
+        Raises:
+            PermissionError: It may not be read, or not written, also by the superuser.
+            IsADirectoryError, OSError: It is no regular file.
+        """
+        descriptor = self._open_present(name)
+        if descriptor is None:
+            return None
+        try:
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                data = file.read()
+            return Present(data, state_of(os.fstat(descriptor)))
+        finally:
+            os.close(descriptor)
+
+    def state(self, name: str) -> tuple[int, ...] | None:
+        """What `Present.state` was if nobody has changed the file; None if there is none."""
+        try:
+            return state_of(self._stat(name))
+        except FileNotFoundError:
+            return None
+
+    def size(self, name: str) -> int:
+        """In bytes. Raises FileNotFoundError."""
+        return self._stat(name).st_size
+
+    def require_replaceable(self, name: str) -> None:
+        """Raises what `read` raises; FileNotFoundError."""
+        with self.original(name):
+            pass
+
+    @contextmanager
+    def original(self, name: str) -> Iterator[int]:
+        """
+        A file that is to be replaced, open for reading. Raises what `read` raises, and
+        FileNotFoundError.
+        """
+        descriptor = self._open_present(name)
+        if descriptor is None:
+            self._fail(errno.ENOENT, name)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _open_present(self, name: str) -> int | None:
+        """For reading, after the proof that it may be written."""
+        try:
+            status = self._stat(name)
+        except FileNotFoundError:
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            self._fail(errno.EISDIR, name)
+        if stat.S_ISLNK(status.st_mode):
+            self._fail(errno.ELOOP, name)
+        if not stat.S_ISREG(status.st_mode):
+            self._fail(errno.EINVAL, name)
+        if not status.st_mode & 0o222:
+            self._fail(errno.EACCES, name)
+        # O_RDWR asks for the right to write, and says why not: permission, disk, in use.
+        descriptor = self._open(name, os.O_RDWR)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # swapped in just now
+            os.close(descriptor)
+            self._fail(errno.EINVAL, name)
+        return descriptor
+
+    # -- writing -----------------------------------------------------------------------
+
+    def create(self, name: str, data: bytes, *, like: str | None = None) -> None:
+        """
+        Write a file that did not exist, and make it durable.
+
+        ``like``: the file whose mode, owner and attributes it takes; None for a new file's.
+        """
+        # What the old file hid must not be readable for a moment.
+        descriptor = self._open(
+            name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if like is None else 0o600
+        )
+        try:
+            _write_all(descriptor, data)
+            self._finish(descriptor, like)
+        finally:
+            os.close(descriptor)
+
+    def copy_in(self, source: Path, name: str) -> None:
+        """Copy a file of another directory to a name that is free, for `finish`."""
+        with source.open("rb") as stream:
+            descriptor = self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                while block := stream.read(_BLOCK):
+                    _write_all(descriptor, block)
+            finally:
+                os.close(descriptor)
+
+    def finish(self, name: str, *, like: str) -> None:
+        """As the end of `create`, for a file that another program has written."""
+        descriptor = self._open(name, os.O_RDWR)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                self._fail(errno.EINVAL, name)
+            self._finish(descriptor, like)
+        finally:
+            os.close(descriptor)
+
+    def _finish(self, descriptor: int, like: str | None) -> None:
+        if like is not None and sys.platform != "win32":
+            model = self._open(like, os.O_RDONLY)
+            try:
+                _take_after(descriptor, model)
+                _date_after(descriptor, model)
+            except PermissionError as error:
+                raise self._named(error, like) from error
+            finally:
+                os.close(model)
+        os.fsync(descriptor)
+
+    def replace(self, name: str, target: str) -> None:
+        """Put one file in the place of another, or of none, and make that durable."""
+        try:
+            os.replace(self._at(name), self._at(target), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except OSError as error:
+            raise self._named(error, target) from error
+        if self._fd is not None:
+            sync_directory(self._fd)
+
+    def discard(self, name: str) -> None:
+        """Remove a temporary file, if it is there."""
+        assert name.startswith(PREFIX)
+        with suppress(FileNotFoundError):
+            os.unlink(self._at(name), dir_fd=self._fd)
+
+    def discard_all(self, name: str) -> None:
+        """The same, with what a program made of the name beside it (``NAME_original``)."""
+        for each in os.listdir(self.path if self._fd is None else self._fd):
+            if each.startswith(name):
+                self.discard(each)
+
+    # -- names -------------------------------------------------------------------------
+
+    def _at(self, name: str) -> str:
+        return os.path.join(self.path, name) if self._fd is None else name
+
+    def _stat(self, name: str) -> os.stat_result:
+        try:
+            return os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False)
+        except OSError as error:
+            raise self._named(error, name) from error
+
+    def _open(self, name: str, flags: int, mode: int = 0o600) -> int:
+        try:
+            return os.open(self._at(name), flags | _FILE, mode, dir_fd=self._fd)
+        except OSError as error:
+            raise self._named(error, name) from error
+
+    def _named(self, error: OSError, name: str) -> OSError:
+        """The error with the whole path, which only we know."""
+        path = os.path.join(self.path, name)
+        if error.errno is None or getattr(error, "winerror", None):
+            error.filename = path
+            return error
+        return OSError(error.errno, error.strerror, path)
+
+    def _fail(self, number: int, name: str) -> NoReturn:
+        raise OSError(number, os.strerror(number), os.path.join(self.path, name))
+
+
+def _lock_directory() -> Path:
+    """
+    Where lock files lie, for what has no locks on directories: Windows, some network disks.
+
+    Raises:
+        PermissionError: Somebody else has made it.
+    """
+    get_id: Callable[[], int] | None = getattr(os, "getuid", None)
+    path = Path(tempfile.gettempdir()) / (
+        "qmd-locks" if get_id is None else f"qmd-locks-{get_id()}"
+    )
+    path.mkdir(mode=0o700, exist_ok=True)
+    status = path.lstat()
+    if get_id is not None and (not stat.S_ISDIR(status.st_mode) or status.st_uid != get_id()):
+        raise PermissionError(errno.EACCES, "Not this user's directory", str(path))
+    return path
+
+
+# --- files ---------------------------------------------------------------------------
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def state_of(status: os.stat_result) -> tuple[int, ...]:
+    """What differs after any change of a file."""
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_mode,
+    )
+
+
+if sys.platform != "win32":
+
+    def _take_after(descriptor: int, model: int) -> None:
+        """
+        Give a file the owner, the attributes and the mode of another.
+
+        Raises:
+            PermissionError: Neither its owner nor its group can be kept: others might lose it.
+                Even where the mode lets everybody write: nobody but the superuser can give a new
+                file away, and writing into the old one would not be atomic.
+        """
+        old, new = os.fstat(model), os.fstat(descriptor)
+        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+            try:
+                os.fchown(descriptor, old.st_uid, old.st_gid)
+            except PermissionError:
+                try:
+                    os.fchown(descriptor, -1, old.st_gid)
+                except PermissionError as error:
+                    raise PermissionError(error.errno, "Its owner cannot be kept") from error
+        if sys.platform == "linux":
+            _copy_attributes(descriptor, model)
+        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+
+    def _date_after(descriptor: int, model: int) -> None:
+        """
+        A later time than the other's, whose last change may be of the same tick of the clock:
+        of two states of a file the index must know which is newer.
+        """
+        old, new = os.fstat(model), os.fstat(descriptor)
+        if new.st_mtime_ns <= old.st_mtime_ns:
+            os.utime(descriptor, ns=(new.st_atime_ns, old.st_mtime_ns + 1000))
+
+
+if sys.platform == "linux":
+
+    def _copy_attributes(descriptor: int, model: int) -> None:
+        """What a person or their programs put there, access lists included."""
+        try:
+            names = os.listxattr(model)
+        except OSError:  # this file system has none
+            return
+        for name in names:
+            if name.startswith(("user.", "system.posix_acl")):
+                os.setxattr(descriptor, name, os.getxattr(model, name))

@@ -1,0 +1,159 @@
+"""
+What of a knowledge base works on files: notes, summaries, photos, posts, and their history.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.store.sqlite.store import Store
+
+# What only some need is imported by them: `qmd search` is to be quick to start.
+if TYPE_CHECKING:
+    from qmd.files.notes import Notes
+    from qmd.files.photos.exiftool import ExifTool
+    from qmd.files.photos.images import Images
+    from qmd.files.policy import WritePolicy
+    from qmd.files.posts.archive import Posts
+    from qmd.files.proposed import Confirm
+    from qmd.files.revisions import Revisions
+    from qmd.files.summary import Summary
+    from qmd.files.writer import FileWriter
+    from qmd.ingest.events import EventBus
+    from qmd.values import Collection
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """
+    Where the tools that work on files do so.
+
+    ``vault`` None is one made of the collections; no ``write_roots`` are the usual ones;
+    ``exiftool`` None is the one on PATH. ``confirm`` is asked before each write, and then tools
+    write only where an agent may.
+    """
+
+    vault: Path | None = None
+    posts_dir: Path = Path("data")
+    write_roots: tuple[Path, ...] = ()
+    read_only_files: bool = False
+    exiftool: str | Path | None = None
+    confirm: Confirm | None = None
+
+
+class FileTools:
+    """
+    Makes the objects behind `KnowledgeBase.notes` and its siblings.
+
+    ``events`` is asked anew each time: mostly nobody listens.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        places: Places,
+        events: Callable[[], EventBus | None],
+    ) -> None:
+        self._store = store
+        self._places = places
+        self._events = events
+        self._exiftool: ExifTool | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def exiftool_command(self) -> str | Path | None:
+        """The one that the settings name."""
+        return self._places.exiftool
+
+    @property
+    def confirms_writes(self) -> bool:
+        """Whether somebody is asked before each write."""
+        return self._places.confirm is not None
+
+    def policy(self) -> WritePolicy:
+        from qmd.files.policy import WritePolicy
+
+        places = self._places
+        if places.read_only_files:
+            return WritePolicy.read_only()
+        directories: list[str | Path] = [each.path for each in self._collections()]
+        if places.vault is not None:
+            directories.append(places.vault)
+        if places.confirm is not None:
+            return WritePolicy.for_agent(directories, places.write_roots)
+        if places.write_roots:
+            return WritePolicy.explicit(places.write_roots)
+        return WritePolicy.default(directories)
+
+    def files(self) -> FileWriter:
+        from qmd.files.writer import FileWriter
+
+        return FileWriter(self._store, self.policy(), self._index, confirm=self._places.confirm)
+
+    def revisions(self) -> Revisions:
+        from qmd.files.revisions import Revisions
+        from qmd.ingest import places
+
+        return Revisions(
+            self._store, self.files(), lambda path: places.files_meant(path, self._collections())
+        )
+
+    def summary(self) -> Summary:
+        from qmd.files.summary import Summary
+
+        return Summary(self.files())
+
+    def images(self) -> Images:
+        from qmd.files.photos.exiftool import ExifTool
+        from qmd.files.photos.images import Images
+
+        with self._lock:
+            if self._exiftool is None:
+                self._exiftool = ExifTool(self._places.exiftool)
+        return Images(self.files, self._exiftool)
+
+    def notes(self) -> Notes:
+        from qmd.files.notes import Notes
+        from qmd.files.vault import Vault
+
+        vault = self._places.vault
+        if vault is not None:
+            return Notes(lambda: Vault.of_directory(vault), self.files)
+        return Notes(lambda: Vault.of_collections(self._collections()), self.files)
+
+    def posts(self) -> Posts:
+        from qmd.files.posts.archive import Posts
+
+        return Posts(self._store, self._places.posts_dir)
+
+    def close(self) -> None:
+        """End the program that writes into photos, if it runs."""
+        if self._exiftool is not None:
+            self._exiftool.close()
+
+    def _collections(self) -> list[Collection]:
+        from qmd.store.sqlite import collections
+
+        with self._store.reading() as connection:
+            return collections.everything(connection)
+
+    def _index(self, file: Path) -> None:
+        from qmd.ingest import runs
+
+        runs.index_file(self._store, file, self._collections(), self._events())
+
+
+def clear_away(store: Store) -> None:
+    """Remove the temporary files of processes that died while they wrote; mostly there are none."""
+    from qmd.store.sqlite import pending
+
+    with store.reading() as connection:
+        if not pending.everywhere(connection):
+            return
+    from qmd.files.writer import clean_up
+
+    clean_up(store)

@@ -1,0 +1,375 @@
+"""
+Notes: read, create, list; what the disk says now, not what the index knows.
+
+The texts of results and errors are verbatim those of the notes tools' specification, so that
+every face says the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from qmd.errors import (
+    DecodeError,
+    FolderNotFoundError,
+    InvalidPathError,
+    NoteAccessError,
+    NoteNotFoundError,
+    QmdError,
+)
+from qmd.files.encoding import encoding_of
+from qmd.files.place import Place
+from qmd.files.vault import (
+    Vault,
+    can_exist,
+    folder_path,
+    is_hidden,
+    meant,
+    note_path,
+    plain_path,
+    suggestions,
+)
+from qmd.parse.decode import decode
+from qmd.system.beneath import READ
+from qmd.system.surrogates import shown
+
+if TYPE_CHECKING:
+    from qmd.files.writer import FileWriter
+
+Mode = Literal["overwrite", "append"]
+Action = Literal["created", "overwritten", "appended"]
+
+MAX_BYTES = 64 * 1024 * 1024
+"""No larger file is read: a note of that size is none."""
+
+_NOWHERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+_REMEDIES = {
+    errno.EACCES: "Check the permissions of the file and of its folder.",
+    errno.EPERM: "It is somebody else's file, or a locked one; only its owner can change that.",
+    errno.EROFS: "The disk is mounted read-only.",
+    errno.ENOSPC: "Free some space, then try again.",
+    errno.EDQUOT: "Free some space, then try again.",
+    errno.EBUSY: "Try again in a moment.",
+    errno.ENAMETOOLONG: "Choose a shorter name; most disks allow 255 bytes.",
+    errno.ENOTDIR: "A file lies where a folder would have to be.",
+    errno.EEXIST: "A file lies where a folder would have to be.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """
+    ``path`` from the vault's root, and the whole text, its line ends and a byte order mark
+    included. ``encoding`` is a Python codec name. ``asked`` is the path that was looked for,
+    which ``path`` is unless only one note could be meant.
+    """
+
+    path: str
+    text: str
+    encoding: str
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """
+    ``bytes`` is the size of the file now. ``problem``: why the index does not hold it yet.
+    """
+
+    path: str
+    action: Action
+    bytes: int
+    problem: str | None = None
+
+    @property
+    def message(self) -> str:
+        how = {
+            "created": "File created",
+            "overwritten": "File overwritten",
+            "appended": "Content appended to",
+        }
+        return f"{how[self.action]}: {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder, by its name alone."""
+
+    name: str
+    is_folder: bool
+
+    @property
+    def marked(self) -> str:
+        """One line, whatever the name holds."""
+        name = self.name.replace("\r", "\\r").replace("\n", "\\n")
+        return f"{'📁' if self.is_folder else '📄'} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What lies directly in a folder (``path``; "" is the root): folders first, then by name."""
+
+    path: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(each.marked for each in self.entries) or "(empty folder)"
+
+
+class Notes:
+    """The notes of one vault; ``KnowledgeBase.notes``."""
+
+    def __init__(
+        self, vault: Callable[[], Vault], files: Callable[[], FileWriter] | None = None
+    ) -> None:
+        """
+        Args:
+            vault: Asked anew each time, for collections come and go.
+            files: Asked when something is written; None where nothing will be.
+        """
+        self._vault = vault
+        self._files = files
+
+    def read(self, path: str) -> Note:
+        """
+        One note, as it is on the disk.
+
+        Found by its path (`note_path`), else by the very name that was given, else as the only
+        note whose path is the same but for case, or ends so.
+
+        Raises:
+            InvalidPathError: Empty, out of the vault, into no collection, or not of a file.
+            NoteNotFoundError: With suggestions.
+            NoteAccessError: It is there, and cannot be read as text.
+        """
+        wanted = note_path(path)
+        vault = self._vault()
+        plain = plain_path(path)
+        if can_exist(wanted) and vault.has_room_for(wanted):
+            data = _bytes(vault.locate(wanted), wanted)
+            if data is not None:
+                return _note(data, wanted, wanted)
+            # Search finds more than .md, if asked to, but nothing hidden.
+            if not is_hidden(plain) and _is_there(vault, plain, stat.S_ISREG):
+                data = _bytes(vault.locate(plain), plain)
+                if data is not None:
+                    return _note(data, plain, wanted)
+        notes = vault.notes() if can_exist(wanted) else []
+        candidates = meant(wanted, notes)
+        if len(candidates) == 1:
+            data = _bytes(vault.locate(candidates[0]), candidates[0])
+            if data is not None:
+                return _note(data, candidates[0], wanted)
+        if not candidates and "/" in wanted and not vault.has_room_for(wanted):
+            vault.locate(wanted)  # says that there is no such collection, and which there are
+        raise _not_found(vault, wanted, plain, candidates, notes)
+
+    def create(self, path: str, content: str | bytes, *, mode: Mode = "overwrite") -> Created:
+        """
+        Write a note, or put something behind it; folders on the way are made.
+
+        Args:
+            content: Text goes out in UTF-8, or behind a note of another encoding in that one;
+                bytes as they are. Nothing is added to it and nothing changed.
+            mode: What is to become of a note that is there.
+
+        Raises:
+            InvalidPathError: As in `read`, or the name is one that some systems cannot store.
+            NoteAccessError: The disk, its permissions or the write policy say no.
+        """
+        assert self._files is not None
+        wanted = note_path(path)
+        vault = self._vault()
+        vault.check_new(wanted)
+        if not can_exist(wanted):
+            raise _failed("write file", wanted, OSError(errno.ENAMETOOLONG, "File name too long"))
+        place = vault.locate(wanted)
+        _check_can_be_note(place, wanted)
+        if "" not in vault.roots and not place.root.is_dir():
+            # Making it would look as if all else in the collection had been deleted.
+            raise NoteAccessError(
+                f"Failed to write file: the collection's folder is not there: {place.root}",
+                hint="Bring it back, or remove the collection.",
+            )
+        try:
+            files = self._files()
+            files.policy.check_name(wanted if "" in vault.roots else wanted.partition("/")[2])
+            if mode == "append":
+                written = files.append(
+                    place,
+                    lambda present: _behind(present, content, wanted),
+                    tool="create_note",
+                )
+                action: Action = "appended" if written.existed else "created"
+            else:
+                written = files.write(place, _encoded(content, "utf-8", wanted), tool="create_note")
+                action = "overwritten" if written.existed else "created"
+        except (InvalidPathError, NoteAccessError):
+            raise
+        except QmdError as error:
+            raise _refused(error) from error
+        except OSError as error:
+            raise _failed("write file", wanted, error) from error
+        return Created(wanted, action, written.bytes, written.problem)
+
+    def list_folder(self, path: str = "") -> Listing:
+        """
+        The files and folders directly in a folder, all of them.
+
+        Raises:
+            InvalidPathError: Out of the vault, into no collection, or not of a folder.
+            FolderNotFoundError: Nothing is there.
+            NoteAccessError: It cannot be read.
+        """
+        wanted = folder_path(path)
+        vault = self._vault()
+        if vault.is_above_collections(wanted):
+            return Listing("", tuple(Entry(name, True) for name in vault.collections))
+        if not can_exist(wanted):
+            raise FolderNotFoundError(shown(wanted))
+        place = vault.locate(wanted)
+        try:
+            entries = _entries(place)
+        except NotADirectoryError:
+            if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
+                raise InvalidPathError(f"Path is not a folder: {wanted or '/'}") from None
+            raise FolderNotFoundError(wanted or "/") from None
+        except OSError as error:
+            if error.errno in _NOWHERE:
+                raise FolderNotFoundError(wanted or "/") from error
+            raise _failed("read folder", wanted or "/", error) from error
+        entries.sort(key=lambda each: (not each.is_folder, each.name))
+        return Listing(wanted, tuple(entries))
+
+
+# --- reading -------------------------------------------------------------------------
+
+
+def _is_there(vault: Vault, path: str, is_such: Callable[[int], bool]) -> bool:
+    """``is_such`` judges the mode of what lies there."""
+    if not can_exist(path) or not vault.has_room_for(path):
+        return False
+    try:
+        return is_such(vault.locate(path).status().st_mode)
+    except (InvalidPathError, OSError):  # a link that leads out; nothing there
+        return False
+
+
+def _bytes(place: Place, path: str) -> bytes | None:
+    """
+    What a file holds, None if there is none.
+
+    Raises:
+        InvalidPathError: It is a folder or a device.
+        NoteAccessError.
+    """
+    try:
+        if not stat.S_ISREG(place.status().st_mode):  # opening a device may do something
+            raise InvalidPathError(f"Path is not a file: {path}")
+        with os.fdopen(place.open(READ), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # put there just now
+                raise InvalidPathError(f"Path is not a file: {path}")
+            if status.st_size > MAX_BYTES:
+                size = f"{status.st_size:,} bytes, more than {MAX_BYTES:,}"
+                raise NoteAccessError(f"Failed to read file: {path} has {size}.")
+            return file.read()
+    except OSError as error:
+        if error.errno in _NOWHERE:
+            return None
+        raise _failed("read file", path, error) from error
+
+
+def _note(data: bytes, path: str, wanted: str) -> Note:
+    try:
+        return Note(path, data.decode("utf-8"), "utf-8", wanted)
+    except UnicodeDecodeError:
+        pass
+    try:
+        decoded = decode(data)
+    except DecodeError as error:
+        raise NoteAccessError(f"Failed to read file: {error}") from error
+    return Note(path, decoded.text, decoded.encoding, wanted)
+
+
+def _not_found(
+    vault: Vault, wanted: str, plain: str, candidates: list[str], notes: list[str]
+) -> NoteNotFoundError:
+    found = candidates[:3]
+    hint = None
+    if not found and _is_there(vault, plain, stat.S_ISDIR):
+        hint = f"{plain} is a folder; list it to see the notes in it."
+    elif not found:
+        found = suggestions(wanted, notes)
+        if vault.collections and not vault.has_room_for(wanted):
+            hint = f"A path begins with a collection: {', '.join(vault.collections)}"
+    return NoteNotFoundError(shown(wanted), found, hint=hint)
+
+
+def _entries(place: Place) -> list[Entry]:
+    """Raises OSError."""
+    with place.entries() as found:
+        return [Entry(shown(each.name), _is_folder(each)) for each in found]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle, or out of reach
+        return False
+
+
+# --- writing -------------------------------------------------------------------------
+
+
+def _check_can_be_note(place: Place, path: str) -> None:
+    """Raises InvalidPathError, NoteAccessError."""
+    try:
+        if not stat.S_ISREG(place.status().st_mode):
+            raise InvalidPathError(f"Path is not a file: {path}")
+    except OSError as error:
+        if error.errno not in _NOWHERE:
+            raise _failed("write file", path, error) from error
+
+
+def _behind(present: bytes | None, content: str | bytes, path: str) -> bytes:
+    """``content`` as it must be to go on where ``present`` ends."""
+    if present is None or isinstance(content, bytes):
+        return _encoded(content, "utf-8", path)
+    try:
+        encoding = encoding_of(present)
+    except DecodeError as error:
+        raise NoteAccessError(f"Failed to write file: {error}") from error
+    return _encoded(content, encoding, path)
+
+
+def _encoded(content: str | bytes, encoding: str, path: str) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    try:
+        return content.encode(encoding)
+    except UnicodeEncodeError as error:
+        lacking = ascii(content[error.start])
+        if encoding == "utf-8":
+            message = f"the content holds {lacking}, which is no character."
+            raise NoteAccessError(f"Failed to write file: {message}") from error
+        raise NoteAccessError(
+            f"Failed to write file: {path} is in {encoding}, which lacks {lacking}.",
+            hint="Overwrite it with the whole text to have it in UTF-8.",
+        ) from error
+
+
+def _refused(error: QmdError) -> NoteAccessError:
+    return NoteAccessError(f"Failed to write file: {error}", hint=error.hint)
+
+
+def _failed(what: str, path: str, error: OSError) -> NoteAccessError:
+    reason = error.strerror or str(error)
+    remedy = _REMEDIES.get(error.errno or 0)
+    return NoteAccessError(f"Failed to {what}: {reason}: {shown(path)}", hint=remedy)

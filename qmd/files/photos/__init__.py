@@ -1,0 +1,1 @@
+"""Metadata of photos: read, planned, and written by exiftool."""

@@ -1,0 +1,496 @@
+"""
+Metadata of photos: what they say, and writing it without touching anything else.
+
+Nothing is written into the photo itself. exiftool reads a copy in a private directory and makes a
+changed one there, which must hold the new metadata, the same image data and be read again, before
+it takes the photo's place.
+"""
+
+# ruff: noqa: PTH116
+
+from __future__ import annotations
+
+import binascii
+import errno
+import hashlib
+import json
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from xml.etree import ElementTree
+
+from qmd.errors import (
+    ExifToolError,
+    NotAPhotoError,
+    OutsideRootsError,
+    PhotoError,
+    WriteDeclinedError,
+)
+from qmd.files.atomic import state_of
+from qmd.files.photos import photo_errors, photo_plan
+from qmd.files.photos.exiftool import ExifTool, Turn
+from qmd.files.photos.photo_plan import FIELDS, Plan, Present
+from qmd.files.place import Place
+from qmd.files.proposed import ProposedFields, require_consent
+from qmd.parse.photo import heic, is_photo, jpeg, png
+from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
+from qmd.parse.photo.metadata import read_kind, read_metadata
+from qmd.parse.photo.source import (
+    Blocks,
+    Kind,
+    Metered,
+    Source,
+    StreamSource,
+    TooMuchMetadataError,
+)
+from qmd.system.beneath import READ
+from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
+
+if TYPE_CHECKING:
+    from qmd.files.proposed import Confirm
+    from qmd.files.writer import Draft, FileWriter
+
+TOOL = "writeImageMetadata"
+_IMAGE_DATA = {"JPG": jpeg.image_data, "PNG": png.image_data, "HEIC": heic.image_data}
+#: What is said only to those who ask for it.
+_UNLISTED = ("-ExifIFD:MakerNoteUnknown", "-ThumbnailImage", "-PreviewImage", "-ICC_Profile")
+_RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_BLOCK = 1 << 20
+
+ResultT = TypeVar("ResultT")
+
+
+class Images:
+    """Photos on the disk, whether they are documents or not. Thread-safe."""
+
+    def __init__(self, files: Callable[[], FileWriter], exiftool: ExifTool) -> None:
+        self._files = files
+        self._exiftool = exiftool
+
+    @staticmethod
+    def show(path: str | Path) -> PhotoMetadata:
+        """
+        What a photo says about itself; needs no exiftool.
+
+        Raises:
+            PhotoError: It is not there, cannot be read, or is no JPEG, PNG or HEIC image.
+        """
+        with _open(Path(path), str(path)) as source:
+            return _read(str(path), lambda: read_metadata(source, str(path)))
+
+    def write(
+        self, path: str | Path, change: PhotoChange, *, overwrite: bool = True
+    ) -> PhotoWritten:
+        """
+        Write metadata into a photo; when it returns, the index holds it as well.
+
+        A change without any field touches nothing.
+
+        Args:
+            overwrite: See `photo_plan.plan`.
+
+        Raises:
+            PhotoError: With ``problem`` in the order of its checks; the photo is as it was.
+            StoreError: The database cannot note what was there before.
+        """
+        given = str(path)
+        photo_plan.check(change)
+        files = self._files()
+        kind, place = _examine(given, files)
+        if change == PhotoChange():
+            return PhotoWritten(given, kind, changed=False)
+        try:
+            agreed = None
+            if files.confirm is not None:
+                agreed = self._agreed(place, given, change, kind, overwrite, files.confirm)
+            with files.draft(place, tool=TOOL) as draft:
+                written = self._write(draft, given, change, kind, overwrite, agreed)
+        except ExifToolError as error:
+            if error.cause in ("refused", "ended") and photo_errors.is_full(given):
+                raise photo_errors.disk_full(given) from error
+            raise photo_errors.not_written(
+                given, error.cause, error.reason, hint=error.hint
+            ) from error
+        except OutsideRootsError as error:
+            raise photo_errors.outside(error) from error
+        except WriteDeclinedError as error:
+            raise photo_errors.not_written(given, "declined", error.with_hint) from error
+        except OSError as error:
+            raise photo_errors.disk_error(given, error) from error
+        problem = None if draft.written is None else draft.written.problem
+        return replace(written, problem=problem)
+
+    def _agreed(
+        self,
+        place: Place,
+        given: str,
+        change: PhotoChange,
+        kind: Kind,
+        overwrite: bool,
+        confirm: Confirm,
+    ) -> _Agreed:
+        """What somebody agreed to; no lock is held meanwhile. Raises WriteDeclinedError."""
+        with (
+            _opened(lambda: place.open(READ), given) as descriptor,
+            self._planned(descriptor, given, change, kind, overwrite) as planned,
+        ):
+            changed = planned.changed
+            before = {field: planned.present.get(field, ()) for field in changed}
+        if changed:
+            require_consent(confirm, ProposedFields(TOOL, place.target, before, changed))
+        return _Agreed(planned.state, changed)
+
+    @contextmanager
+    def _planned(
+        self, descriptor: int, given: str, change: PhotoChange, kind: Kind, overwrite: bool
+    ) -> Iterator[_Planned]:
+        """
+        What a change means for an open photo, and exiftool to make it while the block lasts.
+
+        exiftool gets a copy: a name could lead elsewhere by the time it looks.
+        """
+        with _source(descriptor, given) as source:
+            state = state_of(os.fstat(descriptor))
+            records = _iptc_records(source, given) if kind == "JPG" else b""
+            image = _digest(source, kind)
+            if image is None:
+                raise photo_errors.not_written(
+                    given,
+                    "truncated",
+                    "the file ends in the middle of the image",
+                    hint="Restore it from where it came from; a copy of it was cut short.",
+                )
+            iptc = read_iptc(records)
+            # What does not say its encoding is UTF-8 if it can be.
+            encoding = ["-charset", "IPTC=UTF8"] if iptc.encoding == "utf-8" else []
+            with (
+                self._exiftool.turn() as turn,
+                turn.private_copy(descriptor, kind) as (photo, new),
+                _translated(turn, iptc, records) as translated,
+            ):
+                present = _present(turn, photo, kind, encoding, translated)
+                plan = photo_plan.plan(present, change, kind, overwrite=overwrite)
+                yield _Planned(turn, photo, new, translated, encoding, present, plan, image, state)
+
+    def _write(
+        self,
+        draft: Draft,
+        given: str,
+        change: PhotoChange,
+        kind: Kind,
+        overwrite: bool,
+        agreed: _Agreed | None,
+    ) -> PhotoWritten:
+        with self._planned(draft.original, given, change, kind, overwrite) as planned:
+            turn, encoding, present = planned.turn, planned.encoding, planned.present
+            changed, new = planned.changed, planned.new
+            if agreed is not None and agreed != _Agreed(planned.state, changed):
+                raise _changed_meanwhile(given)
+            if not changed:
+                return PhotoWritten(given, kind, changed=False, kept=planned.plan.kept)
+            arguments = photo_plan.arguments(changed, present, iptc_from=planned.translated)
+            _make_copy(planned, kind, [*encoding, *arguments])
+            try:
+                now = _present(turn, new, kind, encoding, None)
+            except ExifToolError as error:
+                if error.cause != "refused":
+                    raise
+                raise photo_errors.not_verified(given, error.reason) from error
+            different = _differences(planned.plan.wanted, present, now)
+            if different:
+                raise photo_errors.not_verified(
+                    given, f"the copy does not hold the new {different}"
+                )
+            with _open(new, given) as copy:
+                if _digest(copy, kind) != planned.image:
+                    raise photo_errors.not_verified(given, "the copy does not hold the same image")
+            if planned.state != draft.state():
+                raise _changed_meanwhile(given)
+            draft.commit(new, kept=_kept(present, kind))
+        return PhotoWritten(given, kind, changed=True, kept=planned.plan.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """
+    What is to change in a photo (``present`` → ``plan``), and how exiftool is told: with
+    ``encoding``, and ``translated`` as in `_translated`. ``photo`` is a copy of it, ``new`` the
+    name of the changed one, ``image`` a digest of the image alone.
+    """
+
+    turn: Turn
+    photo: Path
+    new: Path
+    translated: Path | None
+    encoding: list[str]
+    present: Present
+    plan: Plan
+    image: bytes
+    state: tuple[int, ...]
+
+    @property
+    def changed(self) -> dict[str, tuple[str, ...]]:
+        return self.plan.changed(self.present)
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreed:
+    """The photo and the change of it that somebody agreed to."""
+
+    state: tuple[int, ...]
+    changed: dict[str, tuple[str, ...]]
+
+
+# --- before anything is done ---------------------------------------------------------
+
+
+def _iptc_records(source: Source, given: str) -> bytes:
+    """All of them, since they are written anew. Raises PhotoError where they are too many."""
+    blocks = Blocks("JPG")
+    try:
+        jpeg.read_blocks(Metered(source), blocks)
+    except TooMuchMetadataError as error:
+        raise photo_errors.not_written(given, "refused", str(error).rstrip(".")) from error
+    return blocks.iptc or b""
+
+
+def _examine(given: str, files: FileWriter) -> tuple[Kind, Place]:
+    """
+    The format of a photo that may be written, and where it lies. Raises PhotoError: what is
+    wrong first.
+
+    Where nothing may be written, that is all that is told: not which files there are.
+    """
+    try:
+        files.policy.require_writable()
+    except OutsideRootsError as error:
+        raise photo_errors.outside(error) from error
+    try:
+        mode = os.stat(given).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise photo_errors.not_found(given) from error
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise photo_errors.not_found(given) from error
+        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
+    if not stat.S_ISREG(mode):
+        raise photo_errors.unreadable(given, "it is no regular file")
+    # The superuser may do all, but a file that says no means it.
+    if not mode & 0o444 or not os.access(given, os.R_OK):
+        raise photo_errors.unreadable(given, "its permissions forbid it")
+    if not mode & 0o222 or not os.access(given, os.W_OK):
+        raise photo_errors.unwritable(given, "its permissions forbid it")
+    try:
+        place = files.place(given)
+        str(place.target).encode()
+    except OutsideRootsError as error:
+        raise photo_errors.outside(error) from error
+    except UnicodeEncodeError as error:
+        raise photo_errors.not_written(
+            given, "name", "its name is not valid UTF-8, which the database needs", "Rename it."
+        ) from error
+    if not os.access(place.target.parent, os.W_OK | os.X_OK):
+        raise photo_errors.unwritable(given, "no file can be made in its folder")
+    with (
+        _opened(lambda: place.open(READ), given) as descriptor,
+        _source(descriptor, given) as source,
+    ):
+        return _read(given, lambda: read_kind(source, given)), place
+
+
+def _read(given: str, read: Callable[[], ResultT]) -> ResultT:
+    if not is_photo(given):
+        raise photo_errors.unsupported(given, "its name does not end in .jpg, .jpeg, .png or .heic")
+    try:
+        return read()
+    except NotAPhotoError as error:
+        raise photo_errors.unsupported(given, str(error), error.hint) from error
+    except OSError as error:
+        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
+
+
+@contextmanager
+def _open(path: Path, given: str) -> Iterator[Source]:
+    """The bytes of a photo. Raises PhotoError: It is not there, or cannot be read."""
+    with (
+        _opened(lambda: os.open(path, READ), given) as descriptor,
+        _source(descriptor, given) as source,
+    ):
+        yield source
+
+
+@contextmanager
+def _opened(open_photo: Callable[[], int], given: str) -> Iterator[int]:
+    """A descriptor of a photo. Raises PhotoError: It is not there, or cannot be opened."""
+    try:
+        descriptor = open_photo()
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise photo_errors.not_found(given) from error
+    except OSError as error:
+        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _source(descriptor: int, given: str) -> Iterator[Source]:
+    """The bytes of an open photo. Raises PhotoError: It is no file."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise photo_errors.unreadable(given, "it is no regular file")
+    with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
+        yield StreamSource(stream, status.st_size)
+
+
+# --- what a photo holds --------------------------------------------------------------
+
+
+def _translated(
+    turn: Turn, iptc: Iptc, records: bytes
+) -> AbstractContextManager[Path] | nullcontext[None]:
+    """
+    A file with the IPTC of a photo in UTF-8, if it is in an encoding of before.
+
+    exiftool would take any such for Western European, and Chinese for a row of accents.
+    """
+    if iptc.encoding in ("ascii", "utf-8"):
+        return nullcontext()
+    data = iptc_in_utf8(records)
+    # The smallest file in which exiftool finds it, a TIFF of one field.
+    head = struct.pack("<2sHIHHHIII", b"II", 42, 8, 1, 0x83BB, 7, len(data), 26, 0)
+    return turn.lend(head + data)
+
+
+def _make_copy(planned: _Planned, kind: Kind, arguments: list[str]) -> None:
+    """
+    The changed copy.
+
+    exiftool rather leaves a photo alone in which it finds something odd, such as the notes of a
+    maker it does not know: then it is told to go on, and everything in the copy is compared.
+
+    Raises:
+        ExifToolError.
+    """
+    turn, photo, new = planned.turn, planned.photo, planned.new
+    try:
+        turn.write(photo, kind, arguments, new)
+    except ExifToolError as error:
+        if error.cause != "refused" or "[minor]" not in error.reason:
+            raise
+        everything = ["-b", "-n", "-all", *_UNLISTED]
+        before = _with_iptc_of(
+            planned.translated, turn, everything, _read_tags(turn.read(photo, kind, everything))
+        )
+        turn.write(photo, kind, ["-m", *arguments], new)
+        now = _read_tags(turn.read(new, kind, everything))
+        if any(now.get(tag) != values for tag, values in before.items() if _is_foreign(tag)):
+            raise
+
+
+def _is_foreign(tag: str) -> bool:
+    """Whether a tag is none of ours, nor says where in the file something lies, and how much."""
+    return (
+        tag not in FIELDS
+        and not tag.startswith(("ExifTool:", "System:", "File:", "Composite:"))
+        and not tag.endswith(("Offset", "Offsets", "Start", "Pointer", "Digest", "MediaDataSize"))
+    )
+
+
+def _present(
+    turn: Turn, photo: Path, kind: Kind, encoding: list[str], translated: Path | None
+) -> Present:
+    """The fields of a photo as exiftool reads them. Raises ExifToolError."""
+    fields = [f"-{field}" for field in FIELDS]
+    found = _read_tags(turn.read(photo, kind, [*encoding, *fields]))
+    found = _with_iptc_of(translated, turn, fields, found)
+    return {field: values for field, values in found.items() if field in FIELDS}
+
+
+def _with_iptc_of(
+    translated: Path | None, turn: Turn, tags: list[str], found: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Tags of a photo, those of IPTC as they read in UTF-8. Raises ExifToolError."""
+    if translated is None:
+        return found
+    iptc = _read_tags(turn.read(translated, "JPG", tags))
+    return {tag: values for tag, values in found.items() if not tag.startswith("IPTC:")} | {
+        tag: values for tag, values in iptc.items() if tag.startswith("IPTC:")
+    }
+
+
+def _read_tags(out: bytes) -> dict[str, tuple[str, ...]]:
+    """exiftool's RDF/XML: ``group:tag`` → its values, the first place counting."""
+    try:
+        # exiftool's own output: no declarations, and control characters in base64.
+        root = ElementTree.fromstring(out.replace(b"\r", b"&#13;"))  # noqa: S314
+    except ElementTree.ParseError as error:
+        raise ExifToolError("refused", "exiftool's answer cannot be read") from error
+    found: dict[str, tuple[str, ...]] = {}
+    for element in (each for description in root for each in description):
+        namespace, _, name = element.tag.rpartition("}")
+        field = f"{namespace.split('/')[-3]}:{name}"
+        if field not in found:
+            items = list(element.iter(f"{_RDF}li")) or [element]
+            found[field] = tuple(text for text in map(_text, items) if text)
+    return found
+
+
+def _text(element: ElementTree.Element) -> str:
+    text = element.text or ""
+    if element.get(f"{_RDF}datatype", "").endswith("base64Binary"):
+        return binascii.a2b_base64(text).decode("utf-8", "replace")
+    return text
+
+
+def _differences(wanted: Present, before: Present, now: Present) -> str:
+    """Which fields are not as they should be, for people."""
+    wrong = [
+        field
+        for field in FIELDS
+        if field not in photo_plan.TECHNICAL
+        and now.get(field, ()) != wanted.get(field, before.get(field, ()))
+    ]
+    return ", ".join(wrong)
+
+
+def _digest(source: Source, kind: Kind) -> bytes | None:
+    """Of the image itself; None if it is not whole."""
+    places = _IMAGE_DATA[kind](source)
+    if places is None:
+        return None
+    digest = hashlib.blake2b(digest_size=32)
+    for offset, length in places:
+        digest.update(length.to_bytes(8, "big"))
+        for start in range(offset, offset + length, _BLOCK):
+            digest.update(source.at(start, min(_BLOCK, offset + length - start)))
+    return digest.digest()
+
+
+def _kept(present: Present, kind: Kind) -> bytes:
+    """What the photo said before, for the revisions."""
+    people = present.get(photo_plan.PEOPLE, ())
+    tags = [name for name in photo_plan.keywords(present, kind) if name not in people]
+
+    def text(fields: tuple[str, ...]) -> str | None:
+        return next((present[field][0] for field in fields if present.get(field)), None)
+
+    said = {
+        "tags": tags,
+        "people": list(people),
+        "description": text(photo_plan.DESCRIPTIONS),
+        "location": text(photo_plan.LOCATIONS),
+    }
+    return (json.dumps(said, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _changed_meanwhile(given: str) -> PhotoError:
+    return photo_errors.not_written(
+        given, "changed", "another program changed the photo meanwhile", hint="Try again."
+    )

@@ -1,0 +1,183 @@
+"""
+What a change of a photo's metadata means for the fields of its three standards. Pure.
+
+Tags and people share the keywords, which is where every other program looks for both; people
+stand in a field of their own besides. IPTC is written into JPEG only: elsewhere hardly a
+program reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import PhotoError
+from qmd.files.photos.exiftool import escape
+from qmd.parse.photo.source import Kind
+from qmd.values import PhotoChange
+
+SUBJECT = "XMP-dc:Subject"
+KEYWORDS = "IPTC:Keywords"
+PEOPLE = "XMP-iptcExt:PersonInImage"
+DESCRIPTIONS = ("XMP-dc:Description", "IPTC:Caption-Abstract", "IFD0:ImageDescription")
+LOCATIONS = ("XMP-iptcCore:Location", "IPTC:Sub-location")
+_TOOLKIT = "XMP-x:XMPToolkit"
+_CHARACTERS = "IPTC:CodedCharacterSet"
+
+#: What follows from the others, and is theirs to say.
+TECHNICAL = (_TOOLKIT, _CHARACTERS)
+#: All that is read of a photo before and after it is written.
+FIELDS = (SUBJECT, KEYWORDS, PEOPLE, *DESCRIPTIONS, *LOCATIONS, *TECHNICAL)
+
+#: Without the language, exiftool would throw the description in other languages away.
+_WRITTEN_AS = {DESCRIPTIONS[0]: f"{DESCRIPTIONS[0]}-x-default"}
+
+#: In bytes; what is longer, IPTC readers of old may cut, so exiftool must be told that we know.
+_IPTC_BYTES = {KEYWORDS: 64, "IPTC:Caption-Abstract": 2000, "IPTC:Sub-location": 32}
+
+#: Field → its values; a text has one, and none if it is not there.
+Present = Mapping[str, tuple[str, ...]]
+
+MAX_NAMES = 50
+MAX_NAME = 100
+MAX_DESCRIPTION = 10_000
+MAX_LOCATION = 1_000
+
+# What XML cannot hold: most control characters, lone surrogates, U+FFFE and U+FFFF.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    ``wanted``: what these fields are to hold, be it what they hold already; ``kept`` as in
+    `PhotoWritten`.
+    """
+
+    wanted: Present
+    kept: tuple[str, ...] = ()
+
+    def changed(self, present: Present) -> dict[str, tuple[str, ...]]:
+        """The fields that do not hold what they are to hold."""
+        return {
+            field: values
+            for field, values in self.wanted.items()
+            if values != present.get(field, ())
+        }
+
+
+def check(change: PhotoChange) -> None:
+    """Raises PhotoError: A value is blank, too long, or holds what metadata cannot hold."""
+    for name, values in (("tags", change.tags), ("people", change.people)):
+        if values is not None and len(values) > MAX_NAMES:
+            raise _invalid(f"{name} has {len(values)} entries; the limit is {MAX_NAMES}")
+        for value in values or ():
+            _check_text(f"an entry of {name}", value, MAX_NAME)
+    _check_text("description", change.description, MAX_DESCRIPTION)
+    _check_text("location", change.location, MAX_LOCATION)
+
+
+def _check_text(name: str, value: str | None, limit: int) -> None:
+    if value is None:
+        return
+    if not value.strip():
+        raise _invalid(f"{name} is blank")
+    if len(value) > limit:
+        raise _invalid(f"{name} has {len(value):,} characters; the limit is {limit:,}")
+    illegal = _ILLEGAL.search(value)
+    if illegal is not None:
+        raise _invalid(f"{name} holds the character U+{ord(illegal[0]):04X}, which XML forbids")
+
+
+def _invalid(reason: str) -> PhotoError:
+    return PhotoError(
+        "invalid_metadata",
+        f"Invalid metadata: {reason}.",
+        reason=reason,
+        hint=f"At most {MAX_NAMES} tags and {MAX_NAMES} people of {MAX_NAME} characters, a "
+        f"description of {MAX_DESCRIPTION:,}, a location of {MAX_LOCATION:,}; none blank.",
+    )
+
+
+def keywords(present: Present, kind: Kind) -> tuple[str, ...]:
+    """All keywords, people included."""
+    iptc = present.get(KEYWORDS, ()) if kind == "JPG" else ()
+    return _united(present.get(SUBJECT, ()), iptc)
+
+
+def plan(present: Present, change: PhotoChange, kind: Kind, *, overwrite: bool) -> Plan:
+    """
+    What the fields of a photo must hold.
+
+    Args:
+        overwrite: New values take the place of old ones. Else lists are united, in order, and a
+            description or location that is there stays.
+    """
+    wanted: dict[str, tuple[str, ...]] = {}
+    kept: list[str] = []
+    if change.tags is not None or change.people is not None:
+        old_people = _united(present.get(PEOPLE, ()))
+        old_tags = tuple(name for name in keywords(present, kind) if name not in old_people)
+        tags = _changed_list(old_tags, change.tags, overwrite)
+        people = _changed_list(old_people, change.people, overwrite)
+        # People last, for a second time must find the order it would make.
+        plain = tuple(name for name in tags if name not in people)
+        wanted[SUBJECT] = wanted[KEYWORDS] = _united(plain, people)
+        if change.people is not None:
+            wanted[PEOPLE] = people
+    for name, value, fields in (
+        ("description", change.description, DESCRIPTIONS),
+        ("location", change.location, LOCATIONS),
+    ):
+        if value is None:
+            continue
+        if not overwrite and any("".join(present.get(field, ())).strip() for field in fields):
+            kept.append(name)
+        else:
+            wanted |= dict.fromkeys(fields, (value,))
+    if kind != "JPG":
+        wanted = {f: values for f, values in wanted.items() if not f.startswith("IPTC:")}
+    return Plan(wanted, tuple(kept))
+
+
+def _changed_list(
+    old: tuple[str, ...], new: tuple[str, ...] | None, overwrite: bool
+) -> tuple[str, ...]:
+    if new is None:
+        return old
+    return _united(new) if overwrite else _united(old, new)
+
+
+def _united(*lists: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in lists for name in names))
+
+
+def arguments(
+    changed: Mapping[str, tuple[str, ...]], present: Present, *, iptc_from: Path | None = None
+) -> Sequence[str]:
+    """
+    exiftool's arguments that make the fields hold these values.
+
+    Args:
+        iptc_from: A file that is lent to exiftool, with the photo's IPTC in UTF-8, if it is in an
+            encoding of before: then its other texts become UTF-8 as well.
+    """
+    found: list[str] = []
+    iptc = [field for field in changed if field.startswith("IPTC:")]
+    if iptc_from is not None:
+        found += ["-tagsFromFile", iptc_from.name, "-IPTC:all", *(f"--{field}" for field in iptc)]
+        found.append(f"-{_CHARACTERS}=UTF8")
+    elif any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",):
+        found.append(f"-{_CHARACTERS}=UTF8")
+    if any(len(value.encode()) > _IPTC_BYTES[field] for field in iptc for value in changed[field]):
+        found.append("-m")
+    for field, values in changed.items():
+        name = _WRITTEN_AS.get(field, field)
+        found += [f"-{name}={escape(value)}" for value in values or ("",)]
+    if any(field.startswith("XMP") for field in changed):
+        # exiftool would sign what it writes.
+        toolkit = "".join(present.get(_TOOLKIT, ()))
+        found.append(f"-{_TOOLKIT}={escape(toolkit)}")
+    return found

@@ -1,0 +1,295 @@
+"""
+Write roots: below which directories a client may change files, or make a collection.
+
+Links are followed before anything is compared, so a link inside a root that leads out of it
+is outside.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PureWindowsPath
+
+from qmd.errors import OutsideRootsError, SteeringFileError
+from qmd.files.place import Place
+from qmd.files.steering import link_to, steering_reason
+from qmd.system.surrogates import shown
+
+# What belongs to the system, not to a person. Home and temporary directories below them
+# (/private/var/folders on macOS, /var/home) are roots of their own, and those come first.
+_SYSTEM = tuple(
+    Path(name)
+    for name in (
+        "/bin",
+        "/boot",
+        "/dev",
+        "/etc",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/proc",
+        "/run",
+        "/sbin",
+        "/sys",
+        "/usr",
+        "/var",
+        "/System",
+        "/Library",
+        "/Applications",
+        "/private/etc",
+        "/private/var",
+        "C:/Windows",
+        "C:/Program Files",
+        "C:/Program Files (x86)",
+        "C:/ProgramData",
+    )
+)
+_PORTS = (f"{port}{number}" for port in ("COM", "LPT") for number in "0123456789¹²³")
+_DEVICES = frozenset({"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", *_PORTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """
+    ``path`` is resolved. ``hidden``: whether names that begin with a dot are open, too.
+    ``whole``: whether the directory itself may become a collection, not only what is in it.
+    """
+
+    path: Path
+    hidden: bool = True
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicy:
+    """
+    Which paths a client may name for writing; ``writable`` False: none at all. ``agent``: the
+    client is a language model, which never writes what steers other programs.
+    """
+
+    roots: tuple[Root, ...]
+    writable: bool = True
+    agent: bool = False
+
+    @classmethod
+    def read_only(cls) -> WritePolicy:
+        """Nothing, wherever it lies."""
+        return cls((), writable=False)
+
+    @classmethod
+    def explicit(cls, directories: Iterable[str | Path]) -> WritePolicy:
+        """What ``--write-root`` names, and nothing else."""
+        return cls(tuple(Root(resolved(each)) for each in directories))
+
+    @classmethod
+    def default(cls, directories: Iterable[str | Path] = ()) -> WritePolicy:
+        """
+        These directories (of the collections, of a vault), the working directory, and of the
+        user's home and the temporary directory what is not hidden.
+        """
+        personal = [
+            each for each in _places("~", tempfile.gettempdir()) if not _is_whole_disk(each)
+        ]
+        roots = [
+            # Whoever adds all of home as a collection does not mean the keys in it.
+            Root(each, hidden=not any(place.is_relative_to(each) for place in personal))
+            for each in map(resolved, directories)
+        ]
+        for here in _places(os.curdir):
+            if not _is_whole_disk(here) and here not in personal:
+                inside = (here.relative_to(each) for each in personal if here.is_relative_to(each))
+                if not any(map(_hidden, inside)):
+                    roots.append(Root(here, hidden=False))
+        roots += [Root(each, hidden=False, whole=False) for each in personal]
+        return cls(tuple(roots))
+
+    @classmethod
+    def for_agent(
+        cls, directories: Iterable[str | Path], write_roots: Iterable[str | Path] = ()
+    ) -> WritePolicy:
+        """
+        Where a language model may write: these directories (of the collections, of a vault),
+        but for those below a hidden one; or else ``write_roots``, by the person's own word.
+        """
+        roots = [Root(resolved(each)) for each in write_roots] or [
+            Root(each) for each in map(resolved, directories) if not _hidden(each)
+        ]
+        return cls(tuple(roots), agent=True)
+
+    def place(self, path: str | Path) -> Place:
+        """
+        Where a file lies that is to be written, all links followed.
+
+        Raises:
+            OutsideRootsError: It lies below no root, or all writing is off.
+            SteeringFileError: It steers other programs, and the client is an agent.
+        """
+        self.require_writable()
+        place = self.permitted(resolved(path))
+        if self.agent:  # a link may steer programs where what it leads to does not seem to
+            named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+            self._require_steers_nothing(named)
+        return place
+
+    def permitted(self, path: Path) -> Place:
+        """
+        The place of a path that has been resolved; no link is followed any more.
+
+        Raises:
+            OutsideRootsError: It lies below no root, or all writing is off.
+            SteeringFileError: It steers other programs, and the client is an agent.
+        """
+        self.require_writable()
+        roots = [root.path for root in self.roots if lies_below(path, root)]
+        if not roots:
+            raise _outside(path, path.parent)
+        if self.agent:
+            self._require_steers_nothing(path)
+            link = link_to(path, min(roots, key=lambda root: len(root.parts)))
+            if link is not None:
+                raise SteeringFileError(str(path), f"{link}, which steers programs, leads to it")
+        return Place(roots[0], path)
+
+    def check_name(self, path: str) -> None:
+        """
+        For a tool that resolves a path itself, from some root on: its links may have names
+        that what they lead to has not. Raises SteeringFileError.
+        """
+        if self.agent and (reason := steering_reason(_names(path))):
+            raise SteeringFileError(shown(path), reason)
+
+    def _require_steers_nothing(self, path: Path) -> None:
+        """Raises SteeringFileError. Of roots inside each other, what one opens is open."""
+        below = [
+            path.relative_to(root.path).parts
+            for root in self.roots
+            if path != root.path and path.is_relative_to(root.path)
+        ]
+        reasons = [steering_reason(names) for names in below or [(path.name,)]]
+        if all(reasons):
+            raise SteeringFileError(str(path), str(reasons[0]))
+
+    def new_collection(self, path: str | Path) -> Path:
+        """
+        The resolved path of a directory that a client wants to add as a collection.
+
+        Stricter than `target`, for all of it becomes readable: never the whole disk, a
+        directory of the system or a hidden one.
+
+        Raises:
+            OutsideRootsError.
+        """
+        self.require_writable()
+        found = resolved(path)
+        if _is_whole_disk(found):
+            raise _never(f"{found} is the whole disk.", found)
+        below = [
+            root
+            for root in self.roots
+            if found.is_relative_to(root.path) and (root.whole or found != root.path)
+        ]
+        if not below and not _belongs_to_system(found, found):
+            raise _outside(found, found)
+        below = [root for root in below if not _belongs_to_system(found, root.path)]
+        if not below:
+            raise _never(f"{found} belongs to the system.", found)
+        if all(_hidden(found.relative_to(root.path)) for root in below):
+            raise _never(f"{found} is hidden.", found)
+        return found
+
+    def require_writable(self) -> None:
+        """Raises OutsideRootsError: all writing is off."""
+        if not self.writable:
+            raise OutsideRootsError(
+                "Writing is switched off here.", hint="Start it without --read-only to allow it."
+            )
+
+
+def lies_below(path: Path, root: Root) -> bool:
+    """Whether a root opens this path, which has been resolved."""
+    if path == root.path or not path.is_relative_to(root.path):
+        return False
+    return root.hidden or not _hidden(path.relative_to(root.path))
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _outside(path: Path, root: Path) -> OutsideRootsError:
+    return OutsideRootsError(
+        f"{path} is not below a write root.",
+        hint=f"Start it with --write-root {root} to allow it.",
+    )
+
+
+def _never(message: str, path: Path) -> OutsideRootsError:
+    return OutsideRootsError(
+        message, hint=f"Add it on the server's own machine: qmd collection add {path}"
+    )
+
+
+def resolved(path: str | Path) -> Path:
+    """
+    Absolute, without ``~``, ``..`` and links; what does not exist yet stays as it is.
+
+    Raises:
+        OutsideRootsError: No file can have this name.
+    """
+    try:
+        expanded = os.path.expanduser(path)  # noqa: PTH111 - Path's raises for unknown users
+        found = Path(os.path.realpath(expanded))
+        str(found).encode()  # what is no UTF-8 could be neither stored nor told
+    except (OSError, ValueError) as error:  # NUL; a name that cannot be encoded
+        raise _unusable(path) from error
+    if os.name == "nt" and not is_plain_on_windows(PureWindowsPath(found)):
+        raise _unusable(path)
+    return found
+
+
+def _unusable(path: str | Path) -> OutsideRootsError:
+    return OutsideRootsError(f"Not a usable path: {shown(str(path))}", hint="Check the name.")
+
+
+def is_plain_on_windows(path: PureWindowsPath) -> bool:
+    """
+    Whether a path names a file of its own there: no device (``NUL.md``), no stream of another
+    file (``a.txt:b.md``), no name that Windows reads as another (``x.md.``).
+    """
+    names = path.parts[1:] if path.anchor else path.parts
+    return not any(
+        ":" in name
+        or name != name.rstrip(" .")
+        or name.partition(".")[0].rstrip().upper() in _DEVICES
+        for name in names
+    )
+
+
+def _places(*directories: str) -> list[Path]:
+    """Those of these directories that can be named; the working directory may be gone."""
+    found = []
+    for each in directories:
+        try:
+            found.append(resolved(each))
+        except OutsideRootsError:
+            continue
+    return found
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _is_whole_disk(path: Path) -> bool:
+    return path == Path(path.anchor)
+
+
+def _belongs_to_system(path: Path, root: Path) -> bool:
+    """Unless the root lies inside the system's directory: then a person put it there."""
+    return any(
+        path.is_relative_to(each) and not (root != each and root.is_relative_to(each))
+        for each in _SYSTEM
+    )

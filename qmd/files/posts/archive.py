@@ -1,0 +1,368 @@
+"""
+An archive of posts: what `kb.posts` is.
+
+The folder says which posts there are. The text of each is the stored document's where that
+is of the file as it is now (same size, times and inode), and is else read from the disk. So
+a search equals one of the files, at any moment and whatever the collection's rules leave out
+or a watcher has yet to see, and takes little more than going through the stored texts.
+"""
+
+# Path.resolve() fails where links lead in a circle, os.path.realpath() does not:
+# ruff: noqa: PTH113, PTH118
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from qmd.errors import DecodeError, FileVanishedError, IngestError, InputError, NotFoundError
+from qmd.files.posts import folder
+from qmd.files.posts.literal import Literal, around
+from qmd.files.posts.names import SUFFIX, post_at, printable
+from qmd.ingest.explain import explain
+from qmd.ingest.places import new_collection
+from qmd.ingest.read import read_file
+from qmd.ingest.rules import Rules
+from qmd.ingest.scan import is_vanished
+from qmd.parse.decode import decode
+from qmd.store.sqlite import collections
+from qmd.store.sqlite import posts as stored_posts
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.posts import StoredPost
+from qmd.store.sqlite.store import Store
+from qmd.system import cancellation
+from qmd.system.surrogates import is_utf8
+from qmd.values import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText
+
+#: Lines on each side of a hit.
+AROUND = 3
+#: Larger files are reported as unread: they would not fit into memory several times.
+MAX_BYTES = 256 * 1024 * 1024
+_MASK = "**/*.md"
+
+
+class Posts:
+    """
+    The posts below ``directory``, which the errors name as it was given.
+
+    Every method raises NotFoundError while there is no such directory, and InputError where
+    it cannot be read. Messages are in the language of the tools, Chinese.
+    """
+
+    def __init__(self, store: Store, directory: Path) -> None:
+        self._store = store
+        self._directory = directory
+
+    def authors(self) -> list[str]:
+        """The folders of the archive, by name; one without posts, too."""
+        return [printable(name) for name in self._authors(folder.require(self._directory))]
+
+    def posts(self, author: str) -> AuthorPosts:
+        """
+        An author's posts in their groups; what lies deeper or outside of any is left out.
+
+        Raises:
+            NotFoundError: There is no such author.
+            InputError: No posts were found, and a folder that may have some cannot be read.
+        """
+        root = folder.require(self._directory)
+        author = self._author(root, author)
+        try:
+            names = folder.folders(root, author)
+        except OSError as error:
+            raise _closed(author, error) from error
+        groups: list[PostGroup] = []
+        unread: dict[str, OSError] = {}
+        for name in sorted(names, key=lambda name: name != folder.MOTIONS):
+            path = f"{author}/{name}"
+            try:
+                files = folder.files(root, path)
+            except OSError as error:
+                if not is_vanished(error):
+                    unread[path] = error
+                continue
+            if files:
+                posts = tuple(post_at(f"{path}/{file}") for file in files)
+                groups.append(PostGroup(printable(name), posts))
+        if unread and not groups:  # "there are no posts" would be a guess
+            raise _closed(*next(iter(unread.items())))
+        return AuthorPosts(printable(author), tuple(groups), tuple(map(printable, unread)))
+
+    def matching(self, author: str, title: str) -> AuthorPosts:
+        """
+        An author's posts whose title holds this text, whatever its letter case.
+
+        Raises:
+            As `posts`.
+        """
+        wanted = _folded(title)
+        found = self.posts(author)
+        groups = (
+            replace(group, posts=tuple(p for p in group.posts if wanted in _folded(p.title)))
+            for group in found.groups
+        )
+        return replace(found, groups=tuple(group for group in groups if group.posts))
+
+    def read(self, path: str) -> PostText:
+        """
+        A post by its path in the archive, as it is on the disk now.
+
+        Raises:
+            NotFoundError: No Markdown file is there, or it is not in the archive: which of
+                both is not told.
+            InputError: It cannot be read.
+        """
+        root = folder.require(self._directory)
+        missing = NotFoundError(
+            f"文件不存在：{path}", hint="路径以作者名开头；qmd posts list 会列出每篇文章的路径。"
+        )
+        parts = path.split("/")
+        if not path.endswith(SUFFIX) or path.startswith("/") or ".." in parts or "\0" in path:
+            raise missing
+        try:
+            real_root = os.path.realpath(root)
+            real = os.path.realpath(os.path.join(real_root, *_real_names(real_root, parts)))
+        except (OSError, ValueError) as error:
+            raise missing from error
+        inside = os.path.join(real_root, "")
+        if not real.startswith(inside) or not real.endswith(SUFFIX) or not os.path.isfile(real):
+            raise missing
+        try:
+            data = read_file(Path(real_root), real[len(inside) :], max_bytes=MAX_BYTES).data
+        except FileVanishedError as error:
+            raise missing from error
+        except IngestError as error:
+            raise InputError(f"无法读取文件：{path}（{error}）", hint=error.hint) from error
+        clean = "/".join(part for part in parts if part not in ("", "."))
+        mark = "\ufeff" if data.startswith(BOM_UTF8) else ""  # part of what is in the file
+        return PostText(post_at(clean), mark + _text(data))
+
+    def search(self, query: str, *, author: str | None = None, limit: int | None = 20) -> PostHits:
+        """
+        The lines that hold ``query`` as it stands, whatever its letter case: by author, path
+        and line. ``limit`` None means all of them.
+
+        Raises:
+            InputError: The query is blank.
+            NotFoundError: There is no such author.
+        """
+        if not query.strip():
+            raise InputError("请提供搜索关键词")
+        root = folder.require(self._directory)
+        if author is None:
+            authors = self._authors(root)
+        else:
+            author = self._author(root, author)
+            authors = [author]
+        literal = Literal(query)
+        unread: list[str] = []
+        files = folder.states(root, authors, unread)
+        matches: list[_Match] = []
+        with self._store.reading() as connection:
+            for post in self._stored(connection, root, author):
+                cancellation.check()
+                if files.get(post.path) == post.state:
+                    del files[post.path]
+                    lines = literal.lines(post.text)
+                    if lines:
+                        matches.append(_Match(post.path, lines, id=post.id))
+            kept = 0
+            for path in sorted(files, key=_order):
+                cancellation.check()
+                text = _on_disk(root, path, unread)
+                lines = literal.lines(text)
+                if lines:
+                    # Later ones are not among the first of all, so nobody asks for their text.
+                    wanted = limit is None or kept < limit
+                    kept += len(lines)
+                    matches.append(_Match(path, lines, text=text if wanted else b""))
+            hits = _first(connection, literal, sorted(matches, key=_match_order), limit)
+        total = sum(len(match.lines) for match in matches)
+        return PostHits(query, tuple(hits), total, tuple(unread))
+
+    def adopt(self) -> Collection | None:
+        """
+        Make the directory a collection, unless one includes it already.
+
+        Returns:
+            The new collection, still empty; None if there is no need, or no such directory.
+
+        Raises:
+            ReadOnlyError, DatabaseBusyError: Searches read the files themselves then.
+            InputError: The directory's path is no valid UTF-8.
+        """
+        try:
+            root = folder.require(self._directory)
+        except (NotFoundError, InputError):
+            return None
+        place = new_collection(root, None, _MASK, ())
+
+        def is_included(connection: Connection) -> bool:
+            return any(_includes(c, Path(place.path)) for c in collections.everything(connection))
+
+        def add(connection: Connection) -> Collection | None:
+            if is_included(connection):
+                return None
+            taken = {each.name for each in collections.everything(connection)}
+            name, number = place.name, 1
+            while name in taken:
+                number += 1
+                name = f"{place.name}-{number}"
+            return collections.add(connection, name=name, path=place.path, pattern=_MASK, ignore=())
+
+        with self._store.reading() as connection:  # mostly there is nothing to write
+            if is_included(connection):
+                return None
+        return self._store.write(add)
+
+    # -- in detail ---------------------------------------------------------------------
+
+    def _authors(self, root: Path) -> list[str]:
+        try:
+            return folder.folders(root)
+        except OSError as error:
+            raise folder.unusable(self._directory, error) from error
+
+    def _author(self, root: Path, name: str) -> str:
+        """
+        The author's folder. Only a name from the list is one: no path leads out.
+
+        Raises:
+            NotFoundError.
+        """
+        authors = self._authors(root)
+        # An archive from macOS may have decomposed names; nobody types those.
+        same = [each for each in authors if printable(each) == name] or [
+            each for each in authors if _composed(each) == _composed(name)
+        ]
+        if len(same) == 1:
+            return same[0]
+        raise NotFoundError(f"作者不存在：{name}", hint="qmd posts authors 会列出所有作者。")
+
+    @staticmethod
+    def _stored(connection: Connection, root: Path, author: str | None) -> Iterator[StoredPost]:
+        """
+        The documents of all collections that the archive lies in, by path in the archive.
+
+        A path may come twice, from collections inside each other.
+        """
+        real = Path(os.path.realpath(root))
+        for collection in collections.everything(connection):
+            if not real.is_relative_to(collection.path):
+                continue
+            above = real.relative_to(collection.path).as_posix()
+            above = "" if above == "." else f"{above}/"
+            below = f"{above}{author or ''}".removesuffix("/")
+            if is_utf8(below):
+                for post in stored_posts.below(connection, collection.id, below):
+                    yield post._replace(path=post.path[len(above) :]) if above else post
+
+
+def _closed(path: str, error: OSError) -> InputError:
+    return InputError(
+        f"无法读取目录：{printable(path)}（{error.strerror}）", hint="请检查该目录的权限。"
+    )
+
+
+class _Match(NamedTuple):
+    """A post with hits; its text is that of a document, or ``text``."""
+
+    path: str
+    lines: list[int]
+    id: int | None = None
+    text: bytes = b""
+
+
+def _order(path: str) -> tuple[bytes, bytes]:
+    return os.fsencode(path.partition("/")[0]), os.fsencode(path)
+
+
+def _match_order(match: _Match) -> tuple[bytes, bytes]:
+    return _order(match.path)
+
+
+def _first(
+    connection: Connection, literal: Literal, matches: Sequence[_Match], limit: int | None
+) -> list[PostHit]:
+    hits: list[PostHit] = []
+    for match in matches:
+        lines = match.lines if limit is None else match.lines[: limit - len(hits)]
+        if not lines:
+            break
+        text = match.text if match.id is None else stored_posts.text(connection, match.id)
+        hits += [_hit(literal, match.path, text, line) for line in lines]
+    return hits
+
+
+def _on_disk(root: Path, path: str, unread: list[str]) -> bytes:
+    """A file's text as UTF-8, empty if it is gone or cannot be read."""
+    try:
+        return _text(read_file(root, path, max_bytes=MAX_BYTES).data).encode()
+    except FileVanishedError:
+        pass
+    except IngestError:
+        unread.append(printable(path))
+    return b""
+
+
+def _text(data: bytes) -> str:
+    """A file's text as the index has it; what is none there is shown as far as it can be."""
+    try:
+        return decode(data).text
+    except DecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def _hit(literal: Literal, path: str, text: bytes, line: int) -> PostHit:
+    first, lines = around(text, line, AROUND)
+    spans = literal.spans(lines[line - first])
+    return PostHit(printable(path), line, first, tuple(lines), tuple(spans))
+
+
+def _includes(collection: Collection, directory: Path) -> bool:
+    """Whether the directory is the collection's or one below it that its rules include."""
+    root = Path(collection.path)
+    if not directory.is_relative_to(root):
+        return False
+    if directory == root:
+        return True
+    try:
+        rules = Rules(root, collection.pattern, collection.ignore)
+        return explain(root, rules, directory.relative_to(root).as_posix()).included
+    except NotFoundError:
+        return False
+
+
+def _real_names(directory: str, parts: list[str]) -> list[str]:
+    """
+    The names on the disk of a path as it was shown, or as people type it. Raises OSError.
+
+    From the first that is not there on, they stay as they are.
+    """
+    found: list[str] = []
+    for number, part in enumerate(parts):
+        name = part
+        if not os.path.lexists(os.path.join(directory, part)):
+            names = [each.name for each in Path(directory).iterdir()]
+            same = [each for each in names if printable(each) == part] or [
+                each for each in names if _composed(each) == _composed(part)
+            ]
+            if len(same) != 1:
+                return found + parts[number:]
+            name = same[0]
+        found.append(name)
+        directory = os.path.join(directory, name)
+    return found
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _folded(text: str) -> str:
+    return _composed(text).casefold()

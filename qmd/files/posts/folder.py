@@ -1,0 +1,114 @@
+"""
+The archive's folder: ``author/motions/post.md``, ``author/album/post.md``.
+
+No link is followed, and nothing whose name begins with a dot counts (``.assets``).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from qmd.errors import InputError, NotFoundError, QmdError
+from qmd.files.posts.names import SUFFIX, printable
+from qmd.ingest.scan import is_vanished
+from qmd.system.beneath import scandir_beneath
+
+MOTIONS = "motions"
+#: As the index keeps them: size in bytes, time of change in nanoseconds, inode, device.
+FileState = tuple[int, int, int, int]
+
+_MOST = (1 << 63) - 1  # of the 64 bits of an inode SQLite keeps 63
+
+
+def require(directory: Path) -> Path:
+    """
+    The absolute path of an archive; ``directory`` is as a person gave it.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        InputError: It cannot be read.
+    """
+    try:
+        found = directory.expanduser().absolute()
+        with os.scandir(found):
+            return found
+    except (OSError, ValueError, RuntimeError) as error:
+        raise unusable(directory, error) from error
+
+
+def unusable(directory: Path, error: Exception) -> QmdError:
+    """The error for a directory that cannot be listed."""
+    if isinstance(error, OSError) and not is_vanished(error):
+        return InputError(
+            f"数据目录无法读取：{directory}（{error.strerror}）", hint="请检查该目录的权限。"
+        )
+    return NotFoundError(
+        f"数据目录不存在：{directory}",
+        hint="请用 --posts-dir 或环境变量 QMD_POSTS_DIR 指定数据目录。",
+    )
+
+
+def folders(root: Path, path: str = "") -> list[str]:
+    """The folders in a directory of an archive, by their bytes. Raises OSError."""
+    with scandir_beneath(root, path) as entries:
+        return _in_order(
+            each.name for each in entries if _counts(each) and each.is_dir(follow_symlinks=False)
+        )
+
+
+def files(root: Path, path: str) -> list[str]:
+    """The posts directly in a directory of an archive, by their bytes. Raises OSError."""
+    with scandir_beneath(root, path) as entries:
+        return _in_order(
+            each.name
+            for each in entries
+            if _counts(each) and each.name.endswith(SUFFIX) and each.is_file(follow_symlinks=False)
+        )
+
+
+def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, FileState]:
+    """
+    Path → state of the posts of these authors at any depth, in no order.
+
+    What cannot be looked at is added to ``unread``.
+    """
+    found: dict[str, FileState] = {}
+    waiting = list(authors)
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with scandir_beneath(root, folder) as entries:
+                for entry in filter(_counts, entries):
+                    path = f"{folder}/{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(path)
+                    elif entry.name.endswith(SUFFIX):
+                        state = _state(entry)
+                        if state is not None:
+                            found[path] = state
+        except OSError as error:
+            if not is_vanished(error):
+                unread.append(printable(folder))
+    return found
+
+
+def _state(entry: os.DirEntry[str]) -> FileState | None:
+    """None for what is no file, or no longer there. Raises OSError."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino & _MOST, status.st_dev & _MOST
+
+
+def _counts(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".")
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=os.fsencode)

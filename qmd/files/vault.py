@@ -1,0 +1,242 @@
+"""
+The vault: what on the disk the path of a note or folder means.
+
+A path is written from the vault's root with ``/`` between the names. The vault is one
+directory, or all collections side by side; then the first name is that of a collection, and
+what a search returns as ``file`` is the path of a note.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qmd.errors import InvalidPathError
+from qmd.files.place import Place
+from qmd.system import cancellation
+from qmd.system.beneath import scandir_beneath
+from qmd.system.surrogates import is_utf8, shown
+from qmd.values import Collection
+
+ILLEGAL = '<>:"|?*'
+"""What no new note may have in its path: some systems cannot store it."""
+
+MAX_PATH = 4096  # characters; no system takes a longer one
+
+_NOT_SEARCHED = frozenset({"node_modules", "__pycache__"})
+_MOST_ENTRIES = 200_000  # of a vault that is larger no note is looked for by a part of its path
+
+_SUGGESTIONS = 3
+_ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
+
+
+# --- paths as callers write them -----------------------------------------------------
+
+
+def note_path(path: str) -> str:
+    """
+    The path of a note, normalised: without blanks around it, without one ``/`` in front, and
+    with ``.md`` behind it, whatever other suffix is there.
+
+    Raises:
+        InvalidPathError: It is empty, absolute, or leads upwards.
+    """
+    plain = plain_path(path)
+    if not plain:
+        raise InvalidPathError("Path cannot be empty")
+    return plain if plain.lower().endswith(".md") else f"{plain}.md"
+
+
+def folder_path(path: str) -> str:
+    """As `note_path`, of a folder: nothing behind it, no ``/`` either. "" is the root."""
+    return plain_path(path.strip().rstrip("/"))
+
+
+def plain_path(path: str) -> str:
+    """What the caller named, without blanks around it and one ``/`` in front."""
+    plain = path.strip().removeprefix("/")
+    names = plain.split("/")
+    if "\0" in plain:
+        raise InvalidPathError("Invalid path: contains a NUL character")
+    if sys.platform == "win32" and "\\" in plain:
+        raise InvalidPathError("Invalid path: contains a backslash; folders are separated by /")
+    if plain.startswith("/") or (sys.platform == "win32" and plain[1:2] == ":"):
+        raise InvalidPathError(f"Invalid path: {shown(plain)} is absolute; begin at the vault")
+    if ".." in names:
+        raise InvalidPathError("Invalid path: '..' would lead out of a folder")
+    return plain
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a name on the way begins with a dot."""
+    return any(name.startswith(".") for name in _names(path))
+
+
+def can_exist(path: str) -> bool:
+    """Whether any file can have this path; to look for one that cannot may take long."""
+    return len(path) <= MAX_PATH and is_utf8(path)
+
+
+def _names(path: str) -> list[str]:
+    """The names that count for the disk."""
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+# --- what they mean ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """Resolved directories by the name of the collection; one named "" is the whole vault."""
+
+    roots: Mapping[str, Path]
+
+    @classmethod
+    def of_directory(cls, directory: str | Path) -> Vault:
+        return cls({"": Path(os.path.realpath(directory))})
+
+    @classmethod
+    def of_collections(cls, collections: Iterable[Collection]) -> Vault:
+        return cls({each.name: Path(os.path.realpath(each.path)) for each in collections})
+
+    @property
+    def collections(self) -> list[str]:
+        """Their names, where the vault is made of them."""
+        return sorted(name for name in self.roots if name)
+
+    def is_above_collections(self, path: str) -> bool:
+        """Whether the path is a root that is no directory itself."""
+        return "" not in self.roots and not _names(path)
+
+    def has_room_for(self, path: str) -> bool:
+        """Whether the path's first name is that of a collection, if it must be."""
+        return "" in self.roots or any(name in self.roots for name in _names(path)[:1])
+
+    def locate(self, path: str) -> Place:
+        """
+        Where a normalised path leads, whether something is there or not.
+
+        Raises:
+            InvalidPathError: Out of the vault, or into no collection.
+        """
+        names = _names(path)
+        root = self.roots.get("")
+        if root is None:
+            root, names = self._collection(names[0]), names[1:]
+        try:
+            target = Path(os.path.realpath(root.joinpath(*names)))
+        except OSError as error:  # a link that is being changed
+            raise InvalidPathError(
+                f"Invalid path: {shown(path)} cannot be followed: {error.strerror}"
+            ) from error
+        for each in (root, *self.roots.values()):
+            if target == each or each in target.parents:
+                return Place(each, target)
+        raise InvalidPathError(f"Invalid path: {shown(path)} leads out of the vault")
+
+    def _collection(self, name: str) -> Path:
+        if name not in self.roots:
+            known = ", ".join(self.collections) or "none"
+            raise InvalidPathError(
+                f"Invalid path: no collection named '{shown(name)}' (collections: {known})"
+            )
+        return self.roots[name]
+
+    def check_new(self, path: str) -> None:
+        """Raises InvalidPathError: no new note can have this normalised path."""
+        names = path.split("/")
+        chosen = names[1:] if names[0] in self.collections else names  # which may be called so
+        if any(character in ILLEGAL for name in chosen for character in name):
+            raise InvalidPathError(f"Invalid path: contains illegal characters ({ILLEGAL})")
+        if names[-1] == ".md" and len(names) > 1:
+            folder = shown(path.removesuffix(".md"))
+            raise InvalidPathError(
+                f"Invalid path: {folder} names a folder, and a note needs a name"
+            )
+        if not is_utf8(path):
+            raise InvalidPathError("Invalid path: contains half a character (a lone surrogate)")
+
+    def notes(self) -> list[str]:
+        """
+        The paths of all notes in sight: not in hidden folders, and not behind links.
+
+        Empty where there are too many files to look at them all.
+        """
+        found: list[str] = []
+        left = _MOST_ENTRIES
+        for name, root in self.roots.items():
+            for path, is_file in _walk(root, name):
+                left -= 1
+                if not left:
+                    return []
+                if is_file and path.lower().endswith(".md") and is_utf8(path):
+                    found.append(path)
+        return sorted(found)
+
+
+def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
+    """What lies below a root: its path in the vault, and whether it is a regular file."""
+    prefix = f"{name}/" if name else ""
+    folders = [""]
+    while folders:
+        cancellation.check()
+        folder = folders.pop()
+        entries = []
+        try:
+            with scandir_beneath(root, folder) as found:
+                for entry in found:
+                    below = f"{folder}{entry.name}"
+                    is_searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
+                    if is_searched and entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{below}/")
+                    entries.append((prefix + below, entry.is_file(follow_symlinks=False)))
+        except OSError:  # gone or closed: nothing in it can be meant
+            continue
+        yield from entries
+
+
+# --- what may have been meant --------------------------------------------------------
+
+
+def meant(path: str, notes: Sequence[str]) -> list[str]:
+    """
+    The notes that have this path but for upper and lower case; if there are none, those whose
+    path ends so, by whole names. Likeness never counts: a wrong note would be a wrong answer.
+    """
+    wanted = _folded("/".join(_names(path)))
+    folded = [(_folded(note), note) for note in notes]
+    same = [note for key, note in folded if key == wanted]
+    return same or [note for key, note in folded if key.endswith(f"/{wanted}")]
+
+
+def suggestions(path: str, notes: Sequence[str]) -> list[str]:
+    """At most three notes whose path or name is like this one, nearest first."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import Levenshtein
+
+    wanted = _folded(path)
+    scores: dict[str, float] = {}
+    for query, choices in (
+        (wanted, [_folded(note) for note in notes]),
+        (wanted.rpartition("/")[2], [_folded(note).rpartition("/")[2] for note in notes]),
+    ):
+        stem = query.removesuffix(".md")
+        found = process.extract(
+            stem,
+            [choice.removesuffix(".md") for choice in choices],
+            scorer=Levenshtein.normalized_similarity,
+            score_cutoff=_ALIKE,
+            limit=2 * _SUGGESTIONS,
+        )
+        for _, score, position in found:
+            scores[notes[position]] = max(scores.get(notes[position], 0.0), score)
+    return sorted(scores, key=lambda note: (-scores[note], note))[:_SUGGESTIONS]
+
+
+def _folded(path: str) -> str:
+    """Without the differences of case and of composed characters, which disks see as one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())

@@ -1,0 +1,1 @@
+"""The state of an installation and of a database: status, doctor, restore, rescue."""

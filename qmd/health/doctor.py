@@ -1,0 +1,124 @@
+"""`qmd doctor`: what may be wrong with this installation and this database, and the remedy."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+from qmd.errors import QmdError, StoreError
+from qmd.health import clients, keeping, models, parsing, photos, port
+from qmd.models.backends import Backends
+from qmd.models.embedder_choice import EmbedderChoice
+from qmd.store.sqlite import collections, files, migrate, sqlite_vec, upkeep
+from qmd.store.sqlite import library as sqlite
+from qmd.store.sqlite.store import Store
+from qmd.system import telemetry
+from qmd.values import Check
+
+
+def examine(
+    store: Store,
+    choice: EmbedderChoice,
+    backends: Backends,
+    home: Path,
+    exiftool: str | Path | None = None,
+) -> list[Check]:
+    """All findings, good ones too. Models at servers are asked something small."""
+    found = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
+    for findings in (
+        _telemetry(),
+        _sqlite(store),
+        _database(store),
+        _collections(store),
+        models.examine(store, choice, backends),
+        keeping.examine(store),
+        parsing.examine(),
+        photos.examine(store, exiftool),
+        port.examine(store.path),
+        clients.examine(store.path, home),
+    ):
+        try:
+            found.extend(findings)
+        except StoreError as error:  # a damaged part must not hide what can be said of the rest
+            found.append(Check("database", "error", str(error), error.hint))
+    return found
+
+
+def _telemetry() -> Iterator[Check]:
+    if telemetry.is_off():
+        yield Check("telemetry", "ok", "Off: onnxruntime and the Hugging Face hub report nothing")
+    else:
+        yield Check(
+            "telemetry",
+            "warning",
+            "This program imported onnxruntime before qmd: it looks up a host of Microsoft's and"
+            " keeps a device id in your cache.",
+            "Import qmd first, or set ORT_DISABLE_TELEMETRY=1 before the program starts.",
+        )
+
+
+def _sqlite(store: Store) -> Iterator[Check]:
+    yield Check("sqlite", "ok", f"{sqlite.library()}")
+    with store.reading() as connection:
+        try:
+            version = sqlite_vec.load(connection)
+        except QmdError as error:
+            yield Check("sqlite-vec", "warning", str(error), error.hint)
+        else:
+            yield Check("sqlite-vec", "ok", f"sqlite-vec {version}")
+
+
+def _database(store: Store) -> Iterator[Check]:
+    with store.reading() as connection:
+        problems = upkeep.problems(connection)
+        applied = migrate.applied(connection)
+        size = upkeep.size(connection)
+    yield Check("schema", "ok", f"{store.path} ({size:,} bytes), migration {applied[-1]}")
+    if problems:
+        yield Check(
+            "integrity",
+            "error",
+            "The database is damaged: " + "; ".join(problems),
+            sqlite.damaged(store.path).hint,
+        )
+    else:
+        yield Check("integrity", "ok", "SQLite finds no damage")
+
+
+def _collections(store: Store) -> Iterator[Check]:
+    with store.reading() as connection:
+        known = collections.everything(connection)
+        skipped = files.skipped(connection)
+    if not known:
+        yield Check(
+            "collections", "warning", "There is no collection.", "qmd collection add FOLDER"
+        )
+    for collection in known:
+        if not Path(collection.path).is_dir():
+            yield Check(
+                f"collection {collection.name}",
+                "error",
+                f"Its directory {collection.path} is not there.",
+                "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
+            )
+        elif collection.last_indexed is None:
+            yield Check(
+                f"collection {collection.name}",
+                "warning",
+                "It has not been indexed to the end yet.",
+                f"qmd index -c {collection.name}",
+            )
+        else:
+            yield Check(
+                f"collection {collection.name}",
+                "ok",
+                f"{collection.documents} documents from {collection.path}",
+            )
+    if skipped:
+        yield Check(
+            "skipped files",
+            "warning",
+            f"{len(skipped)} files could not be read as documents.",
+            "qmd status lists them; qmd why FILE explains one.",
+        )

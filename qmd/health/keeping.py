@@ -1,0 +1,140 @@
+"""Is the index as the disk, who keeps it so, and can file events reach them?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from qmd.errors import InputError, NotFoundError
+from qmd.ingest.file_state import file_state
+from qmd.ingest.keep import freshness
+from qmd.ingest.keep.leader import is_led, lock_file
+from qmd.ingest.keep.watch import REMOTE, file_system
+from qmd.ingest.rules import Rules
+from qmd.ingest.scan import FoundFile, scan
+from qmd.store.sqlite import collections, files
+from qmd.store.sqlite.store import Store
+from qmd.values import Check, Collection
+
+LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
+#: Other programs of the same user watch, too.
+SHARE = 0.5
+
+
+class Drift(NamedTuple):
+    """What a run would find; ``directories``: how many the rules include."""
+
+    new: int
+    changed: int
+    gone: int
+    unchanged: int
+    directories: int
+
+    def __str__(self) -> str:
+        return f"{self.new} new, {self.changed} changed, {self.gone} gone"
+
+
+def examine(store: Store) -> Iterator[Check]:
+    """The lock, what the keeper tells, the limits of watching, and the drift."""
+    pid = freshness.keeper_pid(store)
+    fresh = freshness.read(store)
+    if is_led(store.path):
+        who = "A process" if pid is None else f"Process {pid}"
+        how = {"polling": ", by looking again and again", "off": ", without watching"}
+        yield Check("keeper", "ok", f"{who} keeps the index{how.get(fresh.watch, '')}")
+    else:
+        yield Check(
+            "keeper",
+            "ok",
+            "No process keeps the index just now ('qmd watch', 'qmd up' and 'qmd server' do);"
+            f" the lock {lock_file(store.path)} is free",
+        )
+    for notice in fresh.notices:
+        yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
+    with store.reading() as connection:
+        known = collections.everything(connection)
+    directories = 0
+    for collection in known:
+        try:
+            drift = find_drift(store, collection)
+        except (NotFoundError, InputError):
+            continue  # what is wrong with its folder is said elsewhere
+        directories += drift.directories
+        yield _drift(collection, drift, kept=is_led(store.path))
+        kind = file_system(Path(collection.path))
+        if kind in REMOTE:
+            yield Check(
+                f"events {collection.name}",
+                "warning",
+                f"It lies on {kind}, which does not report what other machines change;"
+                " a keeper looks again and again.",
+                "Keep the index on the machine that holds the files, if that is too slow.",
+            )
+    yield from _limits(directories)
+
+
+def find_drift(store: Store, collection: Collection) -> Drift:
+    """
+    Compare the stored states of files with the disk, without reading any file.
+
+    Raises:
+        NotFoundError, InputError: The folder cannot be scanned.
+    """
+    root = Path(collection.path)
+    walk = scan(root, Rules(root, collection.pattern, collection.ignore))
+    with store.reading() as connection:
+        known = files.known(connection, collection.id)
+        skips = files.known_skips(connection, collection.id)
+    new = changed = unchanged = 0
+    for item in walk:
+        if not isinstance(item, FoundFile):
+            continue
+        document = known.pop(item.path, None)
+        if document is not None:
+            now, then = file_state(item), document.state
+            # A file that was too young to be trusted is noted without its inode.
+            same = now == then or (then.inode == -1 and now[:2] == then[:2])
+            unchanged, changed = unchanged + same, changed + (not same)
+        elif item.path not in skips:
+            new += 1
+    return Drift(new, changed, len(known), unchanged, walk.directories)
+
+
+def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
+    name = f"drift {collection.name}"
+    if not (drift.new or drift.changed or drift.gone):
+        return Check(name, "ok", f"The index is as the disk: {_count(drift.unchanged, 'file')}")
+    remedy = "Nothing, if it is gone in a minute; else 'qmd index --verify'." if kept else None
+    return Check(
+        name,
+        "warning",
+        f"The disk is ahead of the index: {drift}.",
+        remedy or f"qmd index -c {collection.name}",
+    )
+
+
+def _limits(directories: int) -> Iterator[Check]:
+    if sys.platform != "linux":
+        return
+    try:
+        limit = int(LIMIT.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return
+    if directories > limit * SHARE:
+        yield Check(
+            "file events",
+            "warning",
+            f"The collections have {directories:,} folders, and the kernel lets a user watch"
+            f" {limit:,}; where that does not suffice, a keeper looks again and again.",
+            f"sudo sysctl fs.inotify.max_user_watches={max(524288, 4 * directories)}"
+            " (and the same line in /etc/sysctl.d/)",
+        )
+    else:
+        folders = _count(directories, "folder")
+        yield Check("file events", "ok", f"{folders} to watch; the kernel allows {limit:,}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

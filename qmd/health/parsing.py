@@ -1,0 +1,31 @@
+"""Can files be parsed by a process that may be ended, and what is it held to?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from qmd.ingest import file_parser
+from qmd.system.worker.jobs import MB
+from qmd.values import Check
+
+
+def examine() -> Iterator[Check]:
+    """One finding; a process is started for it."""
+    problem = file_parser.try_it()
+    if problem is not None:
+        yield Check(
+            "parser",
+            "warning",
+            f"{problem} A file that is too much for its parser stops indexing, or the server.",
+            "Let qmd start processes: look at 'ulimit -u', 'ulimit -v' and what confines it.",
+        )
+        return
+    budget = file_parser.budget_of(0)
+    limits = f"{budget.cpu_s:g} s of CPU time and {budget.memory_bytes // MB} MB, more for large"
+    message = f"A process of its own parses files; each may use {limits} texts"
+    if sys.platform == "win32":
+        message = "A process of its own parses files; one that gives no answer is ended"
+    elif sys.platform != "linux":
+        message += " (this system does not limit the memory)"
+    yield Check("parser", "ok", message)

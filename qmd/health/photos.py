@@ -1,0 +1,38 @@
+"""Whether metadata can be written into photos, which only those who have photos here care for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from qmd.errors import ExifToolError
+from qmd.files.photos.exiftool import ExifTool
+from qmd.ingest.mask import compile_mask
+from qmd.parse.photo import SUFFIXES
+from qmd.store.sqlite import collections
+from qmd.store.sqlite.store import Store
+from qmd.values import Check
+
+
+def examine(store: Store, command: str | Path | None) -> Iterator[Check]:
+    """One finding; ``command`` is the exiftool that the settings name, if they do."""
+    tool = ExifTool(command)
+    try:
+        yield Check("exiftool", "ok", f"exiftool {tool.version()} writes into photos")
+    except ExifToolError as error:
+        if command is None and error.cause == "missing" and not _has_photos(store):
+            yield Check("exiftool", "ok", "exiftool is not installed; only photos would need it")
+        else:
+            message = f"Metadata cannot be written into photos: {error.reason}."
+            yield Check("exiftool", "warning", message, error.hint)
+    finally:
+        tool.close()
+
+
+def _has_photos(store: Store) -> bool:
+    """Whether the mask of a collection includes photos."""
+    with store.reading() as connection:
+        masks = [compile_mask(each.pattern) for each in collections.everything(connection)]
+    return any(
+        matches(f"photo{suffix}", f"photo{suffix}") for matches in masks for suffix in SUFFIXES
+    )

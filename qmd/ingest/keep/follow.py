@@ -1,0 +1,62 @@
+"""
+What another process does to the index, told as events here: by comparing, about once a second.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from qmd.ingest.events import Event, EventBus, Kind
+from qmd.store.sqlite import clock, collections, documents
+from qmd.store.sqlite.store import Store
+
+
+class _Seen(NamedTuple):
+    collection: str
+    path: str
+    hash: str
+
+
+class Follower:
+    """
+    For a process that does not keep the index itself. It looks also while nobody listens: what
+    changes right after somebody has subscribed is compared with what was before.
+
+    What this process stores by its own hands is told twice: at once, and by the comparison.
+    """
+
+    def __init__(self, store: Store, events: EventBus) -> None:
+        self._store = store
+        self._events = events
+        self._state: list[tuple[object, ...]] | None = None
+        self._seen: dict[int, _Seen] = {}
+
+    def look(self) -> None:
+        """Publish what has changed since the last look. Raises StoreError."""
+        with self._store.reading() as connection:
+            state = collections.last_changes(connection)
+            if state == self._state:
+                return
+            now = {number: _Seen(*rest) for number, *rest in documents.identities(connection)}
+        is_first, self._state = self._state is None, state
+        before, self._seen = self._seen, now
+        if is_first:
+            return
+        for number, document in now.items():
+            old = before.get(number)
+            if old is None:
+                self._tell("added", document)
+            elif (old.collection, old.path) != (document.collection, document.path):
+                # Of a renamed collection every document has another name.
+                previous = old.path if old.collection == document.collection else None
+                self._tell("moved", document, previous)
+            elif old.hash != document.hash:
+                self._tell("updated", document)
+        for number, document in before.items():
+            if number not in now:
+                self._tell("removed", document)
+        self._events.publish(Event("synced", clock.now()))
+
+    def _tell(self, kind: Kind, document: _Seen, previous: str | None = None) -> None:
+        event = Event(kind, clock.now(), document.collection, document.path, previous)
+        self._events.publish(event)

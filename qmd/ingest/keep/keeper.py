@@ -1,0 +1,208 @@
+"""
+Keeping the index true to the disk, by one process of all that have the database open.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from qmd.errors import DatabaseReplacedError, QmdError, StoreError
+from qmd.ingest.events import Event, EventBus
+from qmd.ingest.keep.background import Background, Models
+from qmd.ingest.keep.changes import Changes
+from qmd.ingest.keep.follow import Follower
+from qmd.ingest.keep.freshness import KeeperState
+from qmd.ingest.keep.lead import KeepOptions, Lead
+from qmd.ingest.keep.leader import Leadership
+from qmd.store.sqlite import clock
+from qmd.store.sqlite.store import Store
+
+_log = logging.getLogger(__name__)
+
+LOCK_RETRY_S = 10.0
+
+
+class Keeper:
+    """
+    A thread that waits for the right to index, and then indexes, watches and embeds.
+
+    What happens is told by the event bus, also what the process does that has the right, a
+    second later. Nothing ends it but `stop`.
+    """
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        events: EventBus,
+        models: Models,
+        options: KeepOptions | None = None,
+    ) -> None:
+        """``store`` gives the open one; asked again when the database file was replaced."""
+        self.state = KeeperState()
+        self._store = store
+        self._events = events
+        self._models = models
+        self._options = options or KeepOptions()
+        self._changes = Changes()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._background: Background | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin, and return at once. May be called twice."""
+        with self._lock:
+            if self._thread is None:
+                self._stop.clear()
+                self._thread = threading.Thread(target=self._run, name="qmd-keeper", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """
+        End all threads and let another process take over. May be called twice.
+
+        What is being written is finished first, which takes a second at most.
+        """
+        with self._lock:
+            thread, self._thread = self._thread, None
+        self._stop.set()
+        self._changes.wake()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def __enter__(self) -> Keeper:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it is this process that indexes."""
+        return self.state.leader
+
+    @property
+    def waiting(self) -> int:
+        """Paths that changed and have not been looked at."""
+        return len(self._changes)
+
+    @property
+    def directories_watched(self) -> int:
+        """How many directories the kernel watches for this keeper, where it watches each."""
+        return self.state.directories_watched
+
+    def embed_soon(self) -> None:
+        """There are vectors to be made, if it is this process that makes them."""
+        background = self._background
+        if background is not None:
+            background.wake()
+
+    def _run(self) -> None:
+        kept: Store | None = None
+        while not self._stop.is_set():
+            try:
+                store = self._store()
+                store.require_current()
+            except StoreError as error:  # who opens the database has logged it
+                self._tell("database", error.with_hint)
+                self._stop.wait(self._options.takeover_s)
+                continue
+            except Exception as error:  # noqa: BLE001 - logged, and tried again
+                _log.error("the keeper failed", exc_info=error)
+                self._stop.wait(LOCK_RETRY_S)
+                continue
+            if store is not kept:  # nothing that was known of another file counts
+                kept = store
+                self.state = KeeperState()
+                self._changes = Changes()
+            self._tell("database", None)
+            self._keep(store)
+
+    def _keep(self, store: Store) -> None:
+        """One database file, until the stop or until it is no longer at its path."""
+        leadership = Leadership(store.path)
+        follower = Follower(store, self._events)
+        while not self._stop.is_set():
+            try:
+                store.require_current()
+                if not leadership.take():
+                    self._follow(follower)
+                    self._stop.wait(self._options.takeover_s)
+                    continue
+            except DatabaseReplacedError:
+                return
+            except OSError as error:
+                problem = f"The lock {leadership.file} cannot be taken: {error.strerror or error}."
+                if self._tell("lock", problem):
+                    _log.warning("%s", problem)
+                self._stop.wait(LOCK_RETRY_S)
+                continue
+            self._tell("lock", None)
+            try:
+                self._lead(store, leadership)
+            except DatabaseReplacedError:
+                return
+            except Exception as error:  # noqa: BLE001 - logged, and tried again
+                _log.error("the keeper failed", exc_info=error)
+                self._stop.wait(LOCK_RETRY_S)
+            finally:
+                self.state.leader = False
+                leadership.release()
+
+    def _tell(self, topic: str, problem: str | None) -> bool:
+        """Whether it is new."""
+        is_new = self.state.notice(topic, problem)
+        if is_new and problem is not None:
+            self._events.publish(Event("problem", clock.now(), message=problem))
+        return is_new
+
+    def _follow(self, follower: Follower) -> None:
+        try:
+            follower.look()
+        except DatabaseReplacedError:
+            raise
+        except QmdError as error:  # whoever searches is told; the keeper tries again
+            _log.debug("the index cannot be followed: %s", error)
+
+    def _lead(self, store: Store, leadership: Leadership) -> None:
+        state = self.state
+        state.forget_record()
+        state.leader = True
+        state.embeds = self._options.embed
+        background = None
+        if self._options.embed:
+            background = Background(store, self._events, state, self._models)
+            background.start()
+            self._background = background
+        lead = Lead(
+            store,
+            self._events,
+            state,
+            self._changes,
+            self._options,
+            self._stop,
+            background.wake if background else lambda: None,
+            leadership.is_in_place,
+        )
+        try:
+            lead.run()
+        finally:
+            self._background = None
+            if background is not None:
+                background.stop()
+            state.watch = "off"
+            try:
+                state.record(store)
+            except DatabaseReplacedError:
+                pass  # nobody reads it any more
+            except QmdError as error:
+                _log.warning("the end of keeping was not noted: %s", error)

@@ -1,0 +1,270 @@
+"""
+The disk says what changed: natively where it can, by looking again and again where it cannot.
+"""
+
+# Strings, as the scan has them:
+# ruff: noqa: PTH116, PTH118, PTH120
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+
+from qmd.errors import InputError
+from qmd.ingest.file_state import COARSE_TICK_NS, TICK_NS
+from qmd.ingest.keep.changes import Changes
+from qmd.ingest.rules import Rules
+from qmd.ingest.scan import FoundFile, ScanSkip, scan
+from qmd.values import Collection
+
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent
+    from watchdog.observers.api import BaseObserver
+    from watchdog.observers.inotify_c import InotifyFD
+
+_LINUX: bool = sys.platform == "linux"
+
+POLL_S = 2.0
+#: Looking again may take up so much of a core.
+POLL_SHARE = 0.1
+#: File systems whose changes by other machines never reach this kernel's events.
+REMOTE = frozenset(
+    {
+        *("9p", "afs", "ceph", "cifs", "davfs", "drvfs", "ncpfs", "nfs", "nfs4", "prl_fs"),
+        *("fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "smb2", "smb3", "smbfs"),
+        *("vboxsf", "vmhgfs"),
+    }
+)
+
+Report = Callable[[Iterable[str]], None]
+
+
+class Watch(Protocol):
+    """
+    A collection under watch; ``stale`` says that it must be made anew, ``directories`` how
+    many the kernel watches one by one.
+    """
+
+    stale: bool
+
+    @property
+    def directories(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Watching:
+    """Makes the watches of a process and owns the threads they share."""
+
+    def __init__(self, changes: Changes, *, polling: bool = False, poll_s: float = POLL_S) -> None:
+        self._changes = changes
+        self._polling = polling
+        self._poll_s = poll_s
+        self._inotify: InotifyFD | None = None
+        self._observer: BaseObserver | None = None
+
+    def start(self, collection: Collection) -> tuple[Watch, str | None]:
+        """
+        Watch a collection; beside the watch, why it only polls, in a sentence.
+
+        Raises:
+            NotFoundError, InputError: Its directory cannot be read.
+        """
+        root = Path(collection.path)
+        rules = Rules(root, collection.pattern, collection.ignore)
+
+        def report(paths: Iterable[str]) -> None:
+            self._changes.add(collection.id, paths)
+
+        reason = self._why_not_native(root)
+        if reason is None:
+            try:
+                return self._start_native(root, rules, report), None
+            except OSError as error:
+                if isinstance(error, (FileNotFoundError, NotADirectoryError, PermissionError)):
+                    raise InputError(f"The folder {root} cannot be watched: {error}") from error
+                reason = f"{error.strerror or error}"
+        notice = (
+            f"{collection.name}: no file events here ({reason}); looking for changes"
+            f" every {self._poll_s:g} s or more."
+        )
+        return PollWatch(root, rules, report, self._poll_s), None if self._polling else notice
+
+    def _why_not_native(self, root: Path) -> str | None:
+        if self._polling:
+            return "polling was asked for"
+        if _LINUX and not _has_inotify_reader():
+            return "they need watchdog 7, and that Python 3.11"
+        kind = file_system(root)
+        return f"{kind} does not report them" if kind in REMOTE else None
+
+    def _start_native(self, root: Path, rules: Rules, report: Report) -> Watch:
+        if _LINUX:
+            from watchdog.observers.inotify_c import InotifyFD
+
+            from qmd.ingest.keep.inotify import InotifyWatch
+
+            if self._inotify is None:
+                self._inotify = InotifyFD()
+                self._inotify.start()
+            return InotifyWatch(self._inotify, root, rules, report)
+        return self._start_observed(root, report)
+
+    def _start_observed(self, root: Path, report: Report) -> Watch:
+        from watchdog.observers import Observer
+
+        if self._observer is None:
+            self._observer = Observer()
+            self._observer.start()
+        return ObserverWatch(self._observer, root, report)
+
+    def close(self) -> None:
+        """End the shared threads; the watches are to be closed before."""
+        for thread in (self._inotify, self._observer):
+            if thread is not None:
+                thread.stop()
+                thread.join()
+        self._inotify = self._observer = None
+
+
+def _has_inotify_reader() -> bool:
+    """watchdog 6, the last for Python 3.10, has none, and its observer loses moved folders."""
+    from watchdog.observers import inotify_c
+
+    return hasattr(inotify_c, "InotifyFD")
+
+
+class ObserverWatch:
+    """What watchdog has for macOS and Windows, where one watch covers a tree at no cost."""
+
+    stale = False
+    directories = 0
+
+    def __init__(self, observer: BaseObserver, root: Path, report: Report) -> None:
+        self._root = os.path.realpath(root)
+        self._report = report
+        self._observer = observer
+        self._watch = observer.schedule(self, self._root, recursive=True)  # type: ignore[arg-type]
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """An event handler is whatever has this method."""
+        if event.event_type in ("opened", "closed_no_write"):
+            return
+        if event.is_directory and event.event_type == "modified":
+            return  # its entries have events of their own
+        for name in (event.src_path, event.dest_path):
+            if not name:
+                continue
+            path = os.path.relpath(os.fsdecode(name), self._root).replace(os.sep, "/")
+            if path == ".":
+                self.stale = event.event_type in ("deleted", "moved")
+                self._report(("",))
+            elif not path.startswith("../"):
+                self._report((path,))
+
+    def close(self) -> None:
+        self._observer.unschedule(self._watch)
+
+
+class PollWatch:
+    """
+    Compares the tree with what it was, by the scan that indexes it.
+
+    watchdog's PollingObserver would look at the excluded folders, too, and without respite.
+    """
+
+    stale = False
+    directories = 0
+
+    def __init__(self, root: Path, rules: Rules, report: Report, every_s: float) -> None:
+        self._root = root
+        self._rules = rules
+        self._report = report
+        self._every_s = every_s
+        self._seen: dict[str, FoundFile | ScanSkip] = {}
+        self.next_look = 0.0
+        self._seen = self._look()
+
+    def look(self) -> None:
+        """Report what differs from last time. Raises NotFoundError, InputError."""
+        now = self._look()
+        before, self._seen = self._seen, now
+        changed = {
+            # The printed form of a bad name leads to no file; its folder does.
+            path.rpartition("/")[0] if _is_bad_name(before.get(path), now.get(path)) else path
+            for path in before.keys() | now.keys()
+            if before.get(path) != now.get(path)
+        }
+        if changed:
+            self._report(changed)
+
+    def _look(self) -> dict[str, FoundFile | ScanSkip]:
+        started = monotonic()
+        now_ns = time.time_ns()
+        try:
+            return {item.path: _unsettled(item, now_ns) for item in scan(self._root, self._rules)}
+        finally:
+            took = monotonic() - started
+            self.next_look = monotonic() + max(self._every_s, took / POLL_SHARE)
+
+    def close(self) -> None:
+        self._seen = {}
+
+
+def _unsettled(item: FoundFile | ScanSkip, now_ns: int) -> FoundFile | ScanSkip:
+    """A file so young that a second change may carry the same time differs from itself later."""
+    if isinstance(item, FoundFile):
+        tick_ns = COARSE_TICK_NS if item.mtime_ns % 1_000_000_000 == 0 else TICK_NS
+        if now_ns - item.mtime_ns < tick_ns:
+            return replace(item, inode=-1 - now_ns)
+    return item
+
+
+def _is_bad_name(*items: FoundFile | ScanSkip | None) -> bool:
+    return any(isinstance(item, ScanSkip) and item.reason == "bad file name" for item in items)
+
+
+def file_system(path: Path) -> str | None:
+    """The type of the file system that a path lies on, where Linux tells it."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    best, kind = "", None
+    for line in lines.splitlines():
+        fields, _, rest = line.partition(" - ")
+        point = fields.split()[4].replace("\\040", " ")
+        inside = str(path) == point or str(path).startswith(os.path.join(point, ""))
+        if inside and len(point) >= len(best):
+            best, kind = point, rest.split()[0]
+    return kind
+
+
+def root_identity(root: Path) -> tuple[object, ...] | None:
+    """
+    Changes when the root goes, comes back or is replaced, or an ignore file above it changes;
+    None while it is not there.
+    """
+    try:
+        status = os.stat(root)
+    except OSError:
+        return None
+    identity: list[object] = [status.st_dev, status.st_ino]
+    directory = os.path.realpath(root)
+    while not os.path.lexists(os.path.join(directory, ".git")):
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return tuple(identity[:2])
+        directory = parent
+        try:
+            status = os.stat(os.path.join(directory, ".gitignore"))
+            identity += [directory, status.st_mtime_ns, status.st_ino, status.st_size]
+        except OSError:
+            continue
+    return tuple(identity)

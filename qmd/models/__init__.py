@@ -1,0 +1,1 @@
+"""Which models a knowledge base uses: choosing, opening, guarding and listing them."""

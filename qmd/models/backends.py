@@ -1,0 +1,284 @@
+"""
+Which models expand and rerank the queries of one knowledge base, as the settings say.
+
+A setting is ``none``, ``llm`` (the language model of the settings), ``llm:MODEL``, and for
+reranking also ``rerank:MODEL`` (a server's ``/rerank``), ``chat:MODEL`` (marks given by a
+language model), the name of a cross-encoder, or a folder that holds one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from qmd.errors import ConfigError, InferenceError, QmdError
+from qmd.store.sqlite import model_cache
+from qmd.store.sqlite.store import Store
+
+if TYPE_CHECKING:
+    from qmd.inference.endpoint import Endpoint
+    from qmd.inference.llm import LlmSettings
+    from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
+    from qmd.models.guard import Budget, Guard
+    from qmd.models.remembered import Kind
+
+T = TypeVar("T")
+Role = Literal["llm", "rerank", "embed"]
+
+#: Seconds that all model calls of one query may take together.
+BUDGET_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSettings:
+    """
+    The settings about models that are asked, in plain values.
+
+    ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well. ``key``
+    reads the key of a server when it is needed (it raises ConfigError): no server is sent the
+    key of another, and none one over plain http beyond this machine unless ``allow_insecure_key``.
+    ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
+    no query waits for (None: the usual time).
+    """
+
+    expander: str | None = None
+    reranker: str | None = None
+    llm_url: str | None = None
+    llm_model: str | None = None
+    rerank_url: str | None = None
+    embed_url: str | None = None
+    budget_s: float = BUDGET_S
+    timeout_s: float | None = None
+    allow_insecure_key: bool = False
+    key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
+
+    def embedding_server(self) -> Endpoint:
+        """What models named ``openai:MODEL`` ask. Raises ConfigError."""
+        from qmd.inference.endpoint import Endpoint
+
+        return Endpoint(self.server("embed"))
+
+    def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
+        """
+        The server for a role, by default with the model of the settings.
+
+        Raises:
+            ConfigError: The address is none, or the key cannot be read.
+        """
+        from qmd.inference.llm import (
+            DEFAULT_MODEL,
+            DEFAULT_TIMEOUT_S,
+            DEFAULT_URL,
+            LlmSettings,
+        )
+
+        url = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
+        holder: Role = role if url else "llm"
+        return LlmSettings(
+            url=url or self.llm_url or DEFAULT_URL,
+            model=model or self.llm_model or DEFAULT_MODEL,
+            key=self.key(holder),
+            timeout_s=self.timeout_s or DEFAULT_TIMEOUT_S,
+            key_variable=f"QMD_{holder.upper()}_API_KEY",
+            allow_insecure_key=self.allow_insecure_key,
+        )
+
+
+class Backends:
+    """
+    Expander and reranker, made when they are first needed.
+
+    Args:
+        expander, reranker: Use these, whatever the settings say.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: BackendSettings,
+        *,
+        cache_dir: Callable[[], Path],
+        expander: Expander | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.settings = settings
+        self.memory = StoredMemory(store)
+        self._cache_dir = cache_dir
+        self._given = (expander, reranker)
+        self._lock = threading.Lock()
+        self._guards: dict[str, Guard] = {}
+        self._opened: dict[str, Any] = {}
+
+    @property
+    def has_expander(self) -> bool:
+        return self._given[0] is not None or is_set(self.settings.expander)
+
+    @property
+    def has_reranker(self) -> bool:
+        return self._given[1] is not None or is_set(self.settings.reranker)
+
+    def expander(self, budget: Budget, *, share: float = 1.0) -> Expander | None:
+        """What expands a query, within its budget; None if nothing is to."""
+        if not self.has_expander:
+            return None
+        from qmd.inference.assistant import RECIPE
+        from qmd.models.remembered import CarefulExpander
+
+        guard, given = self.guard("The expander"), self._given[0]
+        if given is not None:
+            return CarefulExpander(given, guard, budget, share=share)
+        inner = self._made("expander", lambda: open_expander(self.settings))
+        model = f"{self._named(self.settings.expander)}|{RECIPE}"
+        return CarefulExpander(inner, guard, budget, share=share, memory=(self.memory, model))
+
+    def reranker(self, budget: Budget) -> Reranker | None:
+        """What reranks the hits of a query, within its budget; None if nothing is to."""
+        if not self.has_reranker:
+            return None
+        from qmd.inference.assistant import RECIPE
+        from qmd.models.remembered import CarefulReranker
+
+        guard, given = self.guard("The reranker"), self._given[1]
+        if given is not None:
+            return CarefulReranker(given, guard, budget)
+        inner = self._made("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
+        model = f"{self._named(self.settings.reranker)}|{inner.name}|{RECIPE}"
+        return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
+
+    def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
+        """An embedder that asks a server, within the budget; one of this machine as it is."""
+        if not getattr(embedder, "asks_server", False):
+            return embedder
+        from qmd.models.remembered import CarefulEmbedder
+
+        guard = self.guard("The embedding server")
+        return CarefulEmbedder(embedder, guard, budget, self.memory, share=share)
+
+    def guard(self, name: str) -> Guard:
+        """The one of this name."""
+        from qmd.models.guard import Guard
+
+        with self._lock:
+            if name not in self._guards:
+                self._guards[name] = Guard(name)
+            return self._guards[name]
+
+    def _made(self, role: str, make: Callable[[], T]) -> T | Unusable:
+        """A wrong setting takes away what it is about, fails no query, and may be mended."""
+        with self._lock:
+            if role not in self._opened:
+                try:
+                    self._opened[role] = make()
+                except QmdError as error:
+                    return Unusable(error)
+            made: T = self._opened[role]
+            return made
+
+    def _named(self, setting: str | None) -> str:
+        return f"llm:{self.settings.llm_model}" if setting == "llm" else setting or ""
+
+
+def is_set(setting: str | None) -> bool:
+    return bool(setting) and setting != "none"
+
+
+def open_expander(settings: BackendSettings) -> Expander:
+    """Raises ConfigError: it is no setting, or there is no such server."""
+    from qmd.inference.assistant import Chat, LlmExpander
+    from qmd.inference.endpoint import Endpoint
+
+    kind, _, model = (settings.expander or "").partition(":")
+    if kind != "llm":
+        raise ConfigError(
+            f"Not an expander: {settings.expander}",
+            hint="expander (QMD_EXPANDER) is none, llm or llm:MODEL.",
+        )
+    server = settings.server(model=model)
+    return LlmExpander(Chat(Endpoint(server), server.model))
+
+
+def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
+    """Raises ConfigError, ModelMissingError."""
+    from qmd.inference.assistant import Chat, LlmReranker, RerankEndpoint
+    from qmd.inference.endpoint import Endpoint
+
+    setting = settings.reranker or ""
+    kind, _, model = setting.partition(":")
+    if kind in {"llm", "chat", "rerank"}:
+        server = settings.server(model=model)
+        marks = LlmReranker(Chat(Endpoint(server), server.model))
+        if kind == "chat":
+            return marks
+        return RerankEndpoint(
+            Endpoint(settings.server("rerank")),
+            server.model,
+            otherwise=marks if kind == "llm" else None,
+        )
+    from qmd.inference.crossencoder import open_cross_encoder
+
+    return open_cross_encoder(setting, cache_dir)
+
+
+class Unusable:
+    """An expander and reranker that only says why there is none."""
+
+    name = "unusable"
+
+    def __init__(self, error: QmdError) -> None:
+        self._error = error
+
+    def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
+        raise InferenceError(str(self._error), hint=self._error.hint)
+
+    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+        raise InferenceError(str(self._error), hint=self._error.hint)
+
+
+class StoredMemory:
+    """
+    The `Memory` in the database.
+
+    What is not written yet is held here: a question that is asked again at once, or where
+    nothing may be written, is answered all the same.
+    """
+
+    #: So many answers that cannot be written are held, the latest.
+    _MOST_HELD = 1000
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._held: dict[tuple[Kind, str, bytes], bytes] = {}
+
+    def recall(self, kind: Kind, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        with self._lock:
+            held = {key: self._held.get((kind, model, key)) for key in keys}
+        known = {key: value for key, value in held.items() if value is not None}
+        others = [key for key in held if key not in known]
+        if others:
+            with self._store.reading() as connection:
+                known |= model_cache.recall(connection, kind, model, others)
+        return known
+
+    def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None:
+        kept = {
+            (kind, model, key): value
+            for key, value in values.items()
+            if len(value) <= model_cache.MOST_BYTES
+        }
+        with self._lock:
+            self._held |= kept
+            for oldest in list(self._held)[: -self._MOST_HELD]:
+                del self._held[oldest]
+
+        def written() -> None:
+            with self._lock:
+                for each in kept:
+                    self._held.pop(each, None)
+
+        self._store.write_soon(
+            lambda connection: model_cache.keep(connection, kind, model, values), written
+        )

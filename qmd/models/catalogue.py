@@ -1,0 +1,220 @@
+"""Which models there are, which are here, which is in use; and how to get or change one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from qmd.errors import InputError
+from qmd.models.embedder_choice import EmbedderChoice
+from qmd.store.sqlite import embeddings, models
+from qmd.store.sqlite.store import Store
+from qmd.values import ModelChange, ModelInfo, ProgressCallback
+
+if TYPE_CHECKING:
+    from qmd.inference.protocols import Embedder
+
+_LANGUAGES = ("English", "Chinese", "German", "Spanish")
+
+
+class Catalogue:
+    """
+    The models of one knowledge base: ``kb.models``.
+
+    Args:
+        is_kept: Whether some process makes vectors in the background.
+        wake: Tells the one in this process that there is something to do.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        choice: EmbedderChoice,
+        *,
+        is_kept: Callable[[], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._choice = choice
+        self._is_kept = is_kept
+        self._wake = wake
+
+    def list(self) -> list[ModelInfo]:
+        """Those of this database first, then the default, then those of the hub."""
+        with self._store.reading() as connection:
+            active, coming = models.active(connection), models.coming(connection)
+            wanted = self._choice.wanted(connection)
+        return known_models(self._choice.cache_dir, active, coming, wanted)
+
+    def pull(self, name: str | None = None, progress: ProgressCallback | None = None) -> ModelInfo:
+        """
+        Get a model; None for the one that this database is to have.
+
+        Raises:
+            ModelMissingError: Nobody knows it, or it cannot be had.
+            InputError: It is no model that could be fetched.
+        """
+        if name is None:
+            with self._store.reading() as connection:
+                name = self._choice.wanted(connection)
+        return pull(name, self._choice.cache_dir, progress)
+
+    def use(self, name: str) -> ModelChange:
+        """
+        Choose the embedding model of this database, for all processes, whatever their settings.
+
+        Vectors are made in the background, if a process keeps the index, else by `embed`. Until
+        all are made, those there are go on answering.
+
+        Raises:
+            ModelMissingError: It is not on this machine, or nobody knows it.
+            InferenceError: It cannot run here, or its server does not answer.
+            VectorsUnavailableError, ReadOnlyError.
+        """
+        from qmd.inference import hub
+        from qmd.models import embedders
+
+        name = embedders.normal(name.strip())
+        if any(each["model"].lower() == name.lower() for each in _cross_encoders(name)):
+            raise InputError(
+                f"{name} reranks, it makes no vectors.",
+                hint=f"Set reranker = {name!r} in the settings file, or QMD_RERANKER.",
+            )
+        if not embedders.is_available(name, self._choice.cache_dir):
+            if not embedders.is_endpoint(name):
+                embedders.spec_of(name)  # does anybody know it?
+            raise hub.not_here(name)
+        embedder: Embedder = self._choice.open(name)
+        spec = embedder.spec
+
+        def change(connection: Any) -> ModelChange:
+            before = models.active(connection)
+            had = models.has_vectors(connection)
+            if before is not None and before.fingerprint == spec.fingerprint:
+                models.cancel(connection)
+            model = models.begin(connection, spec)
+            models.choose(connection, spec.name)
+            return ModelChange(
+                model=spec.name,
+                dimension=spec.dimension,
+                before=before.name if before is not None and had else None,
+                waiting=embeddings.count_waiting(connection, model),
+                kept=False,
+            )
+
+        made = self._store.write(change)
+        self._wake()
+        return ModelChange(made.model, made.dimension, made.before, made.waiting, self._is_kept())
+
+
+def known_models(
+    cache_dir: Path,
+    active: models.Model | None = None,
+    coming: models.Model | None = None,
+    wanted: str | None = None,
+) -> list[ModelInfo]:
+    """Every model we know of, with what is told of it; imports fastembed."""
+    from qmd.inference import hub
+    from qmd.models import embedders
+
+    def info(name: str, dimension: int | None, **facts: Any) -> ModelInfo:
+        state: Literal["active", "coming"] | None = None
+        if active is not None and active.name == name:
+            state = "active"
+        elif name == wanted or (coming is not None and coming.name == name):
+            state = "coming"
+        ready = embedders.is_available(name, cache_dir)
+        return ModelInfo(name, "embedding", dimension, state=state, ready=ready, **facts)
+
+    found = [
+        info(
+            embedders.DEFAULT_MODEL,
+            embedders.spec_of(embedders.DEFAULT_MODEL).dimension,
+            source="embedded",
+            size_bytes=93_000_000,
+            languages="multilingual (about 100)",
+            license="MIT",
+        )
+    ]
+    for each in hub.embedding_models():
+        found.append(
+            info(
+                each["model"],
+                each["dim"],
+                source="hub",
+                size_bytes=round(each["size_in_GB"] * 1e9),
+                languages=_languages(each["description"]),
+                license=each["license"],
+            )
+        )
+    names = {each.name for each in found}
+    own = [each for each in (active, coming) if each is not None and each.name not in names]
+    for model in own:
+        found.append(info(model.name, model.dimension, source=_source(model.name)))
+    if wanted is not None and wanted not in names | {each.name for each in own}:
+        found.append(info(wanted, None, source=_source(wanted)))
+    for each in hub.cross_encoders():
+        found.append(
+            ModelInfo(
+                each["model"],
+                "reranker",
+                None,
+                source="hub",
+                size_bytes=round(each["size_in_GB"] * 1e9),
+                languages=_languages(f"{each['model']} {each['description']}"),
+                license=each["license"],
+                ready=hub.is_ready(each["model"], cache_dir),
+            )
+        )
+    return sorted(found, key=lambda each: (each.kind, each.state is None, not each.ready))
+
+
+def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
+    """As `Catalogue.pull`, without a database."""
+    from qmd.inference import hub
+    from qmd.models import embedders
+
+    name = embedders.normal(name.strip())
+    if embedders.is_endpoint(name):
+        raise InputError(
+            f"{name} runs at a server; there is nothing to fetch.",
+            hint=f"Run 'qmd models use {name}'.",
+        )
+    if any(each["model"].lower() == name.lower() for each in _cross_encoders(name)):
+        hub.fetch_cross_encoder(name, cache_dir, progress)
+    else:
+        embedders.open_embedder(name, cache_dir=cache_dir, download=True, progress=progress)
+    found = known_models(cache_dir, wanted=name)
+    return next(each for each in found if each.name.lower() == name.lower())
+
+
+def _cross_encoders(name: str) -> list[dict[str, Any]]:
+    from qmd.inference import hub, onnx_folder
+    from qmd.models import embedders
+
+    plain = name != embedders.DEFAULT_MODEL and not embedders.is_endpoint(name)
+    return hub.cross_encoders() if plain and not onnx_folder.is_folder(name) else []
+
+
+def _source(name: str) -> str:
+    from qmd.inference import onnx_folder
+    from qmd.models import embedders
+
+    if embedders.is_endpoint(name):
+        return "server"
+    return "folder" if onnx_folder.is_folder(name) else "unknown"
+
+
+def _languages(description: str) -> str | None:
+    named = [each for each in _LANGUAGES if re.search(rf"\b{each}\b", description)]
+    many = re.search(r"multi-?\s?lingual", description, re.IGNORECASE)
+    if many and not named:
+        count = re.search(r"~\s?(\d+)", description)
+        return f"multilingual (about {count[1]})" if count else "multilingual"
+    if "programming" in description:
+        named.append("code")
+    if re.search(r"-en\b|ms-marco", description):
+        named.append("English")
+    return ", ".join(dict.fromkeys(named)) or None

@@ -1,0 +1,135 @@
+"""
+What models return, checked before anything is made of it: a vector of NaN would be near to
+every question, and one of another length could not be read any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, get_args
+
+from qmd.errors import InferenceError, QmdError
+from qmd.inference.protocols import Embedder, Expansion, ExpansionKind
+from qmd.values import ModelSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
+
+#: Vectors whose norm differs from 1 by no more than rounding are taken as they are.
+TOLERANCE = 1e-3
+
+_HINT = (
+    "No vector of this batch was stored. Mend the model, or use another:"
+    " 'qmd models list', then 'qmd models use NAME'."
+)
+
+
+class CheckedEmbedder:
+    """
+    An `Embedder` around one that a caller has written.
+
+    Vectors of another norm than 1 are scaled to it; what is no vector, and whatever the inner
+    one raises, becomes an InferenceError that names the model.
+    """
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self.asks_server = bool(getattr(inner, "asks_server", False))
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._inner.spec
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        with self._naming_errors():
+            vectors: Any = self._inner.embed_passages(texts)
+        return self._checked(vectors, len(texts))
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        with self._naming_errors():
+            vector: Any = self._inner.embed_query(text)
+        checked: NDArray[np.float32] = self._checked([vector], 1)[0]
+        return checked
+
+    @contextmanager
+    def _naming_errors(self) -> Iterator[None]:
+        """What an error says goes to the log: clients of a server have no business with it."""
+        try:
+            yield
+        except QmdError:
+            raise
+        except Exception as error:  # a stranger's code: it may raise anything
+            _log.error("%s failed", self.spec.name, exc_info=error)
+            raise InferenceError(
+                f"The embedding model {self.spec.name} failed: {type(error).__name__}.", hint=_HINT
+            ) from error
+
+    def _checked(self, returned: Any, count: int) -> NDArray[np.float32]:
+        """float32[count, dimension], unit norm. Raises InferenceError."""
+        import numpy as np
+
+        spec = self.spec
+        try:
+            rows = np.asarray(returned)
+        except (TypeError, ValueError) as error:  # rows of different lengths
+            raise self._unusable("what is no list of vectors") from error
+        if rows.size == 0 and count == 0:
+            return np.empty((0, spec.dimension), np.float32)
+        if rows.dtype.kind not in "fiu":
+            raise self._unusable("what is no list of vectors of numbers")
+        if rows.ndim != 2 or len(rows) != count:
+            raise self._unusable(f"an array of shape {rows.shape} for {count} texts")
+        if rows.shape[1] != spec.dimension:
+            raise self._unusable(f"vectors of {rows.shape[1]} numbers instead of {spec.dimension}")
+        with np.errstate(over="ignore"):
+            vectors: NDArray[np.float32] = rows.astype(np.float32)
+            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(norms).all():  # NaN or infinite if any of its numbers is
+            raise self._unusable("a vector that is not finite")
+        if not norms.all():
+            raise self._unusable("a vector without a direction (all zeros)")
+        if (abs(norms - 1) <= TOLERANCE).all():
+            return vectors
+        unit: NDArray[np.float32] = vectors / norms
+        return unit
+
+    def _unusable(self, what: str) -> InferenceError:
+        return InferenceError(f"The embedding model {self.spec.name} gave {what}.", hint=_HINT)
+
+
+def checked_scores(scores: Sequence[float], count: int) -> list[float]:
+    """
+    Raises:
+        InferenceError: Not ``count`` numbers from 0 to 1.
+    """
+    try:
+        values = [float(score) for score in scores]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InferenceError("A score is no number.") from error
+    if len(values) != count:
+        raise InferenceError(f"{len(values)} scores came for {count} passages.")
+    if not all(0 <= value <= 1 for value in values):  # false for NaN as well
+        raise InferenceError("A score does not lie between 0 and 1.")
+    return values
+
+
+def checked_expansions(found: Sequence[Expansion], limit: int) -> list[Expansion]:
+    """
+    The first ``limit``, without blank ones.
+
+    Raises:
+        InferenceError: They are no expansions.
+    """
+    try:
+        expansions = [each for each in found if each.text.strip()]
+        wrong = any(each.kind not in get_args(ExpansionKind) for each in expansions)
+    except (AttributeError, TypeError) as error:
+        raise InferenceError("The answer is no list of expansions.") from error
+    if wrong:
+        raise InferenceError("An expansion is neither lex, vec nor hyde.")
+    return expansions[:limit]

@@ -1,0 +1,194 @@
+"""
+Models whose answers are remembered, and that cost a query no more than it can spare.
+
+Around each model is a `Guard`, around that the query's `Budget`, and around both a `Memory`,
+since what is remembered costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from qmd.errors import InferenceError
+from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
+from qmd.models.checked import checked_expansions, checked_scores
+from qmd.models.guard import Budget, Guard
+from qmd.values import ModelSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Kind = Literal["expansion", "score", "vector"]
+
+
+class Memory(Protocol):
+    """What models said before, by what they were asked. It may forget, and never fails."""
+
+    def recall(self, kind: Kind, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]: ...
+
+    def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None: ...
+
+
+def _recall(
+    memory: tuple[Memory, str] | None, kind: Kind, keys: Sequence[bytes]
+) -> Mapping[bytes, bytes]:
+    return {} if memory is None else memory[0].recall(kind, memory[1], keys)
+
+
+def _keep(memory: tuple[Memory, str] | None, kind: Kind, values: Mapping[bytes, bytes]) -> None:
+    if memory is not None:
+        memory[0].keep(kind, memory[1], values)
+
+
+class CarefulExpander:
+    """
+    An `Expander` within a budget.
+
+    Args:
+        share: Of what is left of the budget it may take so much.
+        memory: With what it knows the model by: a name that changes when the answers would.
+    """
+
+    def __init__(
+        self,
+        inner: Expander,
+        guard: Guard,
+        budget: Budget,
+        *,
+        share: float = 1.0,
+        memory: tuple[Memory, str] | None = None,
+    ) -> None:
+        self._inner, self._guard, self._budget = inner, guard, budget
+        self._share, self._memory = share, memory
+
+    def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
+        key = _digest(query, str(limit))
+        known = _expansions(_recall(self._memory, "expansion", [key]).get(key), limit)
+        if known is not None:
+            return known
+        with self._budget.spend(self._share) as left_s:
+            time_s = min(timeout_s, left_s)
+            found = self._guard.call(
+                lambda: checked_expansions(
+                    self._inner.expand(query, limit=limit, timeout_s=time_s), limit
+                ),
+                time_s,
+            )
+        value = json.dumps([[each.kind, each.text] for each in found], ensure_ascii=False)
+        _keep(self._memory, "expansion", {key: value.encode("utf-8", "replace")})
+        return found
+
+
+class CarefulReranker:
+    """A `Reranker` within a budget; only passages it has not scored before are asked for."""
+
+    def __init__(
+        self,
+        inner: Reranker,
+        guard: Guard,
+        budget: Budget,
+        *,
+        memory: tuple[Memory, str] | None = None,
+    ) -> None:
+        self._inner, self._guard = inner, guard
+        self._budget, self._memory = budget, memory
+        self.name = inner.name
+
+    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+        if self._memory is None:
+            with self._budget.spend() as left_s:
+                time_s = min(timeout_s, left_s)
+                return self._guard.call(
+                    lambda: checked_scores(
+                        self._inner.rerank(query, passages, timeout_s=time_s), len(passages)
+                    ),
+                    time_s,
+                )
+        keys = [_digest(query, passage) for passage in passages]
+        known = _scores(_recall(self._memory, "score", keys))
+        asked = {key: text for key, text in zip(keys, passages, strict=True) if key not in known}
+        if asked:
+            texts = list(asked.values())
+            with self._budget.spend() as left_s:
+                time_s = min(timeout_s, left_s)
+                made = self._guard.call(
+                    lambda: checked_scores(
+                        self._inner.rerank(query, texts, timeout_s=time_s), len(texts)
+                    ),
+                    time_s,
+                )
+            new = dict(zip(asked, made, strict=True))
+            _keep(self._memory, "score", {key: repr(score).encode() for key, score in new.items()})
+            known |= new
+        return [known[key] for key in keys]
+
+
+class CarefulEmbedder:
+    """An `Embedder` whose questions stay within a budget."""
+
+    def __init__(
+        self,
+        inner: Embedder,
+        guard: Guard,
+        budget: Budget,
+        memory: Memory,
+        *,
+        share: float = 1.0,
+    ) -> None:
+        self._inner, self._guard, self._budget = inner, guard, budget
+        self._memory, self._share = memory, share
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._inner.spec
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._inner.embed_passages(texts)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        import numpy as np
+
+        spec, key = self.spec, _digest(text)
+        known = self._memory.recall("vector", spec.fingerprint, [key]).get(key)
+        if known is not None and len(known) == 4 * spec.dimension:
+            vector = np.frombuffer(known, "<f4").astype(np.float32)
+            if np.isfinite(vector).all():
+                return vector
+        with self._budget.spend(self._share) as left_s:
+            vector = self._guard.call(lambda: self._inner.embed_query(text), left_s)
+        self._memory.keep("vector", spec.fingerprint, {key: vector.astype("<f4").tobytes()})
+        return vector
+
+
+# What is remembered may be damaged, like all on a disk: then it is asked for again.
+
+
+def _expansions(value: bytes | None, limit: int) -> list[Expansion] | None:
+    if value is None:
+        return None
+    try:
+        return checked_expansions([Expansion(*each) for each in json.loads(value)], limit)
+    except (InferenceError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _scores(values: Mapping[bytes, bytes]) -> dict[bytes, float]:
+    scores = {}
+    for key, value in values.items():
+        with suppress(InferenceError, ValueError):
+            (scores[key],) = checked_scores([float(value)], 1)
+    return scores
+
+
+def _digest(*parts: str) -> bytes:
+    """Of texts, told apart by their lengths; a lone surrogate counts as itself."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.digest()[:16]

@@ -1,0 +1,72 @@
+"""Contexts: what a person says about everything below a path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qmd.errors import ContextNotFoundError
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.rows import require_types
+from qmd.values import Context
+
+
+def _context(row: Sequence[Any]) -> Context:
+    require_types(row, str | None, str | None, str, str)
+    name, root, prefix, text = row
+    path = "/" if name is None else root.rstrip("/") + ("/" + prefix if prefix else "")
+    return Context(name, prefix, path, text)
+
+
+_CONTEXTS = """
+    SELECT c.name, c.path, x.prefix, x.text
+    FROM contexts x LEFT JOIN collections c ON c.id = x.collection_id
+"""
+
+
+def everything(connection: Connection) -> list[Context]:
+    """All contexts, from the global one to the most specific."""
+    rows = connection.execute(
+        _CONTEXTS + "ORDER BY c.name IS NOT NULL, c.name, length(x.prefix), x.prefix"
+    )
+    return [_context(row) for row in rows]
+
+
+def put(connection: Connection, collection_id: int | None, prefix: str, text: str) -> Context:
+    """Add a context, or replace the text of the one at that place."""
+    from qmd.store.sqlite import clock, collections
+
+    _delete(connection, collection_id, prefix)
+    collections.table(connection, "contexts").insert(
+        {
+            "collection_id": collection_id,
+            "prefix": prefix,
+            "text": text,
+            "created_at": clock.now(),
+        }
+    )
+    return _find(connection, collection_id, prefix)
+
+
+def remove(connection: Connection, collection_id: int | None, prefix: str) -> Context:
+    context = _find(connection, collection_id, prefix)
+    _delete(connection, collection_id, prefix)
+    return context
+
+
+def _find(connection: Connection, collection_id: int | None, prefix: str) -> Context:
+    row = connection.execute(
+        _CONTEXTS + "WHERE x.collection_id IS ? AND x.prefix = ?", [collection_id, prefix]
+    ).fetchone()
+    if row is None:
+        raise ContextNotFoundError(
+            "There is no context at that path.",
+            hint="Run 'qmd context list' to see the paths that have one.",
+        )
+    return _context(row)
+
+
+def _delete(connection: Connection, collection_id: int | None, prefix: str) -> None:
+    connection.execute(
+        "DELETE FROM contexts WHERE collection_id IS ? AND prefix = ?", [collection_id, prefix]
+    )

@@ -1,0 +1,181 @@
+"""The database file as a whole: a consistent copy of it, and another one in its place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from qmd.errors import (
+    ConflictError,
+    CorruptDatabaseError,
+    DatabaseBusyError,
+    InputError,
+    StoreError,
+)
+from qmd.store.sqlite import migrate, upkeep
+from qmd.store.sqlite.library import FAILURES, Connection, Error, connect, translate
+
+#: What SQLite keeps beside a database while it is open, or after a crash.
+COMPANIONS = ("-wal", "-shm", "-journal")
+
+
+def copy(connection: Connection, target: Path, *, replace: bool) -> int:
+    """
+    Write all that this connection sees to a file of its own, whoever writes meanwhile.
+
+    Returns:
+        Its size in bytes.
+
+    Raises:
+        ConflictError: The target exists and ``replace`` is false, or is a database in use.
+        InputError, StoreError, DiskFullError: It cannot be written; nothing is left behind.
+    """
+    if target.is_dir():
+        raise InputError(f"{target} is a directory.", hint="Give the name of a file in it.")
+    if not target.parent.is_dir():
+        raise StoreError(f"There is no directory {target.parent}.", hint="Make it first.")
+    if target.exists() and not replace:
+        raise ConflictError(
+            f"{target} exists.", hint="Give another name, or --force to replace it."
+        )
+    if any(Path(f"{target}{suffix}").exists() for suffix in COMPANIONS):
+        _require_unused(target)
+    with _beside(target) as temporary:
+        _copy(connection, temporary)
+        size = temporary.stat().st_size
+        for suffix in COMPANIONS:  # of the file that is replaced; the copy is complete
+            Path(f"{target}{suffix}").unlink(missing_ok=True)
+        _put(temporary, target)
+    return size
+
+
+def check(connection: Connection, path: Path) -> None:
+    """
+    Whether a file is a sound database that this program can read.
+
+    Raises:
+        NotADatabaseError, SchemaTooNewError, StoreError: It is not.
+        CorruptDatabaseError: It is damaged.
+    """
+    try:
+        migrate.check(connection, path)
+        if not migrate.applied(connection):
+            raise StoreError(
+                f"{path} is an empty database.", hint="Give a file that 'qmd backup' made."
+            )
+        problems = upkeep.problems(connection)
+    except FAILURES as error:
+        raise translate(error, path) from error
+    if problems:
+        raise CorruptDatabaseError(
+            f"{path} is damaged: " + "; ".join(problems[:3]), hint="Give another backup."
+        )
+
+
+def put_in_place(source: Connection, database: Path) -> Path | None:
+    """
+    Let a copy of ``source`` be the database; what was there is kept.
+
+    Returns:
+        Where the old database is now, None if there was none.
+
+    Raises:
+        ConflictError: A program has the database open.
+        StoreError, DiskFullError: The copy cannot be made; nothing has changed.
+    """
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(database) as temporary:
+        _copy(source, temporary)
+        kept = None
+        if database.exists():
+            _require_unused(database)
+            kept = _free_name(database)
+            for suffix in COMPANIONS:  # of a damaged one; they must not reach its successor
+                companion = Path(f"{database}{suffix}")
+                if companion.exists():
+                    companion.replace(f"{kept}{suffix}")
+            try:
+                os.link(database, kept)
+            except OSError:  # no hard links here; for a moment there is no database then
+                database.replace(kept)
+        _put(temporary, database)
+    return kept
+
+
+def _require_unused(database: Path) -> None:
+    """Leaving WAL mode needs the file alone, and empties the log into it."""
+    try:
+        connection = connect(database, read_only=False, timeout=1.0)
+    except DatabaseBusyError as error:
+        raise _in_use(database) from error
+    except StoreError:
+        return  # damaged or no database: that is what a backup is for
+    try:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    except Error as error:
+        if isinstance(translate(error, database), DatabaseBusyError):
+            raise _in_use(database) from error
+    finally:
+        connection.close()
+
+
+def _in_use(database: Path) -> ConflictError:
+    return ConflictError(
+        f"A program has the database {database} open.",
+        hint="End servers, 'qmd watch' and MCP clients that use it, then try again.",
+    )
+
+
+def _free_name(database: Path) -> Path:
+    number = 1
+    while True:
+        name = Path(f"{database}.bak" + (f"-{number}" if number > 1 else ""))
+        if not name.exists():
+            return name
+        number += 1
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A name in the same directory, free at the end whatever happens."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+    except OSError as error:
+        raise StoreError(
+            f"{target} cannot be written: {error.strerror or error}",
+            hint="Check the directory, its permissions and its free space.",
+        ) from error
+    finally:
+        for suffix in ("", *COMPANIONS):
+            Path(f"{temporary}{suffix}").unlink(missing_ok=True)
+
+
+def _copy(source: Connection, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    try:
+        copied = connect(target, read_only=False)
+        try:
+            # All pages at one go: in steps it would begin anew after every write.
+            source.backup(copied, pages=-1)
+        finally:
+            copied.close()
+    except Error as error:
+        raise translate(error, target) from error
+
+
+def _put(temporary: Path, target: Path) -> None:
+    if target.exists():
+        shutil.copymode(target, temporary)
+    with temporary.open("rb+") as file:
+        os.fsync(file.fileno())
+    temporary.replace(target)
+    if os.name == "posix":
+        descriptor = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

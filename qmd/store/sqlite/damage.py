@@ -1,0 +1,163 @@
+"""
+Whether a database holds what cannot be: asked when something that nobody expected went wrong,
+so that damage on the disk is told from a mistake in this program.
+
+SQLite's own check knows nothing of what values mean: flipped bytes may leave text that is no
+UTF-8, a number where a text should be, JSON that ends early, or half a vector.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
+from qmd.store.sqlite import collections, revisions, vector_state
+from qmd.store.sqlite.library import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
+
+#: What a table's column holds, by its declared type.
+_KINDS: Mapping[str, type] = {"TEXT": str, "INTEGER": int, "BLOB": bytes}
+
+
+class Text(bytes):
+    """A text as it is stored: UTF-8, if nothing is wrong."""
+
+
+def find(path: Path, *, timeout: float = BUSY_TIMEOUT_S) -> str | None:
+    """
+    What is wrong with the database at ``path``, in words; None if nothing is found, or if it
+    cannot be read for ``timeout`` seconds.
+
+    It reads the whole file, until it finds something.
+    """
+    try:
+        connection = connect(path, read_only=True, timeout=timeout)
+    except (CorruptDatabaseError, NotADatabaseError) as error:
+        return str(error)
+    except QmdError:  # it is gone, or locked: that says nothing
+        return None
+    try:
+        return next(problems(connection), None)
+    except FAILURES:
+        return None
+    finally:
+        connection.close()
+
+
+def problems(connection: Connection) -> Iterator[str]:
+    """What SQLite's check of the whole file finds, then what stands in the wrong place."""
+    kept = connection.text_factory
+    connection.text_factory = Text
+    try:
+        for (message,) in connection.execute("PRAGMA quick_check(20)"):
+            if message != b"ok":
+                yield _decoded(message)
+        for table in _tables(connection):
+            yield from _in_table(connection, table)
+        yield from _in_counters(connection)
+        yield from _in_vectors(connection)
+        yield from _in_revisions(connection)
+    except FAILURES as error:
+        if not is_damage(error):  # a lock, for example
+            raise
+        yield f"{type(error).__name__}: {error}"
+    finally:
+        connection.text_factory = kept
+
+
+def _tables(connection: Connection) -> list[str]:
+    """Our own; those of full text are its own business."""
+    rows = connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+        " AND name NOT LIKE 'sqlite%' ORDER BY name"
+    )
+    return [_decoded(name) for (name,) in rows]
+
+
+def _in_table(connection: Connection, table: str) -> Iterator[str]:
+    columns = [
+        (_decoded(name), _decoded(kind), bool(required))
+        for _, name, kind, required, _, _ in connection.execute(f'PRAGMA table_info("{table}")')
+    ]
+    names = ", ".join(f'"{name}"' for name, _, _ in columns)
+    checks = [
+        (f"{table}.{name}", _KINDS.get(kind), required, _CHECKS.get((table, name)))
+        for name, kind, required in columns
+    ]
+    for row in connection.execute(f'SELECT {names} FROM "{table}"'):
+        for value, (place, kind, required, check) in zip(row, checks, strict=True):
+            problem = _wrong(value, kind, required, check)
+            if problem is not None:
+                yield f"{place}: {problem}"
+
+
+def _wrong(
+    value: object, kind: type | None, required: bool, check: Callable[[str], bool] | None
+) -> str | None:
+    """What is wrong with one value."""
+    if value is None:
+        return "nothing where something must be" if required else None
+    if isinstance(value, Text):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            return "text that is no UTF-8"
+    if kind is not None and type(value) is not kind:
+        return f"{type(value).__name__} instead of {kind.__name__}"
+    if check is not None and isinstance(value, str) and not check(value):
+        return "a text that cannot be read"
+    return None
+
+
+def _in_counters(connection: Connection) -> Iterator[str]:
+    for (value,) in connection.execute("SELECT value FROM meta WHERE key = ?", [vector_state.KEY]):
+        if re.fullmatch(rb"\d{1,18}:\d{1,18}", bytes(value)) is None:
+            yield "meta.value: counters that are no numbers"
+
+
+def _in_vectors(connection: Connection) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT e.vector, m.dimension FROM embeddings e JOIN models m ON m.id = e.model_id"
+    )
+    for vector, dimension in rows:
+        if len(vector) != 2 * dimension:
+            yield f"embeddings.vector: {len(vector)} bytes for {dimension} numbers"
+        elif not all(map(math.isfinite, struct.unpack(f"<{dimension}e", vector))):
+            yield "embeddings.vector: not finite"
+
+
+def _in_revisions(connection: Connection) -> Iterator[str]:
+    rows = connection.execute("SELECT content, kind, bytes, hash FROM revisions")
+    for content, kind, size, digest in rows:
+        try:
+            revisions.whole(content, kind.decode(), size, digest.decode())
+        except (ValueError, zlib.error):
+            yield "revisions.content: not what was kept"
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _json(kind: type) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            return isinstance(json.loads(text), kind)
+        except (ValueError, RecursionError):
+            return False
+
+    return check
+
+
+_CHECKS: Mapping[tuple[str, str], Callable[[str], bool]] = {
+    ("collections", "path"): collections.is_directory_path,
+    ("collections", "ignore"): _json(list),
+    ("collections", "excluded"): _json(dict),
+    ("documents", "properties"): _json(dict),
+    ("documents", "warnings"): _json(list),
+}

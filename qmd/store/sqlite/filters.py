@@ -1,0 +1,103 @@
+"""Filters as SQL over ``documents d``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from qmd.store.sqlite.documents import path_below
+from qmd.store.sqlite.library import Connection
+from qmd.values import Filters
+
+#: A day is the day that is written in the note, or the one on the wall when it was saved.
+_DAY = "coalesce(substr(d.date, 1, 10), date(d.modified_at, 'localtime'))"
+#: A time of day is a moment, whatever offset from UTC it is written in.
+_MOMENT = "julianday(coalesce(d.date, d.modified_at))"
+
+
+class Where(NamedTuple):
+    """A condition with its values; ``collection_ids`` if it asks for nothing but collections."""
+
+    sql: str
+    values: tuple[object, ...]
+    collection_ids: tuple[int, ...] | None
+
+    @property
+    def everything(self) -> bool:
+        return self.sql == "1"
+
+
+EVERYTHING = Where("1", (), ())
+
+
+def where(
+    connection: Connection,
+    filters: Filters,
+    *,
+    either_tags: Sequence[Sequence[str]] = (),
+    no_tags: Sequence[str] = (),
+) -> Where:
+    """
+    The condition that a document must satisfy.
+
+    Args:
+        either_tags: Of each of these, one tag at least.
+        no_tags: None of these. (A tag stands for those below it, too.)
+
+    Raises:
+        CollectionNotFoundError: With suggestions.
+    """
+    parts: list[str] = []
+    values: list[object] = []
+    ids = _ids(connection, [_storable(name) for name in filters.collections])
+    if ids:
+        parts.append(f"d.collection_id IN ({', '.join('?' * len(ids))})")
+        values += ids
+    if filters.path and filters.path.strip("/"):
+        prefix = _storable(filters.path).removeprefix("qmd://").strip("/")
+        collection, _, rest = prefix.partition("/")
+        condition = path_below("d.path")
+        values += [prefix, prefix + "/", prefix + "0"]
+        named = "d.collection_id = (SELECT id FROM collections WHERE name = ?)"
+        values.append(collection)
+        if rest:
+            named += f" AND {path_below('d.path')}"
+            values += [rest, rest + "/", rest + "0"]
+        parts.append(f"({condition} OR ({named}))")
+    for tags in (*((tag,) for tag in filters.tags), *either_tags):
+        parts.append(_tagged(tags, values))
+    if no_tags:
+        parts.append(f"NOT {_tagged(no_tags, values)}")
+    for date, sign in ((filters.after, ">="), (filters.before, "<")):
+        if date is not None:
+            is_day = len(date) == len("2025-03-01")
+            parts.append(f"{_DAY} {sign} ?" if is_day else f"{_MOMENT} {sign} julianday(?)")
+            values.append(date)
+    only_collections = len(parts) == (1 if ids else 0)
+    return Where(
+        " AND ".join(parts) or "1",
+        tuple(values),
+        tuple(ids) if only_collections else None,
+    )
+
+
+def _tagged(tags: Sequence[str], values: list[object]) -> str:
+    """The condition for one of these tags; what it needs is put behind ``values``."""
+    for tag in tags:
+        name = _storable(tag).lstrip("#")
+        values += [name, name + "/", name + "0"]
+    one = " OR ".join(["t.tag = ? OR (t.tag > ? AND t.tag < ?)"] * len(tags))
+    return f"EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id AND ({one}))"
+
+
+def _ids(connection: Connection, names: Sequence[str]) -> list[int]:
+    if not names:
+        return []
+    from qmd.store.sqlite import collections
+
+    return collections.ids(connection, names)
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates, which no stored text holds and SQLite refuses, as ``?``."""
+    return text.encode("utf-8", "replace").decode()

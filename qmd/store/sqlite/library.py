@@ -1,0 +1,345 @@
+"""
+The one place that chooses a SQLite library and opens a file with it.
+
+Many Pythons (pyenv, macOS) build ``sqlite3`` without extension loading, so sqlite-vec cannot
+be loaded there. We take the first of pysqlite3, sqlean and the standard library that can.
+
+Never open one file with two SQLite libraries in one process: POSIX locks belong to the
+process, and closing the one library's file releases the other's lock. So the choice is
+made once, here, and sqlite_utils is made to see the same module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from qmd.errors import (
+    CorruptDatabaseError,
+    DatabaseBusyError,
+    DatabaseMissingError,
+    DiskFullError,
+    NotADatabaseError,
+    QmdError,
+    ReadOnlyError,
+    RequestEndedError,
+    StoreError,
+)
+from qmd.system import cancellation
+
+if TYPE_CHECKING:
+    import sqlite3 as dbapi
+    from sqlite3 import Connection, Cursor, Error, OperationalError
+
+__all__ = [
+    "FAILURES",
+    "Connection",
+    "Error",
+    "FrozenConnection",
+    "OperationalError",
+    "ReadingConnection",
+    "connect",
+    "damaged",
+    "dbapi",
+    "extensions_loadable",
+    "is_damage",
+    "library",
+    "missing_database",
+    "translate",
+]
+
+BUSY_TIMEOUT_S = 15.0
+#: SQLite takes such files for empty databases, and would write over a short note.
+_TOO_SHORT = range(1, 512)
+
+
+def _can_load_extensions(module: ModuleType) -> bool:
+    return hasattr(module.Connection, "enable_load_extension")
+
+
+def _choose() -> ModuleType:
+    for name in ("pysqlite3.dbapi2", "sqlean.dbapi2", "sqlite3"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        if name == "sqlite3" or _can_load_extensions(module):
+            # sqlite_utils asks for pysqlite3 first. With only the package registered it
+            # would fall back to the standard library without a word.
+            if name != "sqlite3":
+                sys.modules["pysqlite3"] = sys.modules[name.partition(".")[0]]
+                sys.modules["pysqlite3.dbapi2"] = module
+            return module
+    raise StoreError(
+        "This Python has no usable SQLite library.",
+        hint="pip install pysqlite3, or use a Python that was built with sqlite3.",
+    )
+
+
+if not TYPE_CHECKING:
+    dbapi = _choose()
+    Connection = dbapi.Connection
+    Error = dbapi.Error
+    OperationalError = dbapi.OperationalError
+
+
+#: What a statement may raise: an error message that quotes a damaged schema is no UTF-8.
+FAILURES = (Error, UnicodeDecodeError)
+
+
+class ReadingConnection(Connection):
+    """
+    Read-only, and reads nothing for a request that was ended.
+
+    ``waiting``: a count and the state of the file it was made in (`store.upkeep`).
+    """
+
+    waiting: tuple[tuple[int, int], int] | None = None
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
+        """Raises RequestEndedError."""
+        cancellation.check()
+        return super().execute(sql, parameters)
+
+
+class FrozenConnection(ReadingConnection):
+    """
+    Reads the file without locks, as if it never changed, because none can be taken there.
+
+    What another process writes meanwhile is not seen, or seen by halves: keep it short.
+    """
+
+
+def library() -> str:
+    """The chosen library and its SQLite version, for `qmd doctor`."""
+    return f"{dbapi.__name__.partition('.')[0]} (SQLite {dbapi.sqlite_version})"
+
+
+def extensions_loadable() -> bool:
+    """Whether the chosen library can load sqlite-vec at all."""
+    return _can_load_extensions(sys.modules[dbapi.__name__])
+
+
+def connect(
+    path: Path,
+    *,
+    read_only: bool,
+    create: bool = True,
+    timeout: float = BUSY_TIMEOUT_S,
+    tolerant: bool = False,
+) -> Connection:
+    """
+    Open a database in autocommit mode, with the pragmas all connections share.
+
+    ``create``: make the file if there is none. ``timeout``: seconds to wait for a lock that
+    another process holds. ``tolerant``: see of a damaged schema what can be read, if read-only.
+
+    A read-only connection sees a WAL database; where the directory cannot be written and
+    no process has it open, it is read as an immutable file.
+
+    Raises:
+        DatabaseMissingError: There is no such file, and none is to be made.
+        StoreError: Whatever SQLite says, translated.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = None
+    if size is None and (read_only or not create):
+        raise missing_database(path)
+    if size in _TOO_SHORT:
+        raise translate(Error("not a database"), path)
+    if read_only:
+        uri = f"file:{quote(os.fsencode(path))}?mode=ro"
+        try:
+            return _open(uri, timeout, ReadingConnection, tolerant=tolerant)
+        except OperationalError as error:
+            if not any(needle in str(error) for needle in ("unable to open", "readonly")):
+                raise translate(error, path) from error
+            # SQLite needs to create -shm to read a WAL database. On a read-only disk it
+            # cannot; without a -wal file beside it nothing is lost by reading it as it is.
+            wal = Path(f"{path}-wal")
+            if wal.exists() and wal.stat().st_size:
+                raise translate(error, path) from error
+            try:
+                return _open(uri + "&immutable=1", timeout, FrozenConnection, tolerant=tolerant)
+            except FAILURES as second:
+                raise translate(second, path) from second
+        except FAILURES as error:
+            raise translate(error, path) from error
+    try:
+        mode = "rwc" if create else "rw"
+        connection = _open(f"file:{quote(os.fsencode(path))}?mode={mode}", timeout)
+    except FAILURES as error:
+        raise translate(error, path) from error
+    try:
+        _use_wal(connection, timeout)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
+    except FAILURES as error:
+        connection.close()
+        raise translate(error, path) from error
+    return connection
+
+
+def _use_wal(connection: Connection, timeout: float) -> None:
+    """
+    Switch a new database to WAL.
+
+    Of several processes that switch at once SQLite tells all but one "locked", whatever the
+    busy timeout: waiting inside could be for ever, as each may hold what the other needs.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _open(
+    uri: str, timeout: float, factory: type[Connection] = Connection, *, tolerant: bool = False
+) -> Connection:
+    connection = dbapi.connect(
+        uri,
+        uri=True,
+        timeout=timeout,
+        factory=factory,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        if tolerant:
+            connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(
+            "PRAGMA schema_version"
+        ).fetchone()  # reads the file: fails here if at all
+    except (Error, RequestEndedError):
+        connection.close()
+        raise
+    return connection
+
+
+def missing_database(path: Path) -> DatabaseMissingError:
+    return DatabaseMissingError(
+        f"There is no database at {path}.",
+        hint=_filled("Run 'qmd up FOLDER --db {quoted}' to make one.", path),
+    )
+
+
+DAMAGED = "The database {path} is damaged."
+RESCUE = (
+    "Your files are not affected. End what uses the database, then run 'qmd rescue --db {quoted}':"
+    " it saves what cannot be made anew (collections, contexts, earlier contents of files) as far"
+    " as it can be read, and keeps the damaged file; 'qmd index' and 'qmd embed' make the rest."
+    " Or put a backup in its place: 'qmd restore-db BACKUP --db {quoted}'."
+)
+
+
+def damaged(path: Path) -> CorruptDatabaseError:
+    """The error for a database whose contents cannot be."""
+    return CorruptDatabaseError(DAMAGED.format(path=path), hint=_filled(RESCUE, path))
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether this, of `FAILURES`, tells of a damaged file, and not of a lock or a full disk."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    kinds = (CorruptDatabaseError, NotADatabaseError)
+    return any(needle in str(error) for needle, kind, _, _ in _TRANSLATIONS if kind in kinds)
+
+
+def _filled(hint: str, path: Path) -> str:
+    """Commands in a hint name the file as a shell takes it, whatever database is the default."""
+    return hint.format(path=path, quoted=shlex.quote(str(path)))
+
+
+# Primary result codes: https://www.sqlite.org/rescode.html. pysqlite3 and Python < 3.11 give
+# no code on the exception, so the message decides.
+_TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
+    (
+        "locked",
+        DatabaseBusyError,
+        "The database {path} is locked by another process.",
+        "Wait for the other program to finish, or close what holds {path} open.",
+    ),
+    (
+        "not a database",
+        NotADatabaseError,
+        "The file {path} is not a SQLite database.",
+        "Give another file with --db; this one was left untouched. If it was a database of qmd,"
+        " its beginning is destroyed: 'qmd restore-db BACKUP --db {quoted}' puts a backup in its"
+        " place and keeps it; without a backup move it away and run 'qmd up FOLDER --db {quoted}'.",
+    ),
+    (
+        "corrupt",  # what FTS5 says of its own tables
+        CorruptDatabaseError,
+        "The full-text index in {path} is damaged.",
+        RESCUE,
+    ),
+    ("malformed", CorruptDatabaseError, DAMAGED, RESCUE),
+    ("Could not decode", CorruptDatabaseError, DAMAGED, RESCUE),
+    (
+        "readonly",
+        ReadOnlyError,
+        "The database {path} cannot be written.",
+        "Check the permissions of the file and its directory, or give another with --db.",
+    ),
+    (
+        "disk is full",
+        DiskFullError,
+        "The disk that holds {path} is full; nothing was lost.",
+        "Free some space and run the command again.",
+    ),
+    (
+        "disk I/O error",
+        StoreError,
+        "The disk that holds {path} reports an error.",
+        "Check the disk and its free space, then run the command again.",
+    ),
+    (
+        "unable to open",
+        StoreError,
+        "The database {path} cannot be opened.",
+        "Check that the directory exists and that you may read and write it.",
+    ),
+)
+
+
+def translate(error: Exception, path: Path) -> QmdError:
+    """The QmdError for what SQLite said; the original is kept as its cause by the caller."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite has quoted the damaged schema
+        return damaged(path)
+    text = str(error)
+    if os.path.isdir(path):  # noqa: PTH112 - never raises
+        return NotADatabaseError(
+            f"{path} is a directory, not a database.",
+            hint="Give a file with --db, for example " + str(path / "index.sqlite"),
+        )
+    if "unable to open" in text and not os.access(path.parent, os.W_OK):
+        text = "readonly"  # neither the file nor its -wal can be made
+    for needle, kind, message, hint in _TRANSLATIONS:
+        if needle in text:
+            return kind(message.format(path=path), hint=_filled(hint, path))
+    if _is_full(path):  # sqlite-vec reports a failed write as an error of its own
+        return translate(OperationalError("disk is full"), path)
+    return StoreError(f"The database {path} failed: {text}", hint="Run 'qmd doctor'.")
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < 1 << 16
+    except OSError:
+        return False

@@ -1,0 +1,153 @@
+"""
+Numbered migrations: ``NNNN_name.sql`` or ``NNNN_name.py`` (a function ``migrate(db)``).
+
+sqlite-utils runs them and records each in ``_sqlite_migrations`` in its own transaction.
+All of it happens under ``BEGIN IMMEDIATE``: of several processes that open a new database
+at once, one migrates and the others wait.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.errors import MigrationRequiredError, SchemaTooNewError, StoreError
+from qmd.store.sqlite.library import Connection, OperationalError, damaged, dbapi
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+SET_NAME = "qmd"
+
+
+def migrations_folder() -> Path:
+    """Where the migrations are: in the package when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    for folder in (package / "migrations", package.parent / "migrations"):
+        if folder.is_dir():
+            return folder
+    raise StoreError(
+        "The migrations are missing from this installation.", hint="Reinstall qmd-python."
+    )
+
+
+def known(folder: Path) -> list[str]:
+    """The names of all migrations in a folder, in order."""
+    return sorted(
+        path.stem
+        for path in folder.iterdir()
+        if path.suffix in {".sql", ".py"} and path.stem[:4].isdigit()
+    )
+
+
+def applied(connection: Connection) -> list[str]:
+    """The names of the migrations this database has had; only reads."""
+    try:
+        rows = connection.execute(
+            "SELECT name FROM _sqlite_migrations WHERE migration_set = ? ORDER BY id", [SET_NAME]
+        ).fetchall()
+    except OperationalError as error:
+        if "no such table" in str(error):
+            return []
+        raise
+    return [name for (name,) in rows]
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name[:4].isdigit() and name[4:5] == "_" and name.isprintable()
+
+
+def check(connection: Connection, path: Path, folder: Path | None = None) -> bool:
+    """
+    Whether the schema is current; only reads. ``folder``: None for this program's migrations.
+
+    Raises:
+        SchemaTooNewError: A newer qmd has written this file.
+        CorruptDatabaseError: No program has applied just these migrations.
+        StoreError: It is the database of another program.
+    """
+    # Asked in this order: another process may migrate between the two questions, and then
+    # tables must not be seen without the record of what made them.
+    occupied = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+    names, done = known(folder or migrations_folder()), applied(connection)
+    newer = [name for name in done if name not in names]
+    if not all(map(_is_name, done)) or (not newer and done != names[: len(done)]):
+        raise damaged(path)
+    if newer:
+        raise SchemaTooNewError(
+            f"The database {path} was written by a newer qmd (it has migration {newer[-1]}).",
+            hint="Upgrade this one: pip install --upgrade qmd-python",
+        )
+    if not done and occupied:
+        raise StoreError(
+            f"The database {path} belongs to another program.",
+            hint="Give another file with --db; this one was left untouched.",
+        )
+    return done == names
+
+
+def require_current(connection: Connection, path: Path) -> None:
+    """Raises MigrationRequiredError where `check` finds an older schema."""
+    if not check(connection, path):
+        raise MigrationRequiredError(
+            f"The database {path} is of an older version.",
+            hint=f"Run 'qmd index --db {shlex.quote(str(path))}' once to bring it up to date.",
+        )
+
+
+def migrate(connection: Connection, path: Path, folder: Path | None = None) -> None:
+    """Apply what is pending, or nothing. The connection must be in autocommit mode."""
+    folder = folder or migrations_folder()
+    if check(connection, path, folder):
+        return
+    # 150 ms of imports that only a migration needs.
+    from sqlite_utils import Database
+    from sqlite_utils.migrations import Migrations
+
+    migrations = Migrations(SET_NAME)
+    for name in known(folder):
+        migrations(name=name)(_load(folder, name))
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        check(connection, path, folder)  # again: another process may have been first
+        migrations.apply(Database(connection, use_counts_table=False))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _load(folder: Path, name: str) -> Callable[[Database], None]:
+    script = folder / f"{name}.sql"
+    if script.exists():
+        statements = list(split_statements(script.read_text(encoding="utf-8")))
+
+        def run(db: Database) -> None:
+            # One by one: executescript() would commit the transaction we are in.
+            for statement in statements:
+                db.execute(statement)
+
+        return run
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise StoreError(f"The migration {name} cannot be loaded.", hint="Reinstall qmd-python.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Callable[[Database], None] = module.migrate
+    return function
+
+
+def split_statements(script: str) -> Iterator[str]:
+    """The statements of a script; triggers stay whole."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if line.rstrip().endswith(";") and dbapi.complete_statement(statement):
+            yield statement.strip()
+            statement = ""
+    if any(line.strip() and not line.startswith("--") for line in statement.splitlines()):
+        yield statement.strip()

@@ -1,0 +1,208 @@
+"""
+What can still be read of a damaged database, in a new one: all that cannot be made anew from
+the files, and the vectors, which cost the most time.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qmd.errors import CorruptDatabaseError, NotADatabaseError
+from qmd.store.sqlite import collections, models, revisions
+from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
+from qmd.store.sqlite.rows import require_types
+from qmd.store.sqlite.store import Store
+from qmd.values import Rescued
+
+Row = Sequence[Any]
+
+
+class _Table(NamedTuple):
+    """``types`` by column; ``check`` raises ValueError, TypeError or zlib.error for a bad row."""
+
+    name: str
+    types: Mapping[str, Any]
+    check: Callable[..., object] = lambda *_: None
+
+
+def _check_collection(number: int, name: str, path: str, *_: object) -> None:
+    if not name or not collections.is_directory_path(path):
+        raise ValueError
+
+
+def _check_revision(
+    number: int, path: str, digest: str, size: int, content: bytes, *rest: str
+) -> None:
+    revisions.whole(content, rest[-1], size, digest)
+
+
+def _check_vector(number: int, model: int, digest: bytes, vector: bytes) -> None:
+    if not all(map(math.isfinite, struct.unpack(f"<{len(vector) // 2}e", vector))):
+        raise ValueError
+
+
+#: What stands for a column that databases before 0003 lack.
+_BEFORE = {"kind": "'content'"}
+
+_TABLES = (
+    _Table(
+        "collections",
+        {"id": int, "name": str, "path": str, "pattern": str, "ignore": str, "created_at": str},
+        _check_collection,
+    ),
+    _Table(
+        "contexts",
+        {"id": int, "collection_id": int | None, "prefix": str, "text": str, "created_at": str},
+    ),
+    _Table(
+        "revisions",
+        {
+            **{"id": int, "path": str, "hash": str, "bytes": int, "content": bytes},
+            **{"tool": str, "created_at": str, "kind": str},
+        },
+        _check_revision,
+    ),
+    _Table(
+        "models",
+        {"id": int, "name": str, "fingerprint": str, "dimension": int, "created_at": str},
+    ),
+    _Table(
+        "embeddings",
+        {"id": int, "model_id": int, "hash": bytes, "vector": bytes},
+        _check_vector,
+    ),
+)
+
+
+def save(damaged: Path, new: Path) -> Rescued:
+    """
+    Make ``new`` a database with the collections, contexts, revisions and vectors of ``damaged``.
+
+    Rows that cannot be read, or do not hold what was stored, are left out and counted. Documents
+    are not taken over: the files have them.
+
+    Raises:
+        CorruptDatabaseError: Nothing can be read.
+        StoreError, DiskFullError: The new one cannot be written.
+    """
+    saved: dict[str, int] = {}
+    lost: dict[str, int] = {}
+    try:
+        source = connect(damaged, read_only=True, tolerant=True)
+    except (NotADatabaseError, CorruptDatabaseError) as error:
+        raise _nothing(damaged) from error
+    store = Store(new, create=True)
+    try:
+        for table in _TABLES:
+            rows, unreadable = _rows(source, table)
+            saved[table.name] = store.write(partial(_insert, table=table, rows=rows))
+            lost[table.name] = unreadable + len(rows) - saved[table.name]
+        choice = _choice(source)
+        if choice is not None:
+            store.write(lambda connection: models.choose(connection, choice))
+    finally:
+        source.close()
+        store.close()
+    if not any(saved.values()):
+        raise _nothing(damaged)
+    return Rescued(
+        collections=saved["collections"],
+        contexts=saved["contexts"],
+        revisions=saved["revisions"],
+        vectors=saved["embeddings"],
+        lost={name: count for name, count in lost.items() if count},
+    )
+
+
+def _nothing(damaged: Path) -> CorruptDatabaseError:
+    quoted = shlex.quote(str(damaged))
+    return CorruptDatabaseError(
+        f"Nothing can be read of the database {damaged}; it was left as it is.",
+        hint=f"Put a backup in its place: 'qmd restore-db BACKUP --db {quoted}'. Without one, move"
+        f" it away and run 'qmd up FOLDER --db {quoted}' for each of your folders: contexts and"
+        " earlier contents of files are lost then.",
+    )
+
+
+def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
+    """All rows that can be read and are sound, and how many others there are at least."""
+    rows, lost = [], 0
+    columns = ", ".join(_columns(source, table))
+    for number in sorted(_numbers(source, table.name)):
+        try:
+            row = source.execute(
+                f"SELECT {columns} FROM {table.name} WHERE id = ?", [number]
+            ).fetchone()
+            if row is None:
+                raise ValueError("only an index has it")
+            require_types(row, *table.types.values())
+            table.check(*row)
+        except (*FAILURES, ValueError, TypeError, MemoryError, struct.error, zlib.error):
+            lost += 1
+        else:
+            rows.append(row)
+    return rows, lost
+
+
+def _columns(source: Connection, table: _Table) -> list[str]:
+    """What to select; an older database lacks some of the columns."""
+    try:
+        present = [row[1] for row in source.execute(f"PRAGMA table_info({table.name})")]
+    except FAILURES:
+        present = []
+    return [
+        _BEFORE[name] if name in _BEFORE and name not in present else name for name in table.types
+    ]
+
+
+def _numbers(source: Connection, table: str) -> set[int]:
+    """The ids of all rows, as far as the table or one of its indexes still leads to them."""
+    # What lies behind a broken page is reached from the other end, or by an index.
+    queries = [f"SELECT id FROM {table} ORDER BY id {order}" for order in ("ASC", "DESC")]
+    try:
+        indexes = [row[1] for row in source.execute(f"PRAGMA index_list({table})")]
+    except FAILURES:
+        indexes = []
+    queries += [f'SELECT id FROM {table} INDEXED BY "{name}"' for name in indexes]
+    found: set[int] = set()
+    for query in queries:
+        try:
+            for (number,) in source.execute(query):
+                if isinstance(number, int):
+                    found.add(number)
+        except (*FAILURES, MemoryError):
+            continue
+    return found
+
+
+def _choice(source: Connection) -> str | None:
+    try:
+        return models.chosen(source)
+    except FAILURES:
+        return None
+
+
+def _insert(connection: Connection, table: _Table, rows: Sequence[Row]) -> int:
+    """Those that fit to what is there; returns how many."""
+    columns = ", ".join(table.types)
+    marks = ", ".join("?" * len(table.types))
+    stored = 0
+    for row in rows:
+        try:
+            connection.execute(f"INSERT INTO {table.name} ({columns}) VALUES ({marks})", row)
+        except dbapi.IntegrityError:  # two of one name, or of a collection that is lost
+            continue
+        stored += 1
+    if table.name == "embeddings":
+        stored -= connection.execute(
+            "DELETE FROM embeddings WHERE length(vector) <>"
+            " 2 * (SELECT dimension FROM models WHERE id = model_id)"
+        ).rowcount
+    return stored

@@ -1,0 +1,1 @@
+"""What qmd asks of the operating system: processes, sockets and paths."""

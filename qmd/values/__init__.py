@@ -1,0 +1,128 @@
+"""
+The values that flow through qmd: frozen, without behaviour beyond naming themselves.
+
+Lines are 1-based as an editor counts them (``\\n``, ``\\r\\n`` and ``\\r`` end a line);
+character offsets are 0-based into the decoded text, byte offsets into its UTF-8 form.
+Spans are half-open.
+
+Each name is loaded with its module on first use: making a dataclass costs half a
+millisecond, and `qmd search` needs a third of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qmd.values.documents import (
+        Chunk,
+        FileState,
+        FullText,
+        Heading,
+        Link,
+        LinkKind,
+        NewDocument,
+        ParsedDocument,
+    )
+    from qmd.values.live import Freshness
+    from qmd.values.photos import PhotoChange, PhotoMetadata, PhotoWritten
+    from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostText
+    from qmd.values.reading import DocumentSlice, MultiGetReply, SkippedDocument
+    from qmd.values.reports import (
+        Check,
+        CleanupReport,
+        EmbedReport,
+        Explanation,
+        IndexReport,
+        ModelChange,
+        ModelInfo,
+        Progress,
+        ProgressCallback,
+        Rescued,
+        SkippedFile,
+        Status,
+    )
+    from qmd.values.revisions import Revision
+    from qmd.values.search import (
+        Context,
+        DocumentInfo,
+        Filters,
+        Hit,
+        Match,
+        SearchReply,
+        Source,
+        encode_uri,
+    )
+    from qmd.values.stored import Collection, ModelSpec
+
+__all__ = [
+    "AuthorPosts",
+    "Check",
+    "Chunk",
+    "CleanupReport",
+    "Collection",
+    "Context",
+    "DocumentInfo",
+    "DocumentSlice",
+    "EmbedReport",
+    "Explanation",
+    "FileState",
+    "Filters",
+    "Freshness",
+    "FullText",
+    "Heading",
+    "Hit",
+    "IndexReport",
+    "Link",
+    "LinkKind",
+    "Match",
+    "ModelChange",
+    "ModelInfo",
+    "ModelSpec",
+    "MultiGetReply",
+    "NewDocument",
+    "ParsedDocument",
+    "PhotoChange",
+    "PhotoMetadata",
+    "PhotoWritten",
+    "Post",
+    "PostGroup",
+    "PostHit",
+    "PostHits",
+    "PostText",
+    "Progress",
+    "ProgressCallback",
+    "Rescued",
+    "Revision",
+    "SearchReply",
+    "SkippedDocument",
+    "SkippedFile",
+    "Source",
+    "Status",
+    "encode_uri",
+]
+
+#: Where each is defined: loading one of them must not make the classes of all the others.
+_NAMES = {
+    "documents": "Chunk FileState FullText Heading Link LinkKind NewDocument ParsedDocument",
+    "live": "Freshness",
+    "photos": "PhotoChange PhotoMetadata PhotoWritten",
+    "posts": "AuthorPosts Post PostGroup PostHit PostHits PostText",
+    "reading": "DocumentSlice MultiGetReply SkippedDocument",
+    "reports": "Check CleanupReport EmbedReport Explanation IndexReport ModelChange ModelInfo"
+    " Progress ProgressCallback Rescued SkippedFile Status",
+    "revisions": "Revision",
+    "search": "Context DocumentInfo Filters Hit Match SearchReply Source encode_uri",
+    "stored": "Collection ModelSpec",
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        from importlib import import_module
+
+        value: object = getattr(import_module(f"qmd.values.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'qmd.values' has no attribute {name!r}")
