@@ -69,7 +69,7 @@ def test_sql_is_written_in_the_store_alone() -> None:
 
 def test_the_scan_for_sql_finds_the_sql_of_the_store() -> None:
     names = {"documents", "collections", "vectors", "fulltext"}
-    assert {f"qmd/store/{name}.py" for name in names} <= {name for name, _ in sql()}
+    assert {f"qmd/store/sqlite/{name}.py" for name in names} <= {name for name, _ in sql()}
 
 
 def test_nothing_is_left_for_later() -> None:

@@ -175,8 +175,8 @@ def test_overwritten_pages_are_found_by_doctor_and_never_crash_a_search(database
 HOLD = """
 import sys
 from pathlib import Path
-from qmd import sqlite
-connection = sqlite.connect(Path(sys.argv[1]), read_only=False)
+from qmd.store.sqlite.library import connect
+connection = connect(Path(sys.argv[1]), read_only=False)
 connection.execute(sys.argv[2])
 connection.execute("UPDATE meta SET value = value")
 print("locked", flush=True)

@@ -23,7 +23,7 @@ OPEN = """
 import sys
 from pathlib import Path
 from qmd.errors import QmdError
-from qmd.inference.embedders import DEFAULT_MODEL, open_embedder
+from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 try:
     open_embedder(DEFAULT_MODEL, cache_dir=Path(sys.argv[1]), progress=lambda p: print(p.item))
 except QmdError as error:

@@ -241,7 +241,7 @@ def test_a_killed_process_leaves_a_set_that_answers_and_one_that_goes_on(
     code = """
 import sys
 from qmd import KnowledgeBase
-from qmd.inference.embedders import spec_of
+from qmd.models.embedders import spec_of
 from qmd.ingest import embedding
 from qmd.values import ModelSpec
 from tests.support.embedder import HashEmbedder
