@@ -96,8 +96,8 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
     """CPU ms of each query, ours and numpy's, and our recall."""
     import numpy as np
 
-    from qmd.search import semantic
-    from qmd.search.vector_cache import VectorCache
+    from qmd.search.meaning import retrieval as semantic
+    from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store.sqlite import filters, sqlite_vec
     from qmd.store.sqlite.store import Store
     from qmd.values import Filters

@@ -6,7 +6,8 @@ How well does `relevance` hold: how often did a best hit answer, of those that c
 Every question of all fixtures is put to every database by `search`, `vsearch` and `query`. Where
 its page is in the database it is answerable, elsewhere it is not; so give databases of one
 language. Answerable and other questions weigh the same. ``--fit`` prints the constants of
-`qmd.search.relevance` that fit best, and the table for them, each database left out in turn.
+`qmd.search.present.relevance` that fit best, and the table for them, each database left out in
+turn.
 """
 
 from __future__ import annotations

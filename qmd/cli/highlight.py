@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from qmd.search.language import parse
-from qmd.search.lexical import STOP_WORDS
-from qmd.search.snippet import Needle, needles
+from qmd.search.present.snippet import Needle, needles
+from qmd.search.query.language import parse
+from qmd.search.words.retrieval import STOP_WORDS
 
 
 def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:

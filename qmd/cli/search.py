@@ -42,7 +42,7 @@ def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     if value is None:
         return None
     from qmd.errors import InputError
-    from qmd.search.dates import iso_date
+    from qmd.search.query.dates import iso_date
 
     try:
         return iso_date(value)

@@ -24,7 +24,7 @@ class Documents(Parts):
             AmbiguousNameError: More than one document fits.
             InputError: ``max_lines`` below 1.
         """
-        from qmd.search import lookup
+        from qmd.search.lookup import documents as lookup
 
         with self._store.reading() as connection:
             return lookup.get(connection, file, from_line=from_line, max_lines=max_lines)
@@ -39,7 +39,7 @@ class Documents(Parts):
         Raises:
             NoMatchError, InputError.
         """
-        from qmd.search import lookup
+        from qmd.search.lookup import documents as lookup
 
         with self._store.reading() as connection:
             return lookup.multi_get(connection, pattern, max_lines=max_lines, max_bytes=max_bytes)

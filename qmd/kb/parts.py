@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.ingest.events import EventBus
     from qmd.ingest.keep.keeper import Keeper
-    from qmd.search.vector_cache import VectorCache
+    from qmd.search.meaning.vector_cache import VectorCache
 
 
 @dataclass(slots=True)

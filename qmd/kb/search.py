@@ -10,7 +10,7 @@ from qmd.values import Filters
 
 if TYPE_CHECKING:
     from qmd.search.hybrid import Models
-    from qmd.search.vector_cache import VectorCache
+    from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store.sqlite.library import Connection
     from qmd.values import SearchReply
 
@@ -116,7 +116,7 @@ class Search(Parts):
         )
 
     def _vector_cache(self) -> VectorCache:
-        from qmd.search.vector_cache import VectorCache
+        from qmd.search.meaning.vector_cache import VectorCache
 
         opened = self._current()
         with self._lock:

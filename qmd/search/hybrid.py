@@ -8,8 +8,12 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
-from qmd.search import fusion, language, lexical, lines, rerank, semantic
+from qmd.search import fuse as fusion
+from qmd.search import rerank
+from qmd.search.meaning import retrieval as semantic
 from qmd.search.pipeline import Found, Request, read, reply, search
+from qmd.search.query import language, lines
+from qmd.search.words import retrieval as lexical
 from qmd.store.sqlite.filters import Where
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import Model
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
-    from qmd.search.vector_cache import VectorCache
+    from qmd.search.meaning.vector_cache import VectorCache
 
 #: Each list that `query` fuses is at least this deep.
 DEPTH = 100
@@ -142,7 +146,7 @@ def query(
     Both, fused by reciprocal rank and reranked; full text alone where vectors are missing,
     saying so. One that only narrows lists what `search` lists.
 
-    The query may be lines for each retriever (see `qmd.search.lines`): then the first for
+    The query may be lines for each retriever (see `qmd.search.query.lines`): then the first for
     each counts as the original, the others as expansions, and no expander is asked.
     """
     request.check()

@@ -14,7 +14,10 @@ from typing import Any
 
 from qmd.errors import InputError
 from qmd.parse import segment
-from qmd.search import bm25, contexts, language, lexical, relevance, snippet
+from qmd.search.present import contexts, relevance, snippet
+from qmd.search.query import language
+from qmd.search.words import bm25
+from qmd.search.words import retrieval as lexical
 from qmd.store.sqlite import contexts as stored_contexts
 from qmd.store.sqlite import documents, upkeep, vectors
 from qmd.store.sqlite import filters as store_filters
@@ -149,7 +152,7 @@ def read(
 ) -> tuple[language.ParsedQuery, store_filters.Where]:
     filters = request.filters
     if filters.after or filters.before:
-        from qmd.search.dates import iso_date
+        from qmd.search.query.dates import iso_date
 
         filters = replace(
             filters,

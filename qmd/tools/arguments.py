@@ -15,8 +15,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
-from qmd.search.dates import iso_date
 from qmd.search.pipeline import MAX_LIMIT
+from qmd.search.query.dates import iso_date
 from qmd.tools.bounds import excesses
 from qmd.tools.spelling import closest
 from qmd.values import Filters

@@ -12,7 +12,7 @@ import pytest
 from support.http_server import MCP_ACCEPT, WAIT_S, Answer, Serving, qmd_server
 
 from qmd import KnowledgeBase
-from qmd.search.lookup import MAX_NAMES
+from qmd.search.lookup.documents import MAX_NAMES
 from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
 from qmd.tools.bounds import MAX_PATH
 

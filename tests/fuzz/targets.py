@@ -23,7 +23,7 @@ from qmd.ingest.mask import compile_mask
 from qmd.parse.decode import decode
 from qmd.parse.photo.document import parse_photo
 from qmd.parse.photo.source import StreamSource
-from qmd.search import language
+from qmd.search.query import language
 from qmd.server import stdio
 from tests.support import photos
 from tests.support.embedder import HashEmbedder

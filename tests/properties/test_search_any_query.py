@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qmd.parse.lines import split_lines
-from qmd.search.language import parse
+from qmd.search.query.language import parse
 from qmd.values import SearchReply
 from tests.support.corpus import Corpus
 

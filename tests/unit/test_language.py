@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qmd.search.language import LEAD, MAX_TERMS, Term, parse, parts
+from qmd.search.query.language import LEAD, MAX_TERMS, Term, parse, parts
 
 
 def groups(query: str) -> list[list[str]]:

@@ -29,8 +29,9 @@ from qmd.parse.photo.text import decoded
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.segment import phrase
 from qmd.parse.tags import find_tags
-from qmd.search import language, lines, raw
-from qmd.search.snippet import make, needles
+from qmd.search.present.snippet import make, needles
+from qmd.search.query import language, lines
+from qmd.search.words import literals as raw
 from qmd.store.sqlite.files import FileState
 from tests.support import growth
 

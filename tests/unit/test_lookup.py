@@ -12,7 +12,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, InputError, NoMatchError
-from qmd.search import lookup
+from qmd.search.lookup import documents as lookup
 from qmd.values import DocumentSlice, SkippedDocument
 from tests.support.corpus import Corpus
 

@@ -18,7 +18,7 @@ from qmd.errors import (
 )
 from qmd.inference.protocols import Expander, Expansion, Reranker
 from qmd.models.backends import BackendSettings
-from qmd.search import semantic
+from qmd.search.meaning import retrieval as semantic
 from qmd.store.sqlite import embeddings, models, vectors
 from qmd.values import Filters, ModelSpec
 from tests.support.corpus import Corpus

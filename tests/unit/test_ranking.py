@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from qmd.parse import segment
-from qmd.search import bm25, relevance, rerank, semantic
-from qmd.search.relevance import Evidence
+from qmd.search import rerank
+from qmd.search.meaning import retrieval as semantic
+from qmd.search.present import relevance
+from qmd.search.present.relevance import Evidence
+from qmd.search.words import bm25
 from qmd.store.sqlite import fulltext
 from qmd.store.sqlite.filters import EVERYTHING
 from tests.support.corpus import Corpus

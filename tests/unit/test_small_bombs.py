@@ -10,8 +10,8 @@ from qmd.errors import QmdError
 from qmd.inference.replies import expansions
 from qmd.parse.document import MAX_TITLE, parse_document
 from qmd.parse.warnings import MAX_WARNINGS
-from qmd.search import language
-from qmd.search.snippet import MAX_NEEDLES, make, needles
+from qmd.search.present.snippet import MAX_NEEDLES, make, needles
+from qmd.search.query import language
 from qmd.values import ParsedDocument
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.parse.lines import line_starts, split_lines
-from qmd.search.language import parse
-from qmd.search.snippet import MAX_CHARS, make, needles
+from qmd.search.present.snippet import MAX_CHARS, make, needles
+from qmd.search.query.language import parse
 
 
 def snippet(query: str, text: str, span: tuple[int, int] | None = None) -> tuple[str, int]:

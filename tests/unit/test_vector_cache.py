@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from qmd.search import semantic
-from qmd.search.vector_cache import MOST_EXACT_BYTES, VectorCache
+from qmd.search.meaning import retrieval as semantic
+from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store.sqlite import embeddings, files, filters, models, vector_state, vectors
 from qmd.store.sqlite.filters import EVERYTHING
 from qmd.store.sqlite.library import Connection

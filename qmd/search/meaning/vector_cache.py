@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from qmd.search import bits
+from qmd.search.meaning import codes as bits
 from qmd.store.sqlite import models, vector_state, vectors
 from qmd.store.sqlite.library import Connection
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from qmd.parse.lines import line_starts, split_lines
 from qmd.parse.segment import CJK_RUN, fold, pairs_of
-from qmd.search.language import ParsedQuery, parts
-from qmd.search.lexical import STOP_WORDS, stem
+from qmd.search.query.language import ParsedQuery, parts
+from qmd.search.words.retrieval import STOP_WORDS, stem
 
 MAX_CHARS = 300
 #: A following line that does not fit is cut, if at least this much of it can be shown.

@@ -13,8 +13,8 @@ from qmd.errors import (
     NoMatchError,
 )
 from qmd.parse.lines import split_lines
-from qmd.search import contexts
-from qmd.search.similar import SimilarNames
+from qmd.search.lookup.similar import SimilarNames
+from qmd.search.present import contexts
 from qmd.store.sqlite import collections, documents
 from qmd.store.sqlite import contexts as stored_contexts
 from qmd.store.sqlite.library import Connection

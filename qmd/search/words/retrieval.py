@@ -2,7 +2,7 @@
 Full-text retrieval: documents that hold all of the query first, looser matches behind them.
 
 Scores are 0..1: 0.5 and above, everything the query asks for is there (``exact``); below,
-only a part of it (``relaxed``). Inside each half bm25 orders (`qmd.search.bm25`), squeezed by
+only a part of it (``relaxed``). Inside each half bm25 orders (`qmd.search.words.bm25`), squeezed by
 x / (x + 10).
 
 Loose matches are ordered by bm25 alone: mixing in how much of the query a document covers
@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from math import fsum
 
 from qmd.parse import segment
-from qmd.search import bm25, prefix, raw
-from qmd.search.language import Field, ParsedQuery, Term, parts
+from qmd.search.query import prefix
+from qmd.search.query.language import Field, ParsedQuery, Term, parts
+from qmd.search.words import bm25
+from qmd.search.words import literals as raw
 from qmd.store.sqlite import fulltext, texts
 from qmd.store.sqlite.filters import EVERYTHING, Where
 from qmd.store.sqlite.library import Connection

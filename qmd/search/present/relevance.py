@@ -26,7 +26,7 @@ class Evidence(NamedTuple):
     ``coverage``: the share of the query's words that the document holds, rare ones counting more
     (also those that no document holds); 1 for an exact hit, None where no words were asked for.
     ``near``: nearness in meaning, the model's off-topic level being 0, its on-topic level 1
-    (`qmd.search.semantic.level`); None where it is not known.
+    (`qmd.search.meaning.retrieval.level`); None where it is not known.
     """
 
     coverage: float | None

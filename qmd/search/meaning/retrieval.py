@@ -15,7 +15,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from qmd.errors import ModelMismatchError, VectorIndexMissingError
-from qmd.search.vector_cache import VectorCache
+from qmd.search.meaning.vector_cache import VectorCache
 from qmd.store.sqlite import models, sqlite_vec, vectors
 from qmd.store.sqlite.filters import Where
 from qmd.store.sqlite.library import Connection

@@ -1,0 +1,1 @@
+"""From the name of a document to the document."""

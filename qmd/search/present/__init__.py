@@ -1,0 +1,1 @@
+"""From ranked candidates to the hits of a reply."""

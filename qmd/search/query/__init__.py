@@ -1,0 +1,1 @@
+"""The query language: a string → what is to be found."""
