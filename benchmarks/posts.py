@@ -24,7 +24,7 @@ from typing import TypeVar
 from measure import Row, report
 from tree import make_tree
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 
 TARGET_S = 1.0
 
@@ -45,7 +45,7 @@ def main() -> None:
             archive.mkdir(parents=True, exist_ok=True)
             size = make_tree(archive / "author", arguments.files, language)
             database = Path(scratch) / f"{language}.sqlite"
-            with KnowledgeBase.open(database, create=True, posts_dir=archive) as kb:
+            with KnowledgeBase.open(database, Settings(posts_dir=archive), create=True) as kb:
                 what = f"{language}, {size / 1e6:.0f} MB"
                 literals = queries(archive, language)
                 rounds = arguments.rounds

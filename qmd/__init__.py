@@ -16,9 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qmd.errors import QmdError
     from qmd.kb import KnowledgeBase
+    from qmd.settings import Settings
     from qmd.values import Filters, Hit, SearchReply
 
-__all__ = ["Filters", "Hit", "KnowledgeBase", "QmdError", "SearchReply", "__version__"]
+__all__ = ["Filters", "Hit", "KnowledgeBase", "QmdError", "SearchReply", "Settings", "__version__"]
 
 __version__ = "1.0.0"
 
@@ -30,6 +31,7 @@ _HOME = {
     "KnowledgeBase": "qmd.kb",
     "QmdError": "qmd.errors",
     "SearchReply": "qmd.values",
+    "Settings": "qmd.settings",
 }
 
 

@@ -69,8 +69,8 @@ _SWITCHES = frozenset({"allow_insecure_key", "allow_other_users", "ask_write"})
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The values in force; ``sources`` says of each where it came from."""
+class Configuration:
+    """The settings in force; ``sources`` says of each where it came from."""
 
     db: Path
     model: str | None
@@ -105,7 +105,7 @@ def load_settings(
     index: str | None = None,
     flags: Mapping[str, str | Sequence[str] | None] | None = None,
     environ: Mapping[str, str] | None = None,
-) -> Settings:
+) -> Configuration:
     """
     Find every setting.
 
@@ -146,7 +146,7 @@ def load_settings(
         values["db"], sources["db"] = db, "--db"
     elif index is not None:
         values["db"], sources["db"] = str(_named_index(index, environ)), "--index"
-    return Settings(
+    return Configuration(
         db=_path(values.get("db")) or user_dir("data", environ) / "index.sqlite",
         model=values.get("model"),
         cache_dir=_path(values.get("cache_dir")) or user_dir("cache", environ),

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
     from qmd.cli.ask_view import View
     from qmd.cli.session import Session
-    from qmd.files.proposed import Confirm
     from qmd.inference.llm import LlmClient
     from qmd.kb import KnowledgeBase
+    from qmd.values.proposed import Confirm
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -17,8 +17,8 @@ import click
 
 from qmd.cli.terminal import exact, one_line, paint, use_color
 from qmd.errors import DecodeError, WriteDeclinedError
-from qmd.files.proposed import Proposed, ProposedFields, ProposedText
 from qmd.parse.decode import decode
+from qmd.values.proposed import Proposed, ProposedFields, ProposedText
 
 _LINES, _LINE_CHARS = 120, 2_000  # that are shown before somebody asks for all
 _CONTEXT = 3
@@ -29,7 +29,7 @@ _HUNK = re.compile(r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 class WriteQuestions:
     """
-    Asks before each write, on the terminal; a `qmd.files.proposed.Confirm`.
+    Asks before each write, on the terminal; a `qmd.values.proposed.Confirm`.
 
     Args:
         yes: Do not ask; the answer is yes.

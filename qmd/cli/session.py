@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd.config import Settings, load_settings
+from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError
 
 if TYPE_CHECKING:
-    from qmd.files.proposed import Confirm
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
-    from qmd.models.backends import BackendSettings, Role
+    from qmd.settings import BackendSettings, Role
+    from qmd.values.proposed import Confirm
 
 
 class Session:
@@ -30,10 +30,10 @@ class Session:
         self.flags: dict[str, str | Sequence[str] | None] = {}  # of one command, by setting
         self.command = "qmd"  # as it was called
         self.interrupted = "Nothing is lost."  # what Ctrl-C means just now
-        self._settings: Settings | None = None
+        self._settings: Configuration | None = None
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> Configuration:
         if self._settings is None:
             if self.db is not None and self.index is not None:
                 raise click.UsageError("--db and --index exclude each other.")
@@ -66,6 +66,7 @@ class Session:
             DatabaseMissingError: With the commands that would make one.
         """
         from qmd.kb import KnowledgeBase
+        from qmd.settings import Settings
 
         settings = self.settings
         if not create and not settings.db.exists():
@@ -76,18 +77,20 @@ class Session:
             )
         return KnowledgeBase.open(
             settings.db,
+            Settings(
+                model=settings.model,
+                cache_dir=settings.cache_dir,
+                ask_server=ask_server,
+                backends=self._backends(),
+                vault=settings.vault,
+                posts_dir=settings.posts_dir,
+                write_roots=settings.write_roots,
+                read_only_files=read_only_files,
+                exiftool=settings.exiftool,
+                confirm_writes=confirm_writes,
+            ),
             create=create,
             read_only=not (write or create),
-            model=settings.model,
-            cache_dir=settings.cache_dir,
-            ask_server=ask_server,
-            vault=settings.vault,
-            posts_dir=settings.posts_dir,
-            write_roots=settings.write_roots,
-            read_only_files=read_only_files,
-            exiftool=settings.exiftool,
-            confirm_writes=confirm_writes,
-            backends=self._backends(),
         )
 
     def remembers(self) -> bool:
@@ -98,7 +101,7 @@ class Session:
         return bool(asked or elsewhere) and os.access(found.db, os.W_OK)
 
     def _backends(self) -> BackendSettings:
-        from qmd.models.backends import BUDGET_S, BackendSettings
+        from qmd.settings import BUDGET_S, BackendSettings
 
         found = self.settings
 

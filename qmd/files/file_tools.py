@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd.settings import Settings
 from qmd.store.sqlite.store import Store
 
 # What only some need is imported by them: `qmd search` is to be quick to start.
@@ -19,30 +19,11 @@ if TYPE_CHECKING:
     from qmd.files.photos.images import Images
     from qmd.files.policy import WritePolicy
     from qmd.files.posts.archive import Posts
-    from qmd.files.proposed import Confirm
     from qmd.files.revisions import Revisions
     from qmd.files.summary import Summary
     from qmd.files.writer import FileWriter
     from qmd.ingest.events import EventBus
     from qmd.values import Collection
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """
-    Where the tools that work on files do so.
-
-    ``vault`` None is one made of the collections; no ``write_roots`` are the usual ones;
-    ``exiftool`` None is the one on PATH. ``confirm`` is asked before each write, and then tools
-    write only where an agent may.
-    """
-
-    vault: Path | None = None
-    posts_dir: Path = Path("data")
-    write_roots: tuple[Path, ...] = ()
-    read_only_files: bool = False
-    exiftool: str | Path | None = None
-    confirm: Confirm | None = None
 
 
 class FileTools:
@@ -55,11 +36,11 @@ class FileTools:
     def __init__(
         self,
         store: Store,
-        places: Places,
+        settings: Settings,
         events: Callable[[], EventBus | None],
     ) -> None:
         self._store = store
-        self._places = places
+        self._settings = settings
         self._events = events
         self._exiftool: ExifTool | None = None
         self._lock = threading.Lock()
@@ -67,32 +48,34 @@ class FileTools:
     @property
     def exiftool_command(self) -> str | Path | None:
         """The one that the settings name."""
-        return self._places.exiftool
+        return self._settings.exiftool
 
     @property
     def confirms_writes(self) -> bool:
         """Whether somebody is asked before each write."""
-        return self._places.confirm is not None
+        return self._settings.confirm_writes is not None
 
     def policy(self) -> WritePolicy:
         from qmd.files.policy import WritePolicy
 
-        places = self._places
-        if places.read_only_files:
+        settings = self._settings
+        if settings.read_only_files:
             return WritePolicy.read_only()
         directories: list[str | Path] = [each.path for each in self._collections()]
-        if places.vault is not None:
-            directories.append(places.vault)
-        if places.confirm is not None:
-            return WritePolicy.for_agent(directories, places.write_roots)
-        if places.write_roots:
-            return WritePolicy.explicit(places.write_roots)
+        if settings.vault is not None:
+            directories.append(settings.vault)
+        if settings.confirm_writes is not None:
+            return WritePolicy.for_agent(directories, settings.write_roots)
+        if settings.write_roots:
+            return WritePolicy.explicit(settings.write_roots)
         return WritePolicy.default(directories)
 
     def files(self) -> FileWriter:
         from qmd.files.writer import FileWriter
 
-        return FileWriter(self._store, self.policy(), self._index, confirm=self._places.confirm)
+        return FileWriter(
+            self._store, self.policy(), self._index, confirm=self._settings.confirm_writes
+        )
 
     def revisions(self) -> Revisions:
         from qmd.files.revisions import Revisions
@@ -113,22 +96,22 @@ class FileTools:
 
         with self._lock:
             if self._exiftool is None:
-                self._exiftool = ExifTool(self._places.exiftool)
+                self._exiftool = ExifTool(self._settings.exiftool)
         return Images(self.files, self._exiftool)
 
     def notes(self) -> Notes:
         from qmd.files.notes import Notes
         from qmd.files.vault import Vault
 
-        vault = self._places.vault
-        if vault is not None:
+        if self._settings.vault is not None:
+            vault = Path(self._settings.vault).expanduser()
             return Notes(lambda: Vault.of_directory(vault), self.files)
         return Notes(lambda: Vault.of_collections(self._collections()), self.files)
 
     def posts(self) -> Posts:
         from qmd.files.posts.archive import Posts
 
-        return Posts(self._store, self._places.posts_dir)
+        return Posts(self._store, Path(self._settings.posts_dir))
 
     def close(self) -> None:
         """End the program that writes into photos, if it runs."""

@@ -16,13 +16,14 @@ from typing import Literal
 
 from qmd.errors import ConflictError, FileChangedError, QmdError
 from qmd.files.atomic import Folder, Present, is_temporary_name, locked, temporary_name
+from qmd.files.consent import require_consent
 from qmd.files.place import Place
 from qmd.files.policy import WritePolicy
-from qmd.files.proposed import Confirm, ProposedText, require_consent
 from qmd.store.sqlite import pending, revisions
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.store import Store
 from qmd.system import cancellation
+from qmd.values.proposed import Confirm, ProposedText
 
 _log = logging.getLogger(__name__)
 

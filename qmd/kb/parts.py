@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import StoreError
-from qmd.files.file_tools import FileTools, Places
-from qmd.models.backends import Backends, BackendSettings
+from qmd.files.file_tools import FileTools
+from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
+from qmd.settings import Settings
 from qmd.store.sqlite.store import Store
 
 # What only some methods need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.ingest.events import EventBus
     from qmd.ingest.keep.keeper import Keeper
     from qmd.search.meaning.vector_cache import VectorCache
@@ -51,45 +51,20 @@ class Parts:
     that needs one file throughout takes the store once.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        model: str | None = None,
-        cache_dir: Path | None = None,
-        embedder: Embedder | None = None,
-        expander: Expander | None = None,
-        reranker: Reranker | None = None,
-        ask_server: bool = False,
-        places: Places = Places(),
-        backends: BackendSettings = BackendSettings(),
-    ) -> None:
+    def __init__(self, store: Store, settings: Settings = Settings()) -> None:
         """Use `KnowledgeBase.open`."""
-        if embedder is not None:
+        if settings.embedder is not None:
             from qmd.models.checked import CheckedEmbedder
 
-            embedder = CheckedEmbedder(embedder)
+            settings = replace(settings, embedder=CheckedEmbedder(settings.embedder))
 
         def opened(store: Store) -> Opened:
-            embedders = EmbedderChoice(
-                store,
-                model=model,
-                cache_dir=cache_dir,
-                given=embedder,
-                ask_server=ask_server,
-                server=backends.embedding_server,
-            )
+            embedders = EmbedderChoice(store, settings)
             return Opened(
                 store,
                 embedders,
-                Backends(
-                    store,
-                    backends,
-                    cache_dir=lambda: embedders.cache_dir,
-                    expander=expander,
-                    reranker=reranker,
-                ),
-                FileTools(store, places, lambda: self._events),
+                Backends(store, settings, cache_dir=lambda: embedders.cache_dir),
+                FileTools(store, settings, lambda: self._events),
             )
 
         self._opened_for = opened

@@ -10,81 +10,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from qmd.errors import ConfigError, InferenceError, QmdError
 from qmd.store.sqlite import model_cache
 from qmd.store.sqlite.store import Store
 
 if TYPE_CHECKING:
-    from qmd.inference.endpoint import Endpoint
-    from qmd.inference.llm import LlmSettings
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
     from qmd.models.guard import Budget, Guard
     from qmd.models.remembered import Kind
+    from qmd.settings import BackendSettings, Settings
 
 T = TypeVar("T")
-Role = Literal["llm", "rerank", "embed"]
-
-#: Seconds that all model calls of one query may take together.
-BUDGET_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class BackendSettings:
-    """
-    The settings about models that are asked, in plain values.
-
-    ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well. ``key``
-    reads the key of a server when it is needed (it raises ConfigError): no server is sent the
-    key of another, and none one over plain http beyond this machine unless ``allow_insecure_key``.
-    ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
-    no query waits for (None: the usual time).
-    """
-
-    expander: str | None = None
-    reranker: str | None = None
-    llm_url: str | None = None
-    llm_model: str | None = None
-    rerank_url: str | None = None
-    embed_url: str | None = None
-    budget_s: float = BUDGET_S
-    timeout_s: float | None = None
-    allow_insecure_key: bool = False
-    key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
-
-    def embedding_server(self) -> Endpoint:
-        """What models named ``openai:MODEL`` ask. Raises ConfigError."""
-        from qmd.inference.endpoint import Endpoint
-
-        return Endpoint(self.server("embed"))
-
-    def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
-        """
-        The server for a role, by default with the model of the settings.
-
-        Raises:
-            ConfigError: The address is none, or the key cannot be read.
-        """
-        from qmd.inference.llm import (
-            DEFAULT_MODEL,
-            DEFAULT_TIMEOUT_S,
-            DEFAULT_URL,
-            LlmSettings,
-        )
-
-        url = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
-        holder: Role = role if url else "llm"
-        return LlmSettings(
-            url=url or self.llm_url or DEFAULT_URL,
-            model=model or self.llm_model or DEFAULT_MODEL,
-            key=self.key(holder),
-            timeout_s=self.timeout_s or DEFAULT_TIMEOUT_S,
-            key_variable=f"QMD_{holder.upper()}_API_KEY",
-            allow_insecure_key=self.allow_insecure_key,
-        )
 
 
 class Backends:
@@ -92,22 +31,15 @@ class Backends:
     Expander and reranker, made when they are first needed.
 
     Args:
-        expander, reranker: Use these, whatever the settings say.
+        settings: Their ``expander`` and ``reranker`` come before what ``backends`` names.
+        cache_dir: Where a cross-encoder is kept.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        settings: BackendSettings,
-        *,
-        cache_dir: Callable[[], Path],
-        expander: Expander | None = None,
-        reranker: Reranker | None = None,
-    ) -> None:
-        self.settings = settings
+    def __init__(self, store: Store, settings: Settings, *, cache_dir: Callable[[], Path]) -> None:
+        self.settings = settings.backends
         self.memory = StoredMemory(store)
         self._cache_dir = cache_dir
-        self._given = (expander, reranker)
+        self._given = (settings.expander, settings.reranker)
         self._lock = threading.Lock()
         self._guards: dict[str, Guard] = {}
         self._opened: dict[str, Any] = {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,8 @@ from qmd.store.sqlite.store import Store
 
 # Opening a knowledge base must load no model code: `qmd search` needs none.
 if TYPE_CHECKING:
-    from qmd.inference.endpoint import Endpoint
     from qmd.inference.protocols import Embedder
+    from qmd.settings import Settings
     from qmd.store.sqlite.library import Connection
     from qmd.system.running import RunningServer
     from qmd.values import ModelSpec, ProgressCallback
@@ -32,37 +31,25 @@ class EmbedderChoice:
     Opens embedders by name, each when it is first needed.
 
     Args:
-        store: Its running server may embed questions, if ``ask_server``.
-        model: Of the settings; None where they name none.
-        cache_dir: None for the user's cache directory.
-        given: Use this, whatever anybody says.
-        server: What models named ``openai:MODEL`` ask.
+        store: The qmd server that runs for it may embed questions, if ``ask_server``.
+        settings: Their ``embedder`` is used whatever else is said.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        model: str | None,
-        cache_dir: Path | None,
-        given: Embedder | None,
-        ask_server: bool,
-        server: Callable[[], Endpoint] | None = None,
-    ) -> None:
-        self.given = given
-        self.model = model
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.given = settings.embedder
+        self.model = settings.model
         self._store = store
-        self._cache_dir = cache_dir
-        self._ask_server = ask_server
-        self._server = server
+        self._cache_dir = settings.cache_dir
+        self._ask_server = settings.ask_server
+        self._server = settings.backends.embedding_server
 
     @property
     def cache_dir(self) -> Path:
         if self._cache_dir is None:
             from platformdirs import user_cache_dir
 
-            self._cache_dir = Path(user_cache_dir("qmd", appauthor=False))
-        return self._cache_dir
+            self._cache_dir = user_cache_dir("qmd", appauthor=False)
+        return Path(self._cache_dir).expanduser()
 
     # -- which -------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from support.mcp_client import with_client
 from support.rest import rest_client
 from support.vault import make_index
 
-from qmd import Filters, KnowledgeBase
+from qmd import Filters, KnowledgeBase, Settings
 from qmd.errors import InputError, ProtocolError
 from qmd.ingest.places import MAX_CONTEXT, MAX_GLOB, MAX_IGNORE
 from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
@@ -38,7 +38,7 @@ TOOLS = {tool.name: tool for tool in select().tools}
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     database = make_index(tmp_path_factory.mktemp("bounds"))
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as opened:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as opened:
         yield opened
 
 

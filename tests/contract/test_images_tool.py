@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 from support.mcp_client import RawClient, qmd_mcp, with_client
 from support.photos import listed, make, tags
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.server.mcp import McpFace
 from qmd.tools.images import SCHEMA
 from qmd.tools.toolsets import select
@@ -31,7 +31,9 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def face(tmp_path: Path, root: Path) -> Iterator[McpFace]:
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, write_roots=[root]) as kb:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(write_roots=[root]), create=True
+    ) as kb:
         kb.add_collection(root, mask="**/*.{md,jpg,jpeg,png,heic}")
         yield McpFace(kb, select(["images"]))
 
@@ -145,7 +147,7 @@ def test_outside_the_write_roots_the_data_says_what_would_allow_it(
 def test_without_exiftool_the_reason_says_how_to_get_it(tmp_path: Path, root: Path) -> None:
     path = str(make(root / "a.jpg"))
     with KnowledgeBase.open(
-        tmp_path / "x.sqlite", create=True, write_roots=[root], exiftool="/nowhere"
+        tmp_path / "x.sqlite", Settings(write_roots=[root], exiftool="/nowhere"), create=True
     ) as kb:
         face = McpFace(kb, select(["images"]))
         number, message, data = refusal(face, filePath=path, metadata={"tags": ["x"]})

@@ -15,7 +15,7 @@ from support.embedder import HashEmbedder
 from support.mcp_client import WAIT_S, with_client
 from support.vault import make_vault
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.server.mcp import McpFace
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def model() -> Iterator[SlowModel]:
 @pytest.fixture
 def kb(tmp_path: Path, model: SlowModel) -> Iterator[KnowledgeBase]:
     notes = make_vault(tmp_path)
-    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True, embedder=model) as opened:
+    with KnowledgeBase.open(
+        tmp_path / "index.sqlite", Settings(embedder=model), create=True
+    ) as opened:
         opened.add_collection(notes, name="notes")
         opened.index()
         opened.embed()

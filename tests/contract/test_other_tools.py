@@ -14,7 +14,7 @@ import pytest
 from datasette.app import Datasette
 from sqlite_utils import Database
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from tests.support.embedder import HashEmbedder
 
 LONG = "# Long\n\n" + "word " * 2000 + "\n"
@@ -28,7 +28,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "plan.md").write_text("---\ntags: [work, home]\n---\n# Plan\n\nSee [[long]].\n")
     (root / "long.md").write_text(LONG)
     path = directory / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root, name="notes")
         kb.index()
         kb.embed()

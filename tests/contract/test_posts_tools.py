@@ -11,7 +11,7 @@ from mcp import Client
 from mcp_types import TextContent, Tool
 from support.mcp_client import with_client
 
-from qmd import KnowledgeBase, __version__
+from qmd import KnowledgeBase, Settings, __version__
 from qmd.server.mcp import McpFace
 from qmd.tools.toolsets import select
 
@@ -51,7 +51,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def face_of(directory: Path, database: Path) -> Iterator[McpFace]:
-    with KnowledgeBase.open(database, create=True, posts_dir=directory) as kb:
+    with KnowledgeBase.open(database, Settings(posts_dir=directory), create=True) as kb:
         yield McpFace(kb, select(["posts"]))
 
 

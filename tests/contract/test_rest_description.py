@@ -19,7 +19,7 @@ from support.embedder import HashEmbedder
 from support.golden import assert_golden
 from support.vault import make_vault
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.server import openapi
 from qmd.server.app import build_app
 
@@ -59,7 +59,7 @@ def app(directory: Path) -> Iterator[Starlette]:
     notes = make_vault(directory)
     database = directory / "index.sqlite"
     with KnowledgeBase.open(
-        database, create=True, embedder=HashEmbedder(), write_roots=[directory]
+        database, Settings(embedder=HashEmbedder(), write_roots=[directory]), create=True
     ) as kb:
         kb.add_collection(notes, name="notes")
         kb.index()

@@ -13,7 +13,7 @@ from support.embedder import DIMENSION, HashEmbedder
 from support.rest import rest_client
 from support.vault import make_vault
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMissingError
 from qmd.tools import texts
 from qmd.tools.arguments import parse_arguments
@@ -37,7 +37,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def kb(tmp_path: Path, notes: Path) -> Iterator[KnowledgeBase]:
     database = tmp_path / "index.sqlite"
-    with KnowledgeBase.open(database, create=True, embedder=HashEmbedder()) as opened:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder()), create=True) as opened:
         opened.add_collection(notes, name="notes")
         opened.index()
         opened.add_context("qmd://notes/2025", "the year 2025")
@@ -327,7 +327,7 @@ def test_a_list_of_texts_has_its_limits(client: TestClient) -> None:
 def test_without_a_model_no_text_is_embedded(tmp_path: Path) -> None:
     database = tmp_path / "empty.sqlite"
     with (
-        KnowledgeBase.open(database, create=True, embedder=NoModel()) as kb,
+        KnowledgeBase.open(database, Settings(embedder=NoModel()), create=True) as kb,
         rest_client(kb) as client,
     ):
         assert refused(client.post("/embed", json={"texts": ["a"]}), 503) == "Model not loaded"
@@ -458,7 +458,7 @@ def test_explicit_write_roots_replace_the_defaults(kb: KnowledgeBase, tmp_path: 
     for name in ("in", "out"):
         (tmp_path / name).mkdir()
     roots = [tmp_path / "in"]
-    with KnowledgeBase.open(kb.path, write_roots=roots) as kb, rest_client(kb) as client:
+    with KnowledgeBase.open(kb.path, Settings(write_roots=roots)) as kb, rest_client(kb) as client:
         outside = client.post("/collections/add", json={"name": "o", "path": str(tmp_path / "out")})
         assert f"--write-root {tmp_path}/out" in refused(outside, 403)
         post(client, "/collections/add", name="i", path=str(tmp_path / "in"))

@@ -15,7 +15,7 @@ from support.mcp_client import WAIT_S
 from support.rest import rest_client
 from support.vault import make_index
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.rest import Limits
 from qmd.server.rest_errors import INTERNAL
@@ -32,7 +32,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kb(database: Path) -> Iterator[KnowledgeBase]:
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as opened:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as opened:
         yield opened
 
 
@@ -222,7 +222,7 @@ class BrokenModel(HashEmbedder):
 def test_the_inside_of_the_server_stays_in_its_log(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kb = KnowledgeBase.open(database, embedder=BrokenModel())
+    kb = KnowledgeBase.open(database, Settings(embedder=BrokenModel()))
     with kb, rest_client(kb) as client:
         unforeseen = client.post("/embed", json={"texts": ["a"]})
         kb.close()
@@ -252,7 +252,7 @@ class SlowModel(HashEmbedder):
 @pytest.fixture
 def slow(database: Path) -> Iterator[tuple[KnowledgeBase, SlowModel]]:
     model = SlowModel()
-    with KnowledgeBase.open(database, embedder=model) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=model)) as kb:
         yield kb, model
         model.go_on.set()
 

@@ -14,7 +14,7 @@ from mcp_types import Tool as ListedTool
 from support.mcp_client import with_client
 from support.vault import make_index
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.cli import serve
 from qmd.errors import InputError, ProtocolError
 from qmd.server.mcp import McpFace
@@ -121,7 +121,7 @@ def test_a_withheld_tool_is_not_listed_and_refuses_in_its_own_format(tmp_path: P
 
     (tmp_path / "p.jpg").write_bytes(b"")
     database = tmp_path / "index.sqlite"
-    with KnowledgeBase.open(database, read_only_files=True) as kb:
+    with KnowledgeBase.open(database, Settings(read_only_files=True)) as kb:
         face = McpFace(kb, select(["summary", "images"], read_only=True))
         listed, summary, photo = with_client(face.server, use)
     assert listed == []

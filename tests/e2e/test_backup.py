@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import (
     ConflictError,
     CorruptDatabaseError,
@@ -30,7 +30,7 @@ def database(tmp_path: Path) -> Path:
     for number in range(20):
         (root / f"{number}.md").write_text(f"# Note {number}\n\nbody {number}\n")
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root, name="notes")
         kb.index()
         kb.embed()
@@ -45,7 +45,7 @@ def test_a_copy_holds_what_the_database_holds(database: Path, tmp_path: Path) ->
     assert dump(copy) == dump(database)
     assert vector_rows(copy) == vector_rows(database)
     assert_sound(copy)
-    with KnowledgeBase.open(copy, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(copy, Settings(embedder=HashEmbedder())) as kb:
         assert kb.vsearch("Note 3 body 3", limit=1).hits[0].file == "notes/3.md"
 
 

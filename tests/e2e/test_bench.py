@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.evaluate.judgments import Judgments, Question
 from qmd.evaluate.run import SYSTEMS, run
 from tests.support.cli import Scratch, filled
@@ -151,7 +151,9 @@ def test_with_vectors_every_system_takes_part(tmp_path: Path) -> None:
         (notes / f"{name}.md").write_text(f"# {name}\n\nAll about the {name}.\n", encoding="utf-8")
     questions = tuple(Question(name, name, {f"{name}.md": 1}) for name in ("boat", "bread"))
     ticks = []
-    with KnowledgeBase.open(tmp_path / "i.sqlite", create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(
+        tmp_path / "i.sqlite", Settings(embedder=HashEmbedder()), create=True
+    ) as kb:
         kb.add_collection(notes)
         kb.index()
         kb.embed()

@@ -15,7 +15,7 @@ from support.tiny_onnx import write_cross_encoder, write_embedder
 
 from qmd import KnowledgeBase
 from qmd.errors import InputError, ModelMissingError
-from qmd.models.backends import BackendSettings
+from qmd.settings import BackendSettings, Settings
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_a_server_that_fails_half_way_leaves_the_old_vectors_to_answer(embedded:
     found = {"data": [{"index": 0, "embedding": [1.0, 2.0, 3.0]}]}
     with ModelServer(sends(json.dumps(found).encode()), fails(401, "key expired")) as server:
         backends = BackendSettings(embed_url=server.url)
-        with KnowledgeBase.open(embedded.database, backends=backends) as kb:
+        with KnowledgeBase.open(embedded.database, Settings(backends=backends)) as kb:
             change = kb.models.use("openai:m")
             assert (change.dimension, change.waiting, change.kept) == (3, 2, False)
             kb.keep()

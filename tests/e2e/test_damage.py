@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import (
     CorruptDatabaseError,
     DatabaseBusyError,
@@ -159,7 +159,7 @@ def test_overwritten_pages_are_found_by_doctor_and_never_crash_a_search(database
         for page in range(size // 4096 // 2, size // 4096, 2):
             file.seek(page * 4096)
             file.write(b"\xa5" * 4096)
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         for use in (lambda: kb.search("sourdough"), kb.documents, kb.index, kb.status):
             try:
                 use()
@@ -322,7 +322,7 @@ def test_a_full_disk_loses_nothing_and_can_be_written_later(
 ) -> None:
     path = small_disk / "kb.sqlite"
     ballast = small_disk / "ballast"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(notes, name="notes")
         if embedding:
             kb.index()

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.cli.main import main
 from qmd.errors import CorruptDatabaseError, QmdError
 from qmd.store.sqlite import damage
@@ -63,9 +63,7 @@ class Vault:
     def open(self, *, read_only: bool = True) -> KnowledgeBase:
         return KnowledgeBase.open(
             self.database,
-            embedder=HashEmbedder(),
-            vault=self.notes,
-            posts_dir=self.root,
+            Settings(embedder=HashEmbedder(), vault=self.notes, posts_dir=self.root),
             read_only=read_only,
         )
 
@@ -90,7 +88,9 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
         for name, data in NOTES.items():
             (made.notes / name).write_bytes(data)
         (made.notes / "binary.md").write_bytes(b"\0\1\2" * 50)
-        with KnowledgeBase.open(made.database, create=True, embedder=HashEmbedder()) as kb:
+        with KnowledgeBase.open(
+            made.database, Settings(embedder=HashEmbedder()), create=True
+        ) as kb:
             kb.add_collection(made.notes, name="notes")
             kb.index()
             kb.add_context("qmd://notes/", "all notes")

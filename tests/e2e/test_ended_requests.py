@@ -22,7 +22,7 @@ from support.rest import rest_server
 from support.slow import SlowKnowledgeBase
 from support.vault import make_index
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.server.mcp import McpFace
 from qmd.server.rest import Limits
 from qmd.server.workers import BULKY_AT_ONCE
@@ -139,7 +139,7 @@ class TakingTurns(HashEmbedder):
 def test_a_large_embed_lets_others_in_between(tmp_path: Path) -> None:
     model = TakingTurns()
     with (
-        KnowledgeBase.open(make_index(tmp_path), embedder=model) as kb,
+        KnowledgeBase.open(make_index(tmp_path), Settings(embedder=model)) as kb,
         rest_server(kb) as (host, port),
         ThreadPoolExecutor(2) as pool,
     ):
@@ -157,7 +157,7 @@ def test_a_large_embed_lets_others_in_between(tmp_path: Path) -> None:
 def test_an_embed_whose_client_has_left_stops_at_the_next_lot(tmp_path: Path) -> None:
     model = TakingTurns()
     with (
-        KnowledgeBase.open(make_index(tmp_path), embedder=model) as kb,
+        KnowledgeBase.open(make_index(tmp_path), Settings(embedder=model)) as kb,
         rest_server(kb) as (host, port),
     ):
         url = f"http://{host}:{port}"
@@ -173,7 +173,7 @@ def test_an_embed_whose_client_has_left_stops_at_the_next_lot(tmp_path: Path) ->
 def test_what_one_embed_takes_is_bounded(tmp_path: Path) -> None:
     model = HashEmbedder()
     with (
-        KnowledgeBase.open(make_index(tmp_path), embedder=model) as kb,
+        KnowledgeBase.open(make_index(tmp_path), Settings(embedder=model)) as kb,
         rest_server(kb) as (host, port),
     ):
         url = f"http://{host}:{port}"

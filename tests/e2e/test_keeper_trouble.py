@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import ReadOnlyError, TransientInferenceError
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.background import Models
@@ -156,7 +156,7 @@ def test_a_model_that_fails_takes_nothing_from_full_text_and_is_told(tmp_path: P
     root.mkdir()
     (root / "a.md").write_text("# Alpha\n\nsourdough\n")
     embedder = Faltering()
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, embedder=embedder) as kb:
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", Settings(embedder=embedder), create=True) as kb:
         kb.add_collection(root)
         told = Told(kb)
         keeper = kb.keep(polling=POLLING)
@@ -193,12 +193,12 @@ def test_vectors_of_another_model_are_never_thrown_away_unasked(tmp_path: Path) 
     root.mkdir()
     (root / "a.md").write_text("# Alpha\n")
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root)
         kb.index()
         kb.embed()
     (root / "b.md").write_text("# Beta\n")
-    with KnowledgeBase.open(path, embedder=Other()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=Other())) as kb:
         told = Told(kb)
         kb.keep(polling=POLLING)
         told.wait_for(lambda: told.of("problem"))
@@ -216,7 +216,7 @@ def test_without_a_model_nothing_is_downloaded_and_it_is_said_once(
     (root / "a.md").write_text("# Alpha\n")
     model = "BAAI/bge-small-en-v1.5"
     with KnowledgeBase.open(
-        tmp_path / "kb.sqlite", create=True, model=model, cache_dir=tmp_path / "cache"
+        tmp_path / "kb.sqlite", Settings(model=model, cache_dir=tmp_path / "cache"), create=True
     ) as kb:
         kb.add_collection(root)
         told = Told(kb)

@@ -203,7 +203,7 @@ STUCK = """
 import sys, threading
 sys.path.insert(0, sys.argv[2])
 from support.embedder import HashEmbedder
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.server.process import serve_stdio
 
 class StuckModel(HashEmbedder):
@@ -211,7 +211,7 @@ class StuckModel(HashEmbedder):
         threading.Event().wait()
 
 def open_kb():
-    kb = KnowledgeBase.open(sys.argv[1], embedder=StuckModel())
+    kb = KnowledgeBase.open(sys.argv[1], Settings(embedder=StuckModel()))
     kb.embed()
     return kb
 

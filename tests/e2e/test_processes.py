@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMismatchError
 from tests.support import child
 from tests.support.dump import assert_sound, dump, vector_rows
@@ -19,7 +19,7 @@ FILES = 160
 #: Prints each tick of progress; dies at the one that is named, while its writer thread writes.
 WORK = """
 import os, signal, sys
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMismatchError
 from tests.support.embedder import HashEmbedder
 import qmd.ingest.indexer
@@ -31,7 +31,7 @@ def tick(progress):
     print(line, flush=True)
     if line in sys.argv[3:]:
         os.kill(os.getpid(), signal.SIGKILL)
-with KnowledgeBase.open(sys.argv[1], create=True, embedder=HashEmbedder()) as kb:
+with KnowledgeBase.open(sys.argv[1], Settings(embedder=HashEmbedder()), create=True) as kb:
     getattr(kb, sys.argv[2])(progress=tick)
 print("done")
 """
@@ -64,7 +64,7 @@ def database(tmp_path: Path, notes: Path) -> Path:
 
 def fresh(tmp_path: Path, notes: Path) -> Path:
     path = tmp_path / "fresh.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(notes, name="notes")
         kb.index()
         kb.embed()
@@ -132,7 +132,7 @@ def test_killed_while_embedding_what_was_embedded_is_kept(
             embedded = kb.status().chunks_embedded
         assert embedded >= kept + done
         kept = embedded
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         report = kb.embed()
         assert (report.embedded + report.reused, report.remaining) == (total - kept, 0)
     assert vector_rows(database) == vector_rows(fresh(tmp_path, notes))
@@ -264,7 +264,7 @@ def test_of_two_processes_that_embed_with_different_models_one_says_so(database:
     class Other(HashEmbedder):
         spec = replace(HashEmbedder.spec, name="other", fingerprint="other-1")
 
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         kb.index()
 
         def stop(done: int) -> None:
@@ -273,7 +273,7 @@ def test_of_two_processes_that_embed_with_different_models_one_says_so(database:
 
         def meanwhile(done: int) -> None:
             with (
-                KnowledgeBase.open(database, embedder=Other()) as second,
+                KnowledgeBase.open(database, Settings(embedder=Other())) as second,
                 pytest.raises(KeyboardInterrupt),
             ):
                 second.embed(progress=lambda tick: stop(tick.done))
@@ -296,7 +296,7 @@ def test_what_a_tool_wrote_while_the_indexer_ran_is_not_replaced_by_what_was_bef
 
         def write(item: str) -> None:
             if item == "1.md":  # 0.md has been read, and is not stored yet
-                with KnowledgeBase.open(database, write_roots=[notes]) as second:
+                with KnowledgeBase.open(database, Settings(write_roots=[notes])) as second:
                     second.files.write(notes / "0.md", b"# Zero\n\nby the tool\n", tool="test")
                     assert second.get("notes/0.md").text == "# Zero\n\nby the tool\n"
 

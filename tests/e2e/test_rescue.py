@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import (
     ConflictError,
     CorruptDatabaseError,
@@ -46,7 +46,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def database(tmp_path: Path, notes: Path) -> Path:
     path = tmp_path / "k b.sqlite"  # a name that a shell takes apart
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(notes, name="notes", ignore=("drafts",))
         kb.index()
         kb.add_context("qmd://notes/", "all notes")
@@ -96,7 +96,7 @@ def test_of_a_sound_database_all_that_is_no_document_is_saved(database: Path, no
     assert (saved.collections, saved.contexts, saved.revisions) == (1, 2, 12)
     assert (dict(saved.lost), saved.kept) == ({}, database.with_name("k b.sqlite.bak"))
     embedder = HashEmbedder()
-    with KnowledgeBase.open(database, embedder=embedder) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=embedder)) as kb:
         assert kb.collection("notes").ignore == ("drafts",)
         assert [context.text for context in kb.contexts()] == ["everything", "all notes"]
         kb.index()
@@ -116,7 +116,7 @@ def test_what_the_files_have_may_be_lost_whole(database: Path, notes: Path, tabl
     overwrite(database, pages_of(database, table))
     saved = KnowledgeBase.rescue(database)
     assert (saved.collections, saved.contexts, saved.revisions) == (1, 2, 12)
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         kb.index()
         kb.embed()
     assert dump(database) == before
@@ -161,7 +161,7 @@ def test_whatever_is_damaged_what_is_saved_is_genuine(
     assert saved.kept is not None
     left = histories(database, notes / "0.md")
     assert set(left.values()) <= set(history.values())
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         kb.index()
         kb.embed()
         assert kb.status().total_documents in (0, 40)

@@ -16,7 +16,7 @@ from support.embedder import HashEmbedder
 from support.rest import WAIT_S, rest_server
 from support.vault import make_index
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.ingest.events import Event
 from qmd.server import event_stream
 from qmd.server.rest import Limits
@@ -26,7 +26,7 @@ Address = tuple[str, int]
 
 @pytest.fixture
 def kb(tmp_path: Path) -> Iterator[KnowledgeBase]:
-    with KnowledgeBase.open(make_index(tmp_path), embedder=HashEmbedder()) as opened:
+    with KnowledgeBase.open(make_index(tmp_path), Settings(embedder=HashEmbedder())) as opened:
         yield opened
 
 

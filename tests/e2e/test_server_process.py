@@ -117,7 +117,7 @@ SLOW = """
 import sys, threading
 sys.path.insert(0, sys.argv[2])
 from support.embedder import HashEmbedder
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.server.process import ServerOptions, serve
 
 class SlowModel(HashEmbedder):
@@ -129,7 +129,7 @@ class SlowModel(HashEmbedder):
         return super().embed_query(text)
 
 def open_kb():
-    kb = KnowledgeBase.open(sys.argv[1], embedder=SlowModel())
+    kb = KnowledgeBase.open(sys.argv[1], Settings(embedder=SlowModel()))
     kb.embed()
     return kb
 

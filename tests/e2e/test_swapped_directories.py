@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
 from qmd.values import PhotoChange
 from tests.support.live import WAIT_S
@@ -95,7 +95,7 @@ def run(vault: Path, *actions: Callable[[], object]) -> list[str]:
 
 def test_notes(vault: Path) -> None:
     """The usual write roots: what is outside of the vault is below one of them, too."""
-    with KnowledgeBase.open(vault.parent / "kb.sqlite", create=True, vault=vault) as kb:
+    with KnowledgeBase.open(vault.parent / "kb.sqlite", Settings(vault=vault), create=True) as kb:
         notes = kb.notes
         told = run(
             vault,
@@ -113,7 +113,9 @@ def test_notes(vault: Path) -> None:
 
 def test_files_and_earlier_contents(vault: Path) -> None:
     file = vault / "author/note.md"
-    with KnowledgeBase.open(vault.parent / "kb.sqlite", create=True, write_roots=[vault]) as kb:
+    with KnowledgeBase.open(
+        vault.parent / "kb.sqlite", Settings(write_roots=[vault]), create=True
+    ) as kb:
         kb.files.write(file, b"first", tool="test")
         kb.files.write(file, b"second", tool="test")
         told = run(
@@ -129,7 +131,9 @@ def test_files_and_earlier_contents(vault: Path) -> None:
 @pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool writes into photos")
 def test_photos(vault: Path) -> None:
     photo = make(vault / "author/photo.jpg")
-    with KnowledgeBase.open(vault.parent / "kb.sqlite", create=True, write_roots=[vault]) as kb:
+    with KnowledgeBase.open(
+        vault.parent / "kb.sqlite", Settings(write_roots=[vault]), create=True
+    ) as kb:
         photos = kb.images
         photos.write(make(vault / "photo.jpg"), PhotoChange(description="quagga"))
         (vault / "photo.jpg").rename(vault.parent / "outside/photo.jpg")
@@ -144,7 +148,9 @@ def test_photos(vault: Path) -> None:
 
 
 def test_the_index_and_the_posts(vault: Path) -> None:
-    with KnowledgeBase.open(vault.parent / "kb.sqlite", create=True, posts_dir=vault) as kb:
+    with KnowledgeBase.open(
+        vault.parent / "kb.sqlite", Settings(posts_dir=vault), create=True
+    ) as kb:
         kb.add_collection(vault, name="vault")
         posts = kb.posts
 

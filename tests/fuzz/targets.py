@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
 from qmd.ingest.mask import compile_mask
@@ -184,7 +184,9 @@ _BODIES: dict[str, dict[str, Any]] = {
 def server_targets(directory: Path) -> Iterator[dict[str, Target]]:
     """REST and MCP over HTTP, asked over a socket; nothing can be written."""
     notes = make_vault(directory)
-    with KnowledgeBase.open(directory / "index.sqlite", create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(
+        directory / "index.sqlite", Settings(embedder=HashEmbedder()), create=True
+    ) as kb:
         kb.add_collection(notes, name="notes")
         kb.index()
         kb.embed()

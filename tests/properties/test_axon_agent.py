@@ -17,7 +17,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.loop import ExecutionLoop
 from qmd.agent.parser import Malformed, ToolCall, parse
@@ -70,7 +70,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     (directory / "vault").mkdir()
     path = directory / "index.sqlite"
     with KnowledgeBase.open(
-        path, create=True, vault=directory / "vault", confirm_writes=lambda proposed: True
+        path, Settings(vault=directory / "vault", confirm_writes=lambda proposed: True), create=True
     ) as opened:
         yield opened
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp import Client, MCPError
 from support.mcp_client import with_client
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.files.vault import ILLEGAL, note_path
 from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool
@@ -52,7 +52,9 @@ class Axon:
 
     def __init__(self, directory: Path) -> None:
         self.vault = directory / "vault"
-        self.kb = KnowledgeBase.open(directory / "index.sqlite", create=True, vault=self.vault)
+        self.kb = KnowledgeBase.open(
+            directory / "index.sqlite", Settings(vault=self.vault), create=True
+        )
 
     def emptied(self) -> Axon:
         if self.vault.exists():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Expansion
 from qmd.kb import KnowledgeBase
-from qmd.models.backends import BackendSettings
+from qmd.settings import BackendSettings, Settings
 from qmd.values import Hit
 from tests.support.corpus import Corpus
 
@@ -100,9 +100,11 @@ def test_the_score_of_vsearch_is_what_its_parts_make(
 ) -> None:
     kb = KnowledgeBase(
         corpus.store,
-        embedder=corpus.embedder,
-        expander=Asks() if expanded else None,
-        backends=BackendSettings(budget_s=60),
+        Settings(
+            embedder=corpus.embedder,
+            expander=Asks() if expanded else None,
+            backends=BackendSettings(budget_s=60),
+        ),
     )
     hits = kb.vsearch(query, min_score=0.0, explain=True).hits
     ordered(hits)
@@ -127,10 +129,12 @@ def test_the_score_of_query_is_what_its_parts_make(
 ) -> None:
     kb = KnowledgeBase(
         corpus.store,
-        embedder=corpus.embedder,
-        expander=Asks() if expanded else None,
-        reranker=judge,
-        backends=BackendSettings(budget_s=60),
+        Settings(
+            embedder=corpus.embedder,
+            expander=Asks() if expanded else None,
+            reranker=judge,
+            backends=BackendSettings(budget_s=60),
+        ),
     )
     hits = kb.query(query, limit=60, rerank=rerank, explain=True).hits
     ordered(hits)

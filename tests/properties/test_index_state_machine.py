@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from tests.support.dump import assert_sound, dump, vector_rows
 from tests.support.embedder import HashEmbedder
 
@@ -66,7 +66,7 @@ class Files(RuleBasedStateMachine):
         with KnowledgeBase.open(self.empty, create=True) as kb:
             kb.add_collection(self.root, name="notes", mask=mask, ignore=ignore)
         shutil.copy(self.empty, self.database)
-        self.kb = KnowledgeBase.open(self.database, embedder=self.embedder)
+        self.kb = KnowledgeBase.open(self.database, Settings(embedder=self.embedder))
 
     def teardown(self) -> None:
         try:
@@ -200,7 +200,7 @@ class Files(RuleBasedStateMachine):
     def fresh(self, *, embed: bool = False) -> Path:
         path = self.home / "fresh.sqlite"
         shutil.copy(self.empty, path)
-        with KnowledgeBase.open(path, embedder=self.embedder) as kb:
+        with KnowledgeBase.open(path, Settings(embedder=self.embedder)) as kb:
             kb.index()
             if embed:
                 kb.embed()
@@ -231,7 +231,7 @@ class Files(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.kb.close()
         assert_sound(self.database)
-        self.kb = KnowledgeBase.open(self.database, embedder=self.embedder)
+        self.kb = KnowledgeBase.open(self.database, Settings(embedder=self.embedder))
 
     @precondition(lambda self: hasattr(self, "kb"))
     @rule(data=st.data(), folder=folders, name=st.sampled_from(["moved.md", "away.md"]))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import SummaryError
 from qmd.files.policy import WritePolicy
 from qmd.files.summary import Summary
@@ -28,7 +28,7 @@ TEXTS = st.text(
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     root = tmp_path_factory.mktemp("summaries")
-    with KnowledgeBase.open(root / "kb.sqlite", create=True, write_roots=[root]) as kb:
+    with KnowledgeBase.open(root / "kb.sqlite", Settings(write_roots=[root]), create=True) as kb:
         yield kb
 
 

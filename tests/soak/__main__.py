@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from qmd import KnowledgeBase
-from qmd.models.backends import BackendSettings
+from qmd.settings import BackendSettings, Settings
 from tests.soak.load import Client, Editor, fill
 from tests.soak.processes import EmbeddingServer, Server, leader
 from tests.support.dump import assert_sound, dump, vector_rows
@@ -142,7 +142,7 @@ class Run:
     def _open(self, database: Path) -> KnowledgeBase:
         settings = BackendSettings(embed_url=self._embedding.url)
         return KnowledgeBase.open(
-            database, create=True, model=self._options.model, backends=settings
+            database, Settings(model=self._options.model, backends=settings), create=True
         )
 
     def _client(self, number: int) -> Client:

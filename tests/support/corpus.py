@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
 from qmd.store.sqlite import files, vector_state
@@ -29,7 +29,7 @@ class Corpus:
         self.path = directory / "index.sqlite"
         self.embedder = HashEmbedder()
         self.store = Store(self.path, create=True)
-        self.kb = KnowledgeBase(self.store, embedder=self.embedder)
+        self.kb = KnowledgeBase(self.store, Settings(embedder=self.embedder))
         self.number = self.kb.add_collection(root, name="notes").id
         self.numbers = {"notes": self.number}
         self.directory = directory

@@ -11,7 +11,7 @@ from time import monotonic
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.ingest.events import Event
 from qmd.ingest.keep.keeper import Keeper
 from tests.support.embedder import HashEmbedder
@@ -122,7 +122,9 @@ def kept(
     for name, text in (files or {}).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    with KnowledgeBase.open(home / "kb.sqlite", create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(
+        home / "kb.sqlite", Settings(embedder=HashEmbedder()), create=True
+    ) as kb:
         kb.add_collection(root, name="notes")
         told = Told(kb)
         keeper = kb.keep(embed=embed, polling=polling or POLLING, poll_s=0.1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qmd import Filters, Hit, KnowledgeBase, QmdError, SearchReply, __version__
+from qmd import Filters, Hit, KnowledgeBase, QmdError, SearchReply, Settings, __version__
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError
 from qmd.values import Collection, DocumentInfo, DocumentSlice, IndexReport, Progress, Status
 
@@ -16,7 +16,8 @@ def show(tick: Progress) -> None:
 
 
 def build(database: Path, folder: Path) -> IndexReport:
-    with KnowledgeBase.open(database, create=True) as kb:
+    settings = Settings(vault=folder, write_roots=[folder])
+    with KnowledgeBase.open(database, settings, create=True) as kb:
         collection: Collection = kb.add_collection(folder, name="notes", ignore=["drafts/"])
         kb.add_context(f"qmd://{collection.name}/2025", "the year 2025")
         report = kb.index([collection.name], verify=True, progress=show)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.loop import COPIED, ExecutionLoop, LoopResult
 from qmd.agent.parser import ToolCall
@@ -44,7 +44,9 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     directory = tmp_path_factory.mktemp("fence")
     (directory / "notes").mkdir()
     path = directory / "index.sqlite"
-    with KnowledgeBase.open(path, create=True, confirm_writes=lambda proposed: True) as opened:
+    with KnowledgeBase.open(
+        path, Settings(confirm_writes=lambda proposed: True), create=True
+    ) as opened:
         opened.add_collection(directory / "notes")
         yield opened
 

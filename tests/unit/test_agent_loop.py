@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import DIALECT, ToolExecutor, ToolResult
 from qmd.agent.loop import (
     MAX_CALLS,
@@ -71,7 +71,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     (notes / "evil.md").write_text(evil, "utf-8")
     (notes / "long.md").write_text("x" * (LONGEST_RESULT + 1234), "utf-8")
     with KnowledgeBase.open(
-        directory / "index.sqlite", create=True, confirm_writes=lambda proposed: True
+        directory / "index.sqlite", Settings(confirm_writes=lambda proposed: True), create=True
     ) as opened:
         opened.add_collection(notes)
         opened.index()

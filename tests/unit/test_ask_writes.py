@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qmd.cli.ask_writes import described, heading, shortened
-from qmd.files.proposed import ProposedFields, ProposedText
+from qmd.values.proposed import ProposedFields, ProposedText
 
 NOTE = Path("/vault/plan.md")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.ingest import file_parser
 from qmd.ingest.parsed_file import FileJob, NoDocument
 from qmd.ingest.rules import MAX_BYTES
@@ -198,7 +198,7 @@ def test_a_worker_killed_again_and_again_costs_no_good_file(tmp_path: Path) -> N
                     os.kill(number, signal.SIGKILL)
         _, err = run.communicate(timeout=child.WAIT_S)
     assert run.returncode == 0, err
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", Settings(embedder=HashEmbedder())) as kb:
         status = kb.status()
         # One that ended two processes is skipped, and can be no more than the one in work then.
         assert status.total_documents + len(status.skipped) == len(names)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.parser import ToolCall
 from qmd.errors import FileChangedError, NoteAccessError, PhotoError, SummaryError
-from qmd.files.proposed import Proposed, ProposedFields, ProposedText
 from qmd.tools.toolsets import select
 from qmd.values import PhotoChange
+from qmd.values.proposed import Proposed, ProposedFields, ProposedText
 from tests.support.photos import MASK, make
 
 
@@ -48,7 +48,7 @@ def kb(
 ) -> Iterator[KnowledgeBase]:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, confirm_writes=person) as opened:
+    with KnowledgeBase.open(path, Settings(confirm_writes=person), create=True) as opened:
         opened.add_collection(notes, name="notes", mask=MASK)
         yield opened
 
@@ -235,7 +235,7 @@ def test_a_hidden_collection_that_the_person_has_opened(tmp_path: Path, person: 
     for roots, good in (([], False), ([tmp_path / ".nb"], True)):
         path = tmp_path / "other.sqlite"
         with KnowledgeBase.open(
-            path, create=True, confirm_writes=person, write_roots=roots
+            path, Settings(confirm_writes=person, write_roots=roots), create=True
         ) as opened:
             if not good:
                 opened.add_collection(tmp_path / ".nb")

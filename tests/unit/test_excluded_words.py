@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.inference.protocols import Expansion
 from qmd.values import Filters
 from tests.support.corpus import Corpus
@@ -32,7 +32,9 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     corpus.fill(FILES)
     corpus.kb.embed()
     corpus.kb.close()
-    with KnowledgeBase.open(corpus.kb.path, embedder=HashEmbedder(), expander=Asks()) as kb:
+    with KnowledgeBase.open(
+        corpus.kb.path, Settings(embedder=HashEmbedder(), expander=Asks())
+    ) as kb:
         yield kb
 
 
@@ -86,7 +88,9 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     corpus.fill(DATED)
     corpus.kb.embed()
     corpus.kb.close()
-    with KnowledgeBase.open(corpus.kb.path, embedder=HashEmbedder(), reranker=Upside()) as kb:
+    with KnowledgeBase.open(
+        corpus.kb.path, Settings(embedder=HashEmbedder(), reranker=Upside())
+    ) as kb:
         yield kb
 
 

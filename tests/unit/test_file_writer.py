@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import (
     ConflictError,
     DatabaseBusyError,
@@ -253,7 +253,9 @@ def test_directories_made_for_a_write_that_fails_are_removed(
 
 def test_outside_the_roots_nothing_is_written(tmp_path: Path, notes: Path) -> None:
     (notes / "out").symlink_to(tmp_path)
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, write_roots=[notes]) as kb:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(write_roots=[notes]), create=True
+    ) as kb:
         for path in (tmp_path / "x.md", notes / "../x.md", notes / "out/x.md", notes):
             with pytest.raises(OutsideRootsError) as caught:
                 write(kb, path, "new")
@@ -262,7 +264,9 @@ def test_outside_the_roots_nothing_is_written(tmp_path: Path, notes: Path) -> No
 
 
 def test_switched_off_nothing_is_written(tmp_path: Path, notes: Path) -> None:
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, read_only_files=True) as kb:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(read_only_files=True), create=True
+    ) as kb:
         with pytest.raises(OutsideRootsError) as caught:
             write(kb, notes / "x.md", "new")
         assert "--read-only" in (caught.value.hint or "")

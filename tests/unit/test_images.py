@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import PhotoError
 from qmd.files.photos.exiftool import ExifTool
 from qmd.values import PhotoChange
@@ -59,7 +59,9 @@ def tool() -> Iterator[ExifTool]:
 
 @pytest.fixture
 def kb(tmp_path: Path, album: Path, tool: ExifTool) -> Iterator[KnowledgeBase]:
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, write_roots=[tmp_path]) as opened:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(write_roots=[tmp_path]), create=True
+    ) as opened:
         opened._file_tools._exiftool = tool
         opened.add_collection(album, mask=MASK)
         yield opened
@@ -242,7 +244,9 @@ def test_what_is_so_already_is_not_written(
 
 def test_no_change_needs_no_exiftool(tmp_path: Path, album: Path) -> None:
     photo = make(album / "a.jpg")
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, exiftool="/nowhere") as kb:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(exiftool="/nowhere"), create=True
+    ) as kb:
         assert not kb.images.write(photo, PhotoChange()).changed
         assert kb.images.show(photo).camera == "ACME X100"
         refused = problem(kb, photo)
@@ -373,8 +377,8 @@ def test_outside_the_write_roots_nothing_is_written(tmp_path: Path, album: Path,
     (tmp_path / "open").mkdir()
     link = tmp_path / "open/link.jpg"
     link.symlink_to(jpg)
-    for options in ({"write_roots": [tmp_path / "open"]}, {"read_only_files": True}):
-        with KnowledgeBase.open(tmp_path / "x.sqlite", create=True, **options) as kb:  # type: ignore[arg-type]
+    for settings in (Settings(write_roots=[tmp_path / "open"]), Settings(read_only_files=True)):
+        with KnowledgeBase.open(tmp_path / "x.sqlite", settings, create=True) as kb:
             for path in (jpg, link):
                 refused = problem(kb, path)
                 assert (refused.problem, refused.cause) == ("not_writable", "outside")
@@ -382,7 +386,9 @@ def test_outside_the_write_roots_nothing_is_written(tmp_path: Path, album: Path,
 
 
 def test_read_only_comes_before_whether_there_is_such_a_file(tmp_path: Path, jpg: Path) -> None:
-    with KnowledgeBase.open(tmp_path / "x.sqlite", create=True, read_only_files=True) as kb:
+    with KnowledgeBase.open(
+        tmp_path / "x.sqlite", Settings(read_only_files=True), create=True
+    ) as kb:
         told = {str(problem(kb, path)) for path in (jpg, tmp_path / "none.jpg", tmp_path)}
     assert len(told) == 1
 
@@ -444,7 +450,7 @@ def test_an_exiftool_that_fails_changes_nothing(
         monkeypatch.setattr(module.ExifTool.__init__, "__kwdefaults__", {"timeout_s": 0.5})
     program = impostor(tmp_path / "impostor", script)
     with KnowledgeBase.open(
-        tmp_path / "kb.sqlite", create=True, exiftool=program, write_roots=[tmp_path]
+        tmp_path / "kb.sqlite", Settings(exiftool=program, write_roots=[tmp_path]), create=True
     ) as kb:
         found = untouched(kb, photo)
     assert (found.problem, found.cause) == expected
@@ -480,7 +486,7 @@ def test_a_copy_with_another_image_does_not_take_the_photos_place(
     program.write_text(SPOILER)
     program.chmod(0o755)
     with KnowledgeBase.open(
-        tmp_path / "kb.sqlite", create=True, exiftool=program, write_roots=[tmp_path]
+        tmp_path / "kb.sqlite", Settings(exiftool=program, write_roots=[tmp_path]), create=True
     ) as kb:
         found = untouched(kb, jpg)
     assert (found.problem, found.cause) == ("not_verified", "different")
@@ -501,7 +507,7 @@ def test_a_photo_that_another_program_saves_meanwhile_is_not_overwritten(
     )
     program = impostor(tmp_path / "impostor", script)
     with KnowledgeBase.open(
-        tmp_path / "kb.sqlite", create=True, exiftool=program, write_roots=[tmp_path]
+        tmp_path / "kb.sqlite", Settings(exiftool=program, write_roots=[tmp_path]), create=True
     ) as kb:
         found = problem(kb, photo)
     assert found.problem in ("not_written", "not_verified")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.values import IndexReport
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
@@ -115,7 +115,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def indexed(root: Path) -> Iterator[tuple[KnowledgeBase, IndexReport]]:
     path = root.parent / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=QuickEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=QuickEmbedder()), create=True) as kb:
         kb.add_collection(root, name="vault")
         yield kb, kb.index()
     assert_sound(path)

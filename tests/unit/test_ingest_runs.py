@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.values import Progress
 from tests.support import child
 from tests.support.dump import dump
@@ -37,7 +37,7 @@ def age(root: Path) -> None:
 @pytest.fixture
 def kb(tmp_path: Path, root: Path) -> KnowledgeBase:
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root, name="notes")
         kb.index()
         yield kb

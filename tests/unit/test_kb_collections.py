@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import (
     CollectionNotFoundError,
     ConflictError,
@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def kb(tmp_path: Path, root: Path) -> Iterator[KnowledgeBase]:
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root)
         kb.index()
         yield kb

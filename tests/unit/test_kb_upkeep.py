@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import StoreError
 from qmd.store.sqlite.library import Connection
 from tests.support.dump import assert_sound
@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def kb(tmp_path: Path, root: Path) -> Iterator[KnowledgeBase]:
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root)
         kb.index()
         yield kb
@@ -209,7 +209,7 @@ def test_opening_and_closing_leaves_no_descriptor_and_no_thread(tmp_path: Path, 
     path = tmp_path / "kb.sqlite"
 
     def use() -> None:
-        with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+        with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
             if not kb.collections():
                 kb.add_collection(root)
             kb.index()

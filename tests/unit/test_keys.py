@@ -10,7 +10,7 @@ import pytest
 from qmd.errors import ConfigError, InferenceError
 from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import DEFAULT_URL, LlmClient, LlmSettings, Message, read_key
-from qmd.models.backends import BackendSettings, Role
+from qmd.settings import BackendSettings, Role
 from tests.support.cli import Scratch, filled
 from tests.support.model_server import Call, ModelServer, fails, says
 

@@ -22,7 +22,7 @@ from qmd.inference.assistant import RerankEndpoint
 from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import LlmSettings
 from qmd.inference.protocols import Expansion
-from qmd.models.backends import BackendSettings
+from qmd.settings import BackendSettings, Settings
 from qmd.store.sqlite import model_cache
 from qmd.values import SearchReply
 
@@ -93,7 +93,7 @@ def asking(corpus: Corpus) -> Asking:
     def make(server: ModelServer, **settings: Any) -> KnowledgeBase:
         given = {"llm_url": server.url, "llm_model": "tiny", "budget_s": AMPLE_S} | settings
         return KnowledgeBase(
-            corpus.store, embedder=corpus.embedder, backends=BackendSettings(**given)
+            corpus.store, Settings(embedder=corpus.embedder, backends=BackendSettings(**given))
         )
 
     return make
@@ -378,7 +378,7 @@ def test_a_wrong_setting_fails_no_query(
     corpus: Corpus, settings: dict[str, str], told: str
 ) -> None:
     backends = BackendSettings(**settings)  # type: ignore[arg-type]
-    kb = KnowledgeBase(corpus.store, embedder=corpus.embedder, backends=backends)
+    kb = KnowledgeBase(corpus.store, Settings(embedder=corpus.embedder, backends=backends))
     reply = kb.query("red boat")
     assert reply.hits == corpus.kb.query("red boat").hits
     assert told in (reply.degraded or "")
@@ -423,7 +423,7 @@ def test_a_proxy_is_asked_for_others(corpus: Corpus, monkeypatch: pytest.MonkeyP
         backends = BackendSettings(
             expander="llm", llm_url="http://models.example/v1", budget_s=AMPLE_S
         )
-        kb = KnowledgeBase(corpus.store, embedder=corpus.embedder, backends=backends)
+        kb = KnowledgeBase(corpus.store, Settings(embedder=corpus.embedder, backends=backends))
         assert kb.query("red boat").degraded is None
     (request,) = proxy.requests
     assert request.path == "http://models.example/v1/chat/completions"
@@ -458,8 +458,10 @@ def test_with_a_read_only_database_answers_are_remembered_while_it_is_open(tmp_p
         ModelServer(says(LINES)) as server,
         KnowledgeBase.open(
             tmp_path / "kb.sqlite",
+            Settings(
+                backends=BackendSettings(expander="llm", llm_url=server.url, budget_s=AMPLE_S)
+            ),
             read_only=True,
-            backends=BackendSettings(expander="llm", llm_url=server.url, budget_s=AMPLE_S),
         ) as kb,
     ):
         for _ in range(2):
@@ -502,7 +504,7 @@ def _opened(
     path = directory / "kb.sqlite"
     new = not path.exists()
     settings = replace(backends, llm_url=server.url)
-    with KnowledgeBase.open(path, create=True, backends=settings) as kb:
+    with KnowledgeBase.open(path, Settings(backends=settings), create=True) as kb:
         if new:
             kb.add_collection(_folder(directory), name="notes")
             kb.index()

@@ -18,7 +18,7 @@ from qmd.inference import embedding_endpoint
 from qmd.inference.embedding_endpoint import EndpointEmbedder
 from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import LlmSettings
-from qmd.models.backends import BackendSettings
+from qmd.settings import BackendSettings, Settings
 
 AMPLE_S = 60.0
 DIMENSION = 16
@@ -268,7 +268,7 @@ def notes(tmp_path: Path) -> Path:
 def opened(notes: Path, server: ModelServer, **settings: Any) -> KnowledgeBase:
     backends = BackendSettings(embed_url=server.url, **({"budget_s": AMPLE_S} | settings))
     return KnowledgeBase.open(
-        notes.parent / "kb.sqlite", create=True, model="openai:tiny", backends=backends
+        notes.parent / "kb.sqlite", Settings(model="openai:tiny", backends=backends), create=True
     )
 
 

@@ -17,8 +17,8 @@ from qmd.errors import InferenceError, ModelMissingError, TransientInferenceErro
 from qmd.inference import onnx_folder
 from qmd.inference.crossencoder import CrossEncoder, open_cross_encoder
 from qmd.inference.families import FAMILIES, family
-from qmd.models.backends import BackendSettings
 from qmd.models.embedders import is_available, is_loaded, normal, open_embedder, spec_of
+from qmd.settings import BackendSettings, Settings
 
 AMPLE_S = 60.0
 
@@ -299,7 +299,7 @@ def test_a_knowledge_base_reranks_with_it(judge: Path, tmp_path: Path) -> None:
     corpus = Corpus(tmp_path)
     corpus.fill({"a.md": "# A\n\nred bad boat\n", "b.md": "# B\n\nred good boat, a red ship\n"})
     backends = BackendSettings(reranker=str(judge), budget_s=AMPLE_S)
-    kb = KnowledgeBase(corpus.store, embedder=corpus.embedder, backends=backends)
+    kb = KnowledgeBase(corpus.store, Settings(embedder=corpus.embedder, backends=backends))
     reply = kb.query("red boat", explain=True)
     assert reply.degraded == corpus.kb.query("red boat").degraded  # no vectors, but that is all
     marks = {hit.path: (hit.explain or {})["rerank"] for hit in reply.hits}

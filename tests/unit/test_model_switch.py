@@ -14,7 +14,7 @@ from support.embedder import HashEmbedder
 from support.live import until
 from support.tiny_onnx import write_embedder
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMismatchError
 from qmd.ingest import embedding
 from qmd.models.embedders import spec_of
@@ -59,7 +59,7 @@ def kb(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KnowledgeBase]:
     """Embedded with `HashEmbedder`; a text a transaction."""
     monkeypatch.setattr(embedding, "BATCH", 1)
     path = notes.parent / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as made:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as made:
         made.add_collection(notes)
         made.index()
         made.embed()
@@ -112,7 +112,7 @@ def test_an_interrupted_change_goes_on_where_it_was(kb: KnowledgeBase) -> None:
     assert other.calls == 2
     assert model_names(kb) == ("other", None)
     assert rows(kb) == {"other": 5}
-    with KnowledgeBase.open(kb.path, embedder=Other()) as new:
+    with KnowledgeBase.open(kb.path, Settings(embedder=Other())) as new:
         assert len(hits(new)) == 5
 
 
@@ -154,7 +154,7 @@ def test_what_changes_meanwhile_is_in_both_sets(kb: KnowledgeBase, notes: Path) 
     embedding.embed(kb._store, Other())
     assert model_names(kb) == ("other", None)
     assert rows(kb) == {"other": 5}
-    with KnowledgeBase.open(kb.path, embedder=Other()) as new:
+    with KnowledgeBase.open(kb.path, Settings(embedder=Other())) as new:
         assert sorted(hits(new)) == ["boat.md", "good.md", "new.md", "ship.md", "town.md"]
 
 
@@ -172,7 +172,7 @@ def test_it_takes_over_only_when_nothing_is_missing(kb: KnowledgeBase, notes: Pa
     report = embedding.embed(kb._store, Slow())
     assert (report.embedded, report.remaining) == (6, 0)
     assert model_names(kb) == ("other", None)
-    with KnowledgeBase.open(kb.path, embedder=Other()) as new:
+    with KnowledgeBase.open(kb.path, Settings(embedder=Other())) as new:
         assert "late.md" in hits(new)
 
 
@@ -225,10 +225,10 @@ def test_prefixes_and_dimension_are_recorded(kb: KnowledgeBase) -> None:
 
 def test_an_empty_index_takes_another_model_at_once(notes: Path) -> None:
     path = notes.parent / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.embed()
         assert model_names(kb) == ("test-hash", None)
-    with KnowledgeBase.open(path, embedder=Other()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=Other())) as kb:
         kb.embed()
         assert model_names(kb) == ("other", None)
         assert rows(kb) == {}
@@ -240,7 +240,7 @@ def test_a_killed_process_leaves_a_set_that_answers_and_one_that_goes_on(
 ) -> None:
     code = """
 import sys
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.models.embedders import spec_of
 from qmd.ingest import embedding
 from qmd.values import ModelSpec
@@ -255,7 +255,7 @@ class Other(HashEmbedder):
         return super().embed_passages(texts)
 
 embedding.BATCH = 1
-with KnowledgeBase.open(sys.argv[1], embedder=HashEmbedder()) as kb:
+with KnowledgeBase.open(sys.argv[1], Settings(embedder=HashEmbedder())) as kb:
     embedding.embed(kb._store, Other())
 """
     process = child.start(code, kb.path)
@@ -284,7 +284,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 def named(notes: Path, folders: tuple[Path, Path]) -> Iterator[KnowledgeBase]:
     """Embedded with the first of two models in folders."""
     with KnowledgeBase.open(
-        notes.parent / "named.sqlite", create=True, model=str(folders[0])
+        notes.parent / "named.sqlite", Settings(model=str(folders[0])), create=True
     ) as made:
         made.add_collection(notes)
         made.index()
@@ -297,7 +297,7 @@ def test_every_process_embeds_questions_as_the_vectors_are(
 ) -> None:
     """Whatever its own settings say."""
     for setting in (None, str(folders[1])):
-        with KnowledgeBase.open(named.path, model=setting) as kb:
+        with KnowledgeBase.open(named.path, Settings(model=setting)) as kb:
             assert kb.embedding_model().name == str(folders[0])
             assert hits(kb)[0] in {"boat.md", "bad.md"}
             assert np.allclose(kb.embed_texts(["red"], kind="query").shape, (1, 8))
@@ -306,7 +306,7 @@ def test_every_process_embeds_questions_as_the_vectors_are(
 def test_a_setting_counts_for_what_is_embedded_next(
     named: KnowledgeBase, folders: tuple[Path, Path]
 ) -> None:
-    with KnowledgeBase.open(named.path, model=str(folders[1])) as kb:
+    with KnowledgeBase.open(named.path, Settings(model=str(folders[1]))) as kb:
         assert kb.embed().model == str(folders[1])
         assert kb.status().model == str(folders[1])
         assert kb.embedding_model().dimension == 16
@@ -318,7 +318,7 @@ def test_a_moved_folder_is_the_same_model(
     named: KnowledgeBase, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     moved = folders[0].rename(tmp_path / "elsewhere")
-    with KnowledgeBase.open(named.path, model=str(moved)) as kb:
+    with KnowledgeBase.open(named.path, Settings(model=str(moved))) as kb:
         assert kb.embed().embedded == 0
         assert kb.status().model == str(moved)
         assert len(hits(kb)) == 5
@@ -334,7 +334,7 @@ def test_what_embed_has_begun_is_ended_by_whoever_has_no_setting_of_its_own(
 
     named._store.write(begin)
     assert model_names(named) == (one, two)
-    with KnowledgeBase.open(named.path, model=one) as kb:
+    with KnowledgeBase.open(named.path, Settings(model=one)) as kb:
         kb.embed()
     assert model_names(named) == (one, two)
     with KnowledgeBase.open(named.path) as kb:
@@ -347,7 +347,7 @@ def test_a_keeper_begins_no_change_because_of_its_own_setting(
 ) -> None:
     """Two servers with different settings would take turns for ever."""
     one, two = map(str, folders)
-    with KnowledgeBase.open(named.path, model=two) as kb:
+    with KnowledgeBase.open(named.path, Settings(model=two)) as kb:
         kb.keep()
         until(lambda: any("'qmd models use" in each for each in kb.freshness().notices))
         (notes / "new.md").write_text("# New\n\na good red ship\n")

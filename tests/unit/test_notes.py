@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import child
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import (
     FolderNotFoundError,
     InvalidPathError,
@@ -37,7 +37,9 @@ def vault(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kb(tmp_path: Path, vault: Path) -> Iterator[KnowledgeBase]:
-    with KnowledgeBase.open(tmp_path / "vault.sqlite", create=True, vault=vault) as opened:
+    with KnowledgeBase.open(
+        tmp_path / "vault.sqlite", Settings(vault=vault), create=True
+    ) as opened:
         yield opened
 
 
@@ -220,7 +222,7 @@ def test_the_vault_itself_may_be_a_link(tmp_path: Path) -> None:
     put(tmp_path / "real/a.md", "a")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     database = tmp_path / "x.sqlite"
-    with KnowledgeBase.open(database, create=True, vault=tmp_path / "link") as kb:
+    with KnowledgeBase.open(database, Settings(vault=tmp_path / "link"), create=True) as kb:
         assert kb.notes.read("a").text == "a"
         kb.notes.create("b", "b")
         assert kb.notes.list_folder("/").text == "📄 a.md\n📄 b.md"
@@ -477,9 +479,9 @@ def test_a_path_longer_than_any_can_be_is_not_looked_for(kb: KnowledgeBase, vaul
 
 CLOSED = """
 import sys
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
-with KnowledgeBase.open(sys.argv[1], vault=sys.argv[2]) as kb:
+with KnowledgeBase.open(sys.argv[1], Settings(vault=sys.argv[2])) as kb:
     notes = kb.notes
     for call in (lambda: notes.read("closed"), lambda: notes.create("closed", "x"),
                  lambda: notes.create("locked/new", "x"), lambda: notes.list_folder("locked")):
@@ -519,7 +521,7 @@ def test_a_vault_outside_the_write_roots_can_be_read_only(tmp_path: Path) -> Non
     (tmp_path / "root").mkdir()
     database = tmp_path / "x.sqlite"
     with KnowledgeBase.open(
-        database, create=True, vault=tmp_path / "vault", write_roots=[tmp_path / "root"]
+        database, Settings(vault=tmp_path / "vault", write_roots=[tmp_path / "root"]), create=True
     ) as kb:
         assert kb.notes.read("a").text == "a"
         with pytest.raises(NoteAccessError) as caught:
@@ -533,7 +535,7 @@ def test_read_only_files_stay_as_they_are(tmp_path: Path) -> None:
     put(tmp_path / "vault/a.md", "a")
     database = tmp_path / "x.sqlite"
     with KnowledgeBase.open(
-        database, create=True, vault=tmp_path / "vault", read_only_files=True
+        database, Settings(vault=tmp_path / "vault", read_only_files=True), create=True
     ) as kb:
         with pytest.raises(NoteAccessError) as caught:
             kb.notes.create("a", "x")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.values import Filters
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
@@ -36,7 +36,9 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kb(tmp_path: Path, root: Path) -> Iterator[KnowledgeBase]:
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, embedder=HashEmbedder()) as opened:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(embedder=HashEmbedder()), create=True
+    ) as opened:
         opened.add_collection(root, mask=MASK)
         opened.index()
         yield opened

@@ -17,8 +17,8 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.inference.protocols import Expander, Expansion, Reranker
-from qmd.models.backends import BackendSettings
 from qmd.search.meaning import retrieval as semantic
+from qmd.settings import BackendSettings, Settings
 from qmd.store.sqlite import embeddings, models, vectors
 from qmd.values import Filters, ModelSpec
 from tests.support.corpus import Corpus
@@ -83,10 +83,12 @@ def with_models(
 ) -> KnowledgeBase:
     return KnowledgeBase(
         corpus.store,
-        embedder=corpus.embedder,
-        expander=expander,
-        reranker=reranker,
-        backends=BackendSettings(budget_s=60),
+        Settings(
+            embedder=corpus.embedder,
+            expander=expander,
+            reranker=reranker,
+            backends=BackendSettings(budget_s=60),
+        ),
     )
 
 
@@ -117,7 +119,7 @@ class OtherModel(HashEmbedder):
 
 def test_vectors_of_another_model_never_mix(corpus: Corpus) -> None:
     corpus.kb.embed()
-    other = KnowledgeBase(corpus.store, embedder=OtherModel())
+    other = KnowledgeBase(corpus.store, Settings(embedder=OtherModel()))
     with pytest.raises(ModelMismatchError, match="test-hash, not with other"):
         other.vsearch("boat")
     reply = other.query("boat")
@@ -324,7 +326,7 @@ def test_an_embedder_that_fails_leaves_full_text(corpus: Corpus) -> None:
             raise TransientInferenceError("no memory")
 
     corpus.kb.embed()
-    reply = KnowledgeBase(corpus.store, embedder=Broken()).query("red boat")
+    reply = KnowledgeBase(corpus.store, Settings(embedder=Broken())).query("red boat")
     assert reply.degraded == "Answered from full text alone: no memory"
     assert [hit.path for hit in reply.hits][:1] == ["boat.md"]
 

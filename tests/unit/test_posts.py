@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError, NotFoundError, ReadOnlyError
 from tests.support import child
 
@@ -25,7 +25,9 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kb(tmp_path: Path, root: Path) -> Iterator[KnowledgeBase]:
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, posts_dir=root) as opened:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(posts_dir=root), create=True
+    ) as opened:
         yield opened
 
 
@@ -125,7 +127,7 @@ def test_a_title_is_matched_in_the_title_alone(kb: KnowledgeBase, root: Path) ->
 
 def test_no_directory_is_an_error_until_it_is_there(tmp_path: Path) -> None:
     place = tmp_path / "later"
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, posts_dir=place) as kb:
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", Settings(posts_dir=place), create=True) as kb:
         for ask in (
             kb.posts.authors,
             lambda: kb.posts.posts("a"),
@@ -276,9 +278,9 @@ def test_what_the_rules_of_the_collection_leave_out_is_found(kb: KnowledgeBase, 
 CLOSED = """
 import sys
 from pathlib import Path
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError
-with KnowledgeBase.open(sys.argv[1], posts_dir=Path(sys.argv[2])) as kb:
+with KnowledgeBase.open(sys.argv[1], Settings(posts_dir=Path(sys.argv[2]))) as kb:
     reply = kb.posts.search("needle")
     print(*(hit.path for hit in reply.hits), "|", *sorted(reply.unread))
     try:
@@ -305,11 +307,11 @@ def test_what_cannot_be_read_is_named_and_the_rest_found(kb: KnowledgeBase, root
 ASK = """
 import sys
 from pathlib import Path
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.tools.texts import MCP
 from qmd.tools.toolsets import select
 tools = {tool.name: tool for tool in select(["posts"]).tools}
-with KnowledgeBase.open(sys.argv[1], posts_dir=Path(sys.argv[2])) as kb:
+with KnowledgeBase.open(sys.argv[1], Settings(posts_dir=Path(sys.argv[2]))) as kb:
     for line in sys.argv[3:]:
         name, *given = line.split()
         arguments = dict(each.split("=") for each in given)
@@ -401,7 +403,7 @@ def test_an_archive_that_the_collection_around_it_leaves_out_is_one_of_its_own(
 
 def test_a_database_opened_read_only_serves_the_files(kb: KnowledgeBase, root: Path) -> None:
     write(root, "a/m/x.md", "needle")
-    with KnowledgeBase.open(kb.path, read_only=True, posts_dir=root) as reading:
+    with KnowledgeBase.open(kb.path, Settings(posts_dir=root), read_only=True) as reading:
         with pytest.raises(ReadOnlyError):
             reading.posts.adopt()
         assert found(reading, "needle") == [("a/m/x.md", 1)]
@@ -411,7 +413,7 @@ def test_an_archive_behind_a_link_is_its_target(tmp_path: Path, root: Path) -> N
     write(root, "a/m/x.md", "needle")
     link = tmp_path / "link"
     link.symlink_to(root)
-    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True, posts_dir=link) as kb:
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", Settings(posts_dir=link), create=True) as kb:
         kb.add_collection(root)
         assert kb.posts.adopt() is None
         assert found(kb, "needle") == [("a/m/x.md", 1)]

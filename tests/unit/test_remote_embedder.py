@@ -15,7 +15,7 @@ from qmd import KnowledgeBase
 from qmd.errors import TransientInferenceError
 from qmd.inference import remote
 from qmd.inference.protocols import Embedder
-from qmd.models.backends import BUDGET_S
+from qmd.settings import BUDGET_S, Settings
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
 
@@ -24,7 +24,7 @@ from qmd.values import ModelSpec
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HashEmbedder, LiveApp]]:
     directory = tmp_path_factory.mktemp("served")
     model = HashEmbedder()
-    with KnowledgeBase.open(directory / "x.sqlite", create=True, embedder=model) as kb:
+    with KnowledgeBase.open(directory / "x.sqlite", Settings(embedder=model), create=True) as kb:
         kb.add_collection(make_vault(directory))
         with LiveApp(kb, token="s3cret") as app:
             yield model, app

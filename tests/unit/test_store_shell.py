@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.store.sqlite import upkeep
 from tests.support.dump import assert_sound, dump
 from tests.support.embedder import HashEmbedder
@@ -45,7 +45,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def database(tmp_path: Path, root: Path) -> Path:
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root, name="notes")
         kb.index()
         kb.embed()
@@ -111,7 +111,7 @@ def test_rows_deleted_by_hand_leave_nothing_that_the_next_document_would_get(
     vectors = "SELECT count(*) FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert shell(database, vectors) == ["0"]
     assert_sound(database)
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         if not kb.collections():
             kb.add_collection(root, name="notes")
         kb.query("Deploying took long")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import DatabaseBusyError, DiskFullError, QmdError, SummaryError
 from qmd.files.policy import WritePolicy
 from qmd.files.summary import Summary
@@ -27,7 +27,7 @@ def kb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KnowledgeBas
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     database = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(database, create=True, write_roots=[tmp_path / "work"]) as kb:
+    with KnowledgeBase.open(database, Settings(write_roots=[tmp_path / "work"]), create=True) as kb:
         yield kb
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Expansion
 from qmd.models.checked import checked_expansions
@@ -81,7 +81,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def database(tmp_path: Path, notes: Path) -> Path:
     path = tmp_path / "kb.sqlite"
-    with KnowledgeBase.open(path, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(notes)
         kb.index()
     return path
@@ -102,7 +102,7 @@ def assert_told(error: InferenceError) -> None:
 @pytest.mark.parametrize("kind", [*SPOILS, *FOR_LISTS_ONLY])
 def test_nothing_is_stored_of_a_batch_with_an_unusable_vector(database: Path, kind: str) -> None:
     spoil = (SPOILS | FOR_LISTS_ONLY)[kind]
-    with KnowledgeBase.open(database, embedder=Spoiled(spoil)) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=Spoiled(spoil))) as kb:
         for force in (False, True):
             with pytest.raises(InferenceError) as caught:
                 kb.embed(force=force)
@@ -117,7 +117,7 @@ def test_nothing_is_stored_of_a_batch_with_an_unusable_vector(database: Path, ki
 @pytest.mark.parametrize("kind", SPOILS)
 def test_a_question_without_a_vector_is_answered_from_words(database: Path, kind: str) -> None:
     embedder = Spoiled()
-    with KnowledgeBase.open(database, embedder=embedder) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=embedder)) as kb:
         kb.embed()
         embedder.spoil = SPOILS[kind]
         reply = kb.query("boat")
@@ -138,7 +138,7 @@ def test_a_question_without_a_vector_is_answered_from_words(database: Path, kind
 
 
 def test_vectors_of_another_length_than_one_are_scaled(database: Path) -> None:
-    with KnowledgeBase.open(database, embedder=Spoiled(lambda found: found * 7)) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=Spoiled(lambda found: found * 7))) as kb:
         kb.embed()
         vectors = kb.embed_texts(["a", "b"])
         assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1])
@@ -147,7 +147,7 @@ def test_vectors_of_another_length_than_one_are_scaled(database: Path) -> None:
 
 def test_numbers_too_large_for_their_norm_are_refused(database: Path) -> None:
     with (
-        KnowledgeBase.open(database, embedder=Spoiled(lambda found: found * 1e38)) as kb,
+        KnowledgeBase.open(database, Settings(embedder=Spoiled(lambda found: found * 1e38))) as kb,
         pytest.raises(InferenceError, match="not finite"),
     ):
         kb.embed()
@@ -177,7 +177,7 @@ def test_a_folder_that_gives_no_usable_vector_is_told(
     database: Path, tmp_path: Path, value: float
 ) -> None:
     folder = spoiled_folder(tmp_path / "model", value)
-    with KnowledgeBase.open(database, model=folder) as kb:
+    with KnowledgeBase.open(database, Settings(model=folder)) as kb:
         with pytest.raises(InferenceError, match=r"no usable vector|Cannot embed") as caught:
             kb.embed()
         assert folder in str(caught.value)
@@ -188,7 +188,7 @@ def test_a_folder_that_gives_no_usable_vector_is_told(
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "0.0", '"1.0"', "null", "[1]"])
 def test_a_server_that_gives_no_usable_vector_is_told(database: Path, number: str) -> None:
-    from qmd.models.backends import BackendSettings
+    from qmd.settings import BackendSettings
 
     def answer(call: Any) -> None:
         count = len(call.request.body["input"])
@@ -199,7 +199,7 @@ def test_a_server_that_gives_no_usable_vector_is_told(database: Path, number: st
 
     with ModelServer(answer) as server:
         settings = BackendSettings(embed_url=server.url, budget_s=30)
-        with KnowledgeBase.open(database, model="openai:tiny", backends=settings) as kb:
+        with KnowledgeBase.open(database, Settings(model="openai:tiny", backends=settings)) as kb:
             with pytest.raises(InferenceError, match="openai:tiny") as caught:
                 kb.embed()
             assert caught.value.hint
@@ -221,7 +221,7 @@ class Judge:
 
 @pytest.fixture
 def embedded(database: Path) -> Iterator[Path]:
-    with KnowledgeBase.open(database, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         kb.embed()
     return database
 
@@ -231,9 +231,11 @@ def embedded(database: Path) -> Iterator[Path]:
     [[float("nan")] * 3, [float("inf")] * 3, [7, 8, 9], [0.1], [0.1] * 9, ["a"] * 3, None, 5],
 )
 def test_scores_that_are_none_take_away_the_reranking_alone(embedded: Path, scores: Any) -> None:
-    with KnowledgeBase.open(embedded, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(embedded, Settings(embedder=HashEmbedder())) as kb:
         plain = kb.query("red boat")
-    with KnowledgeBase.open(embedded, embedder=HashEmbedder(), reranker=Judge(scores)) as kb:
+    with KnowledgeBase.open(
+        embedded, Settings(embedder=HashEmbedder(), reranker=Judge(scores))
+    ) as kb:
         reply = kb.query("red boat")
     assert (reply.degraded or "").startswith("Not reranked: ")
     assert reply.hits == plain.hits
@@ -252,7 +254,9 @@ class Talker:
     [None, 5, ["ship"], [None], [Expansion("vec", None)], [Expansion("sql", "x")]],  # type: ignore[arg-type]
 )
 def test_expansions_that_are_none_take_away_the_expansion_alone(embedded: Path, found: Any) -> None:
-    with KnowledgeBase.open(embedded, embedder=HashEmbedder(), expander=Talker(found)) as kb:
+    with KnowledgeBase.open(
+        embedded, Settings(embedder=HashEmbedder(), expander=Talker(found))
+    ) as kb:
         reply = kb.query("red boat")
         assert (reply.degraded or "").startswith("Not expanded: ")
         assert reply.hits[0].path == "boat.md"

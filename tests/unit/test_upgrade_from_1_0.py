@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate, sqlite_vec
 from qmd.store.sqlite.store import Store
@@ -50,7 +50,7 @@ def test_its_vectors_are_kept_and_none_is_made_again(old: Path) -> None:
     chunks = rows(old, "SELECT id, model_id, next_model_id, hex(hash) FROM chunks")
     embeddings = rows(old, "SELECT model_id, hex(hash), hex(vector) FROM embeddings")
     embedder = HashEmbedder()
-    with KnowledgeBase.open(old, embedder=embedder) as kb:
+    with KnowledgeBase.open(old, Settings(embedder=embedder)) as kb:
         assert kb.status().needs_embedding == 0
         hits = kb.vsearch("deploy the parser", limit=2, min_score=0).hits
         assert [hit.path for hit in hits] == ["plan.md", "retro.md"]
@@ -69,7 +69,7 @@ def test_its_vectors_are_those_that_a_new_index_would_hold(old: Path, tmp_path: 
         (root / str(path)).parent.mkdir(parents=True, exist_ok=True)
         (root / str(path)).write_text(str(text), encoding="utf-8")
     fresh = tmp_path / "fresh.sqlite"
-    with KnowledgeBase.open(fresh, create=True, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(fresh, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root, name="notes")
         kb.index()
         kb.embed()
@@ -88,7 +88,7 @@ def test_a_chunk_whose_exact_vector_is_missing_waits_for_a_new_one(old: Path) ->
     connection.execute("DELETE FROM embeddings WHERE model_id = 1 AND hash ="
                        " (SELECT hash FROM chunks WHERE id = 1)")  # fmt: skip
     connection.close()
-    with KnowledgeBase.open(old, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(old, Settings(embedder=HashEmbedder())) as kb:
         assert kb.status().needs_embedding == 1
         assert kb.embed().embedded == 1
 
@@ -115,10 +115,10 @@ def test_what_a_process_of_1_0_0_embeds_after_the_upgrade_is_found(
     Store(old).close()
     scanned = rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM vectors")
     a_process_of_1_0_0_embeds_a_chunk(old)
-    with KnowledgeBase.open(old, embedder=HashEmbedder(), read_only=True) as kb:
+    with KnowledgeBase.open(old, Settings(embedder=HashEmbedder()), read_only=True) as kb:
         check = next(check for check in kb.doctor() if check.name == "vectors")
         assert (check.status, "1.0.0" in check.message) == ("warning", True)
-    with KnowledgeBase.open(old, embedder=HashEmbedder()) as kb:
+    with KnowledgeBase.open(old, Settings(embedder=HashEmbedder())) as kb:
         assert kb.status().needs_embedding == 1
         a_process_of_1_0_0_embeds_a_chunk(old)  # it goes on, while this one is open
         report = kb.embed()

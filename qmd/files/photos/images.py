@@ -32,11 +32,11 @@ from qmd.errors import (
     WriteDeclinedError,
 )
 from qmd.files.atomic import state_of
+from qmd.files.consent import require_consent
 from qmd.files.photos import photo_errors, photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
 from qmd.files.photos.photo_plan import FIELDS, Plan, Present
 from qmd.files.place import Place
-from qmd.files.proposed import ProposedFields, require_consent
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_kind, read_metadata
@@ -50,10 +50,11 @@ from qmd.parse.photo.source import (
 )
 from qmd.system.beneath import READ
 from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
+from qmd.values.proposed import ProposedFields
 
 if TYPE_CHECKING:
-    from qmd.files.proposed import Confirm
     from qmd.files.writer import Draft, FileWriter
+    from qmd.values.proposed import Confirm
 
 TOOL = "writeImageMetadata"
 _IMAGE_DATA = {"JPG": jpeg.image_data, "PNG": png.image_data, "HEIC": heic.image_data}

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from qmd.errors import WriteDeclinedError
-
 
 @dataclass(frozen=True, slots=True)
 class ProposedText:
@@ -40,9 +38,3 @@ True: write it. Anything else, or a `WriteDeclinedError` with a reason: leave th
 
 Called without a lock, so it may wait for a person.
 """
-
-
-def require_consent(confirm: Confirm, proposed: Proposed) -> None:
-    """Raises WriteDeclinedError: unless the answer is yes."""
-    if confirm(proposed) is not True:
-        raise WriteDeclinedError

@@ -1,0 +1,124 @@
+"""
+How a knowledge base works: `Settings`, the one value that `KnowledgeBase.open` takes for it.
+
+`qmd.config` is what a person has set in files, flags and the environment; the command line
+makes of it a value of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from qmd.inference.endpoint import Endpoint
+    from qmd.inference.llm import LlmSettings
+    from qmd.inference.protocols import Embedder, Expander, Reranker
+    from qmd.values.proposed import Confirm
+
+Role = Literal["llm", "rerank", "embed"]
+
+#: Seconds that all model calls of one query may take together.
+BUDGET_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSettings:
+    """
+    The settings about models that are asked, in plain values.
+
+    ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well. ``key``
+    reads the key of a server when it is needed (it raises ConfigError): no server is sent the
+    key of another, and none one over plain http beyond this machine unless ``allow_insecure_key``.
+    ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
+    no query waits for (None: the usual time).
+    """
+
+    expander: str | None = None
+    reranker: str | None = None
+    llm_url: str | None = None
+    llm_model: str | None = None
+    rerank_url: str | None = None
+    embed_url: str | None = None
+    budget_s: float = BUDGET_S
+    timeout_s: float | None = None
+    allow_insecure_key: bool = False
+    key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
+
+    def embedding_server(self) -> Endpoint:
+        """What models named ``openai:MODEL`` ask. Raises ConfigError."""
+        from qmd.inference.endpoint import Endpoint
+
+        return Endpoint(self.server("embed"))
+
+    def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
+        """
+        The server for a role, by default with the model of the settings.
+
+        Raises:
+            ConfigError: The address is none, or the key cannot be read.
+        """
+        from qmd.inference.llm import (
+            DEFAULT_MODEL,
+            DEFAULT_TIMEOUT_S,
+            DEFAULT_URL,
+            LlmSettings,
+        )
+
+        url = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
+        holder: Role = role if url else "llm"
+        return LlmSettings(
+            url=url or self.llm_url or DEFAULT_URL,
+            model=model or self.llm_model or DEFAULT_MODEL,
+            key=self.key(holder),
+            timeout_s=self.timeout_s or DEFAULT_TIMEOUT_S,
+            key_variable=f"QMD_{holder.upper()}_API_KEY",
+            allow_insecure_key=self.allow_insecure_key,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """
+    Everything about a knowledge base but its file. Each field has a default::
+
+        KnowledgeBase.open("notes.sqlite", Settings(vault="~/vault", write_roots=["~/vault"]))
+
+    Args:
+        model: The name of the embedding model; None for the one of the database, or else the
+            default.
+        cache_dir: The directory where models are kept; None for the user's cache directory.
+        embedder: Makes all vectors, instead of ``model``.
+        expander: Expands queries, instead of what ``backends`` says.
+        reranker: Reranks hits, instead of what ``backends`` says.
+        ask_server: While the model is not in memory, a qmd server that runs for this database
+            embeds the queries.
+        backends: Which models expand and rerank queries, and where model servers are.
+        vault: The directory of the notes tools; None for a vault made of the collections.
+        posts_dir: The directory of the posts tools.
+        write_roots: The directories in which tools may change files; none for the usual ones
+            (`qmd.files.policy`).
+        read_only_files: Tools change no file.
+        exiftool: The program that writes into photos; None for the one on PATH.
+        confirm_writes: For those who hand the tools to a language model. It is called with
+            each change that a tool is about to write (`qmd.values.proposed`); only when it
+            returns True is the change written. Tools then write inside the collections and
+            the vault alone (or in ``write_roots``), and never into files that steer other
+            programs.
+    """
+
+    model: str | None = None
+    cache_dir: str | Path | None = None
+    embedder: Embedder | None = None
+    expander: Expander | None = None
+    reranker: Reranker | None = None
+    ask_server: bool = False
+    backends: BackendSettings = field(default_factory=BackendSettings)
+    vault: str | Path | None = None
+    posts_dir: str | Path = "data"
+    write_roots: Sequence[str | Path] = ()
+    read_only_files: bool = False
+    exiftool: str | Path | None = None
+    confirm_writes: Confirm | None = None
