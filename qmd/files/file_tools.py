@@ -79,10 +79,10 @@ class FileTools:
 
     def revisions(self) -> Revisions:
         from qmd.files.revisions import Revisions
-        from qmd.ingest import places
+        from qmd.ingest.collection_paths import candidate_files
 
         return Revisions(
-            self._store, self.files(), lambda path: places.files_meant(path, self._collections())
+            self._store, self.files(), lambda path: candidate_files(path, self._collections())
         )
 
     def summary(self) -> Summary:
@@ -125,9 +125,9 @@ class FileTools:
             return collections.everything(connection)
 
     def _index(self, file: Path) -> None:
-        from qmd.ingest import runs
+        from qmd.ingest.index import index_file
 
-        runs.index_file(self._store, file, self._collections(), self._events())
+        index_file(self._store, file, self._collections(), self._events())
 
 
 def clear_away(store: Store) -> None:

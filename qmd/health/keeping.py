@@ -10,10 +10,10 @@ from typing import NamedTuple
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.file_state import file_state
 from qmd.ingest.keep import freshness
-from qmd.ingest.keep.leader import is_led, lock_file
+from qmd.ingest.keep.lock import is_locked, lock_file
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, scan
+from qmd.ingest.scan import ScannedFile, scan
 from qmd.store.sqlite import collections, files
 from qmd.store.sqlite.store import Store
 from qmd.values import Check, Collection
@@ -40,7 +40,7 @@ def examine(store: Store) -> Iterator[Check]:
     """The lock, what the keeper tells, the limits of watching, and the drift."""
     pid = freshness.keeper_pid(store)
     fresh = freshness.read(store)
-    if is_led(store.path):
+    if is_locked(store.path):
         who = "A process" if pid is None else f"Process {pid}"
         how = {"polling": ", by looking again and again", "off": ", without watching"}
         yield Check("keeper", "ok", f"{who} keeps the index{how.get(fresh.watch, '')}")
@@ -62,7 +62,7 @@ def examine(store: Store) -> Iterator[Check]:
         except (NotFoundError, InputError):
             continue  # what is wrong with its folder is said elsewhere
         directories += drift.directories
-        yield _drift(collection, drift, kept=is_led(store.path))
+        yield _drift(collection, drift, kept=is_locked(store.path))
         kind = file_system(Path(collection.path))
         if kind in REMOTE:
             yield Check(
@@ -89,7 +89,7 @@ def find_drift(store: Store, collection: Collection) -> Drift:
         skips = files.known_skips(connection, collection.id)
     new = changed = unchanged = 0
     for item in walk:
-        if not isinstance(item, FoundFile):
+        if not isinstance(item, ScannedFile):
             continue
         document = known.pop(item.path, None)
         if document is not None:

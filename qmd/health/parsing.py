@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from qmd.ingest import file_parser
+from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB
 from qmd.values import Check
 
 
 def examine() -> Iterator[Check]:
     """One finding; a process is started for it."""
-    problem = file_parser.try_it()
+    problem = parse_workers.try_it()
     if problem is not None:
         yield Check(
             "parser",
@@ -21,7 +21,7 @@ def examine() -> Iterator[Check]:
             "Let qmd start processes: look at 'ulimit -u', 'ulimit -v' and what confines it.",
         )
         return
-    budget = file_parser.budget_of(0)
+    budget = parse_workers.budget_of(0)
     limits = f"{budget.cpu_s:g} s of CPU time and {budget.memory_bytes // MB} MB, more for large"
     message = f"A process of its own parses files; each may use {limits} texts"
     if sys.platform == "win32":

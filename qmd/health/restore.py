@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError
-from qmd.ingest.keep.leader import Leadership
+from qmd.ingest.keep.lock import IndexLock
 from qmd.store.sqlite import copies
 from qmd.store.sqlite.library import connect
 
@@ -46,7 +46,7 @@ def restore(database: Path, backup: Path) -> Path | None:
 @contextmanager
 def unkept(database: Path) -> Iterator[None]:
     """No other process keeps the database meanwhile. Raises ConflictError: One does."""
-    leadership = Leadership(database)
+    leadership = IndexLock(database)
     if not leadership.take():
         raise ConflictError(
             f"Another process keeps the database {database}.",

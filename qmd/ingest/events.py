@@ -12,13 +12,15 @@ from qmd.store.sqlite import clock
 from qmd.values import encode_uri
 
 if TYPE_CHECKING:
-    from qmd.ingest.indexer import Change
+    from qmd.ingest.collection_indexer import DocumentChange
 
 _log = logging.getLogger(__name__)
 
 #: Documents: added, updated, moved, removed. Progress: indexing, embedding. The rest: synced
 #: (the index is as the disk), problem (something went wrong; it is tried again).
-Kind = Literal["added", "updated", "moved", "removed", "indexing", "embedding", "synced", "problem"]
+EventKind = Literal[
+    "added", "updated", "moved", "removed", "indexing", "embedding", "synced", "problem"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Event:
     ``done`` and ``total`` count files or chunks. ``at`` is ISO 8601 UTC.
     """
 
-    kind: Kind
+    kind: EventKind
     at: str
     collection: str | None = None
     path: str | None = None
@@ -92,10 +94,10 @@ class EventBus:
             except Exception as error:  # noqa: BLE001 - whatever a stranger raises is logged
                 _log.error("a subscriber failed at '%s'", event.kind, exc_info=error)
 
-    def publisher(self, collection: str) -> Callable[[Change], None]:
+    def publisher(self, collection: str) -> Callable[[DocumentChange], None]:
         """What tells an indexer's changes as events."""
 
-        def publish(change: Change) -> None:
+        def publish(change: DocumentChange) -> None:
             event = Event(change.kind, clock.now(), collection, change.path, change.previous)
             self.publish(event)
 

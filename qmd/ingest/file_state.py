@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qmd.ingest.read import ReadFile
-from qmd.ingest.scan import FoundFile
+from qmd.ingest.read_file import ReadFile
+from qmd.ingest.scan import ScannedFile
 from qmd.values import FileState
 
 #: A file that was written within this time before it was read may be written again without
@@ -17,7 +17,7 @@ COARSE_TICK_NS = 2_000_000_000
 LARGEST = (1 << 63) - 1
 
 
-def file_state(file: FoundFile | ReadFile) -> FileState:
+def file_state(file: ScannedFile | ReadFile) -> FileState:
     """What is stored of a file, to know it again."""
     return FileState(
         file.size,

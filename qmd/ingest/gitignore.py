@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-Source = Literal[".gitignore", ".qmdignore", "ignore option"]
+RuleSource = Literal[".gitignore", ".qmdignore", "ignore option"]
 
 #: The patterns of all ignore files that hold in one folder, in characters; those with wildcards
 #: cost time for each file, and thousands of times their size in memory while they are compiled.
@@ -51,7 +51,7 @@ class IgnoreRule:
     says whether ``regex`` is for the path below the file's directory or for the name.
     """
 
-    reason: Source
+    reason: RuleSource
     file: str
     line: int
     pattern: str
@@ -133,7 +133,7 @@ class IgnoreFile:
         return compiled
 
 
-def parse_ignore_lines(text: str, reason: Source, file: str) -> Iterator[IgnoreRule]:
+def parse_ignore_lines(text: str, reason: RuleSource, file: str) -> Iterator[IgnoreRule]:
     """The rules in the text of an ignore file; lines git would disregard give none."""
     # Only "\n" ends a line, and one "\r" before it belongs to the end: names may hold the rest.
     lines = text.removeprefix("\ufeff").split("\n")
@@ -169,7 +169,7 @@ def fitting(text: str, above: Iterable[IgnoreFile]) -> str:
 
 
 def parse_rule(
-    line: str, reason: Source, file: str, number: int, groups: Iterator[int]
+    line: str, reason: RuleSource, file: str, number: int, groups: Iterator[int]
 ) -> IgnoreRule | None:
     """``groups`` numbers the groups of the regex, so that rules can be joined into one."""
     body = pattern = _without_trailing_spaces(line)

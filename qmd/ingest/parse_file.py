@@ -1,5 +1,5 @@
 """
-One file → what is stored of it. A worker process does this (see `qmd.ingest.file_parser`), and
+One file → what is stored of it. A worker process does this (see `qmd.ingest.parse_workers`), and
 nothing is imported here that parsing does not need.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 from qmd.errors import FileVanishedError, IngestError, UnreadableFileError
 from qmd.ingest.file_state import file_state, settled
 from qmd.ingest.new_document import new_document
-from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
-from qmd.ingest.read import ReadFile, read_file, read_parts
+from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
+from qmd.ingest.read_file import ReadFile, read_file, read_parts
 from qmd.parse.document import parse_document
 from qmd.parse.photo import is_photo
 from qmd.parse.photo.document import parse_photo

@@ -34,7 +34,7 @@ from qmd.ingest.gitignore import (
     MAX_WILD_PATTERNS,
     IgnoreFile,
     IgnoreRule,
-    Source,
+    RuleSource,
     fitting,
     parse_ignore_lines,
     parse_rule,
@@ -61,7 +61,7 @@ Exclusion = BuiltinRule | IgnoreRule
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class RuledFolder:
     """
     A directory on the way down, with the ignore files that hold in it, the strongest first.
 
@@ -100,14 +100,16 @@ class Rules:
         self.matches_mask = compile_mask(mask)
         self._options = _compile_options(ignore)
 
-    def root_folder(self, names: Sequence[str] = IGNORE_FILES) -> Folder:
+    def root_folder(self, names: Sequence[str] = IGNORE_FILES) -> RuledFolder:
         """The root; ``names``: which ignore files may lie in it."""
         gitignores, problems = _gitignores_above(os.path.realpath(self.root))
         ignores = (*self._options, *gitignores)
-        above = Folder("", self._options, (), gitignores, ignores, problems)
+        above = RuledFolder("", self._options, (), gitignores, ignores, problems)
         return self.subfolder(above, "", names)
 
-    def subfolder(self, parent: Folder, path: str, names: Sequence[str] = IGNORE_FILES) -> Folder:
+    def subfolder(
+        self, parent: RuledFolder, path: str, names: Sequence[str] = IGNORE_FILES
+    ) -> RuledFolder:
         """The directory ``path`` in ``parent``; ``names``: which ignore files may lie in it."""
         problems = [] if path else list(parent.problems)
         qmdignores, gitignores = parent.qmdignores, parent.gitignores
@@ -127,9 +129,9 @@ class Rules:
             ignores = parent.ignores
         else:
             ignores = (*parent.options, *qmdignores, *gitignores)
-        return Folder(path, parent.options, qmdignores, gitignores, ignores, tuple(problems))
+        return RuledFolder(path, parent.options, qmdignores, gitignores, ignores, tuple(problems))
 
-    def folder_at(self, path: str) -> Folder:
+    def folder_at(self, path: str) -> RuledFolder:
         """The directory ``path``, with the ignore files that hold in it now."""
         folder = self.root_folder()
         for end, character in enumerate(path + "/" if path else ""):
@@ -137,7 +139,7 @@ class Rules:
                 folder = self.subfolder(folder, path[:end])
         return folder
 
-    def exclude_directory(self, folder: Folder, path: str, name: str) -> Exclusion | None:
+    def exclude_directory(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
         """The rule that excludes a directory in ``folder`` with all below it, or None."""
         if name[0] == ".":
             return HIDDEN
@@ -145,7 +147,7 @@ class Rules:
             return DEPENDENCIES[name]
         return _ignored(folder.ignores, path, name, True) if folder.ignores else None
 
-    def exclude_file(self, folder: Folder, path: str, name: str) -> Exclusion | None:
+    def exclude_file(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
         """The rule that excludes a file in ``folder``, or None."""
         if name[0] == ".":
             return HIDDEN
@@ -153,7 +155,7 @@ class Rules:
             return MASK
         return _ignored(folder.ignores, path, name, False) if folder.ignores else None
 
-    def exclude_directory_link(self, folder: Folder, path: str, name: str) -> Exclusion | None:
+    def exclude_directory_link(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
         """As git sees it: a link to a directory is no directory. No mask applies to it."""
         if name[0] == ".":
             return HIDDEN
@@ -237,7 +239,7 @@ def _read_ignore_file(path: str) -> tuple[str, str | None]:
 
 
 @lru_cache(maxsize=8)
-def _ignore_file(text: str, reason: Source, file: str, directory: str) -> IgnoreFile:
+def _ignore_file(text: str, reason: RuleSource, file: str, directory: str) -> IgnoreFile:
     """Remembered, for each change below a directory asks for those above it again."""
     return IgnoreFile(parse_ignore_lines(text, reason, file), directory=directory)
 
@@ -260,7 +262,7 @@ def _gitignores_above(
 ) -> tuple[tuple[IgnoreFile, ...], tuple[tuple[str, str], ...]]:
     """
     The .gitignore files between the top of a git work tree and the root inside it, and those
-    that were applied in part, as `Folder.problems`.
+    that were applied in part, as `RuledFolder.problems`.
 
     None of them where they ignore the root as a whole: whoever adds an ignored directory
     as a collection wants to read it.

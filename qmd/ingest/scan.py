@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
+from qmd.ingest.rules import IGNORE_FILES, RuledFolder, Rules
 from qmd.parse.photo import is_photo
 from qmd.system.beneath import scandir_beneath
 from qmd.system.surrogates import is_utf8
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class ScannedFile:
     """
     A file that the rules include.
 
@@ -71,12 +71,12 @@ class Scan:
         self.device = identity[0]
         self._identity = identity
 
-    def __iter__(self) -> Iterator[FoundFile | ScanSkip]:
+    def __iter__(self) -> Iterator[ScannedFile | ScanSkip]:
         self.excluded = {}
         yield from self._descend(None, "", os.path.realpath(self.root))
         self._check_same()
 
-    def at(self, paths: Iterable[str]) -> dict[str, list[FoundFile | ScanSkip]]:
+    def at(self, paths: Iterable[str]) -> dict[str, list[ScannedFile | ScanSkip]]:
         """
         What a whole walk finds at these paths and below them, without walking the rest.
 
@@ -96,8 +96,8 @@ class Scan:
         return found
 
     def _locate(
-        self, path: str, folders: dict[str, Folder], real_root: str
-    ) -> tuple[str, Iterable[FoundFile | ScanSkip]]:
+        self, path: str, folders: dict[str, RuledFolder], real_root: str
+    ) -> tuple[str, Iterable[ScannedFile | ScanSkip]]:
         """The place that decides about a path, and what lies there (looked up on iteration)."""
         rules = self.rules
         place = ""
@@ -143,13 +143,13 @@ class Scan:
         raise AssertionError("the last name decides")
 
     def _descend(
-        self, parent: Folder | None, folder_path: str, real_root: str
-    ) -> Iterator[FoundFile | ScanSkip]:
+        self, parent: RuledFolder | None, folder_path: str, real_root: str
+    ) -> Iterator[ScannedFile | ScanSkip]:
         """Everything below a directory, in order."""
         stack = [self._walk(parent, folder_path, real_root)]
         while stack:
             for item in stack[-1]:
-                if not isinstance(item, (FoundFile, ScanSkip)):
+                if not isinstance(item, (ScannedFile, ScanSkip)):
                     folder, path = item
                     stack.append(self._walk(folder, path, real_root))
                     break
@@ -166,8 +166,8 @@ class Scan:
             )
 
     def _walk(
-        self, parent: Folder | None, folder_path: str, real_root: str
-    ) -> Iterator[FoundFile | ScanSkip | tuple[Folder, str]]:
+        self, parent: RuledFolder | None, folder_path: str, real_root: str
+    ) -> Iterator[ScannedFile | ScanSkip | tuple[RuledFolder, str]]:
         """One directory in order; a sub-directory is (folder, path) where its contents belong."""
         rules = self.rules
         excluded = self.excluded
@@ -258,7 +258,7 @@ def _list(
 
 def judge_file(
     path: str, full_path: str, status: os.stat_result, real_root: str, max_bytes: int
-) -> FoundFile | ScanSkip:
+) -> ScannedFile | ScanSkip:
     """Whether a file that the rules include can be a document; ``status`` of the name itself."""
     mode = status.st_mode
     if stat.S_ISREG(mode):
@@ -266,7 +266,7 @@ def judge_file(
             return ScanSkip(
                 path, "too large", f"{status.st_size:,} bytes; the limit is {max_bytes:,}"
             )
-        return FoundFile(path, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+        return ScannedFile(path, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
     if stat.S_ISLNK(mode):
         return ScanSkip(path, *_judge_link(full_path, real_root))
     return ScanSkip(path, "special file", _KINDS.get(stat.S_IFMT(mode), "no regular file"))

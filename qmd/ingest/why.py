@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from qmd.errors import NotFoundError
-from qmd.ingest.explain import SKIP_REMEDIES, RuleVerdict, explain
-from qmd.ingest.places import find
+from qmd.ingest.collection_paths import locate
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
+from qmd.ingest.verdict import SKIP_REMEDIES, RuleVerdict, judge_path
 from qmd.parse.photo import is_photo
 from qmd.store.sqlite import collections, documents, files
 from qmd.store.sqlite.library import Connection
@@ -19,7 +19,7 @@ from qmd.values import Explanation
 def explain_path(connection: Connection, path: str) -> Explanation:
     """Why the path is, or is no, document."""
     known = collections.everything(connection)
-    place = find(path, known)
+    place = locate(path, known)
     if place is None:
         return Explanation(
             path,
@@ -43,7 +43,7 @@ def explain_path(connection: Connection, path: str) -> Explanation:
     document = documents.by_path(connection, collection.name, shown)
     skip = files.known_skips(connection, collection.id).get(shown)
     try:
-        verdict = explain(root, Rules(root, collection.pattern, collection.ignore), relative)
+        verdict = judge_path(root, Rules(root, collection.pattern, collection.ignore), relative)
     except NotFoundError as error:
         return Explanation(file, document is not None, str(error), detail, error.hint)
     detail |= _rule(verdict)

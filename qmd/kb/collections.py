@@ -34,14 +34,12 @@ class Collections(Parts):
             InputError: No such directory, or a bad name or mask.
             ConflictError: There is a collection of that name.
         """
-        from qmd.ingest import places
+        from qmd.ingest.new_collection import new_collection
         from qmd.store.sqlite import collections
 
-        place = places.new_collection(path, name, mask, ignore)
+        new = new_collection(path, name, mask, ignore)
         return self._store.write(
-            lambda c: collections.add(
-                c, name=place.name, path=place.path, pattern=mask, ignore=ignore
-            )
+            lambda c: collections.add(c, name=new.name, path=new.path, pattern=mask, ignore=ignore)
         )
 
     def collections(self) -> list[Collection]:
@@ -66,10 +64,10 @@ class Collections(Parts):
 
     def rename_collection(self, old: str, new: str) -> Collection:
         """Raises CollectionNotFoundError, ConflictError, InputError."""
-        from qmd.ingest import places
+        from qmd.ingest.new_collection import check_name
         from qmd.store.sqlite import collections
 
-        places.check_name(new)
+        check_name(new)
         return self._store.write(lambda c: collections.rename(c, old, new))
 
     def add_context(self, path: str, text: str) -> Context:
@@ -82,12 +80,12 @@ class Collections(Parts):
         Raises:
             InputError: The path lies in no collection, or the text is blank.
         """
-        from qmd.ingest import places
+        from qmd.ingest.new_collection import check_context_text
         from qmd.store.sqlite import contexts
 
-        places.check_context_text(text)
+        check_context_text(text)
         store = self._store
-        number, prefix = _context_place(store, path)
+        number, prefix = _context_location(store, path)
         return store.write(lambda c: contexts.put(c, number, prefix, text.strip()))
 
     def contexts(self) -> list[Context]:
@@ -102,14 +100,14 @@ class Collections(Parts):
         from qmd.store.sqlite import contexts
 
         store = self._store
-        number, prefix = _context_place(store, path)
+        number, prefix = _context_location(store, path)
         return store.write(lambda c: contexts.remove(c, number, prefix))
 
 
-def _context_place(store: Store, path: str) -> tuple[int | None, str]:
-    from qmd.ingest import places
+def _context_location(store: Store, path: str) -> tuple[int | None, str]:
+    from qmd.ingest.collection_paths import context_location
 
-    return places.context_place(path, chosen(store, ()))
+    return context_location(path, chosen(store, ()))
 
 
 def chosen(store: Store, names: Sequence[str]) -> list[Collection]:

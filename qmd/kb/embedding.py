@@ -77,13 +77,13 @@ class Embedding(Parts):
     @property
     def models(self) -> Catalogue:
         """Which models there are, which is in use; how to get and how to change one."""
-        from qmd.ingest.keep.leader import is_led
+        from qmd.ingest.keep.lock import is_locked
         from qmd.models.catalogue import Catalogue
 
         opened = self._current()
         return Catalogue(
             opened.store,
             opened.embedders,
-            is_kept=lambda: is_led(opened.store.path),
+            is_kept=lambda: is_locked(opened.store.path),
             wake=lambda: self._keeper.embed_soon() if self._keeper is not None else None,
         )

@@ -34,10 +34,10 @@ class Indexing(Parts):
             CollectionNotFoundError, DatabaseBusyError, DiskFullError. A collection whose
             directory cannot be read is told in ``report.errors``, and keeps its documents.
         """
-        from qmd.ingest import runs
+        from qmd.ingest.index import index_collections
 
         store = self._store
-        return runs.index(
+        return index_collections(
             store,
             chosen(store, collections),
             verify=verify,
@@ -53,12 +53,15 @@ class Indexing(Parts):
 
         Nothing that a collection brings is run: what is not pulled for that is told in ``errors``.
         """
-        from qmd.ingest import git_pull, runs
+        from qmd.ingest import git_pull
+        from qmd.ingest.index import index_collections
 
         store = self._store
         known = chosen(store, ())
         problems = git_pull.pull(known) if pull else []
-        return runs.index(store, known, problems=problems, progress=progress, events=self._events)
+        return index_collections(
+            store, known, problems=problems, progress=progress, events=self._events
+        )
 
     def why(self, path: str | Path) -> Explanation:
         """
@@ -97,17 +100,19 @@ class Indexing(Parts):
         Raises:
             ReadOnlyError: The database was opened read-only.
         """
-        from qmd.ingest.keep.background import Models
+        from qmd.ingest.keep.background_embedding import EmbedderProvider
         from qmd.ingest.keep.keeper import Keeper
-        from qmd.ingest.keep.lead import KeepOptions
+        from qmd.ingest.keep.maintain import KeeperOptions
 
         self._store.require_writable()
         events = self.events
-        options = KeepOptions(watch, embed, polling, poll_s, reconcile_s)
-        models = Models(  # lambdas, for the embedders become others when the file is replaced
-            lambda connection: self._embedders.wanted(connection),  # noqa: PLW0108
-            lambda name: self._embedders.available(name),  # noqa: PLW0108
-            lambda name: self._embedders.open(name),  # noqa: PLW0108
+        options = KeeperOptions(watch, embed, polling, poll_s, reconcile_s)
+        models = (
+            EmbedderProvider(  # lambdas, for the embedders become others when the file is replaced
+                lambda connection: self._embedders.wanted(connection),  # noqa: PLW0108
+                lambda name: self._embedders.available(name),  # noqa: PLW0108
+                lambda name: self._embedders.open(name),  # noqa: PLW0108
+            )
         )
         with self._lock:
             if self._keeper is None:

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
+from qmd.parse.code_mask import mask_code
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
-from qmd.parse.inline import mask_code
-from qmd.parse.links import Found, find_links, may_have_links
+from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
 from qmd.parse.warnings import few
@@ -36,7 +36,7 @@ def parse_document(path: str, data: bytes) -> ParsedDocument:
     structure = outline(text, front.body_start)
     with_links = may_have_links(text, structure)
     with_tags = may_have_tags(text)
-    links = Found((), [])
+    links = DocumentLinks((), [])
     masked = ""
     if with_links or with_tags:
         masked = mask_code(text, front.body_start, structure)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from qmd.parse.yaml_values import Refused, YamlReader, json_safe
+from qmd.parse.yaml_values import YamlReader, YamlRefused, json_safe
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
@@ -99,7 +99,7 @@ def _yaml(source: str, end: int) -> Frontmatter:
 
     try:
         value, warnings = YamlReader().read(source)
-    except Refused as refused:
+    except YamlRefused as refused:
         return Frontmatter({}, end, (f"The frontmatter was not read: {refused}.",))
     except YAMLError as error:
         if not _LOOKS_LIKE_MAPPING.match(source):

@@ -45,7 +45,7 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
-class Found(NamedTuple):
+class DocumentLinks(NamedTuple):
     """The links in order of their lines, and the character spans they take up, in order."""
 
     links: tuple[Link, ...]
@@ -69,7 +69,7 @@ def may_have_links(text: str, outline: Outline) -> bool:
     return "](" in text or "[[" in text or bool(outline.definitions)
 
 
-def find_links(text: str, masked: str, outline: Outline) -> Found:
+def find_links(text: str, masked: str, outline: Outline) -> DocumentLinks:
     """
     Every link outside code.
 
@@ -127,7 +127,7 @@ def find_links(text: str, masked: str, outline: Outline) -> Found:
             stack.append((begin, end, marked))
     found.sort(key=_by_start)
     links, spans = _found(found, outline)[:2]
-    return Found(links, spans, (_TOO_MANY_REFERENCES,) if targets.left < 0 else ())
+    return DocumentLinks(links, spans, (_TOO_MANY_REFERENCES,) if targets.left < 0 else ())
 
 
 def _plain_link(
@@ -143,9 +143,11 @@ def _label(text: str, begin: int, end: int) -> str | None:
     return " ".join(text[begin : min(end, begin + _MAX_TEXT)].split()) or None
 
 
-def _found(found: list[tuple[int, int, LinkKind, str, str | None]], outline: Outline) -> Found:
+def _found(
+    found: list[tuple[int, int, LinkKind, str, str | None]], outline: Outline
+) -> DocumentLinks:
     starts = outline.starts
-    return Found(
+    return DocumentLinks(
         tuple(
             _link(kind, target, label, bisect_right(starts, begin))
             for begin, _, kind, target, label in found

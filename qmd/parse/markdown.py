@@ -13,8 +13,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from qmd.parse.heading_text import heading_text
 from qmd.parse.lines import lines_and_starts
-from qmd.parse.plain import plain
 from qmd.values import Heading
 
 BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]
@@ -208,7 +208,7 @@ class _Scanner:
         self.kind = "text"
         self.items.clear()
         self.blocks.append(Block("heading", start, end, level))
-        self.headings.append(Heading(level, plain(raw), start + 1, self.starts[start]))
+        self.headings.append(Heading(level, heading_text(raw), start + 1, self.starts[start]))
         self.at = end
 
     def setext(self, body: str) -> bool:

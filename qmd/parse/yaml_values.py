@@ -16,7 +16,7 @@ MAX_DEPTH = 50
 MAX_INTEGER = 200
 
 
-class Refused(Exception):
+class YamlRefused(Exception):
     """The values are too many, too deep or endless; the message says which."""
 
 
@@ -39,7 +39,7 @@ class YamlReader:
 
         Raises:
             yaml.YAMLError: The source is not valid.
-            Refused: It is hostile.
+            YamlRefused: It is hostile.
         """
         import yaml
 
@@ -55,7 +55,7 @@ class YamlReader:
                 value = self.scalar(event)
             elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
                 if len(stack) >= MAX_DEPTH:
-                    raise Refused(f"it is nested more than {MAX_DEPTH} levels deep")
+                    raise YamlRefused(f"it is nested more than {MAX_DEPTH} levels deep")
                 self.spend(1)
                 is_mapping = isinstance(event, yaml.MappingStartEvent)
                 stack.append(({} if is_mapping else [], [], event.anchor, before))
@@ -68,7 +68,9 @@ class YamlReader:
                     self.anchors[anchor] = (value, self.size - before)
             elif isinstance(event, yaml.AliasEvent):
                 if event.anchor not in self.anchors:
-                    raise Refused(f"the alias *{event.anchor} stands for nothing, or for itself")
+                    raise YamlRefused(
+                        f"the alias *{event.anchor} stands for nothing, or for itself"
+                    )
                 value, size = self.anchors[event.anchor]
                 self.spend(size)
             elif isinstance(event, yaml.DocumentStartEvent):
@@ -89,7 +91,7 @@ class YamlReader:
     def spend(self, size: int) -> None:
         self.size += size
         if self.size > MAX_SIZE:
-            raise Refused("its aliases stand for more than 512 KiB")
+            raise YamlRefused("its aliases stand for more than 512 KiB")
 
     def put(self, frame: tuple[Any, list[Any], str | None, int], value: Any) -> None:
         container, pending, _, _ = frame

@@ -38,12 +38,12 @@ _CLIENT_STATES = frozenset({_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2})
 _SERVER_STATES = frozenset({_ESTABLISHED, _CLOSE_WAIT})
 
 
-class _Address(NamedTuple):
+class _SocketAddress(NamedTuple):
     ip: ipaddress.IPv4Address | ipaddress.IPv6Address
     port: int
 
 
-class _Entry(NamedTuple):
+class _SocketEntry(NamedTuple):
     """What the kernel says of a socket; inode 0: no process holds it any more."""
 
     state: int
@@ -51,7 +51,7 @@ class _Entry(NamedTuple):
     inode: int
 
 
-_Lookup = Callable[[_Address, _Address], "_Entry | None"]
+_Lookup = Callable[[_SocketAddress, _SocketAddress], "_SocketEntry | None"]
 """Finds a socket by its own address and the one it is connected to. May raise OSError."""
 
 
@@ -116,11 +116,11 @@ def _is_right(peers: Peers, family: int) -> bool:
     return False
 
 
-def _address(name: tuple[str, int]) -> _Address:
+def _address(name: tuple[str, int]) -> _SocketAddress:
     """Of what ``getpeername`` gives. Raises ValueError."""
     ip = ipaddress.ip_address(name[0].partition("%")[0])
     mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
-    return _Address(mapped or ip, name[1])
+    return _SocketAddress(mapped or ip, name[1])
 
 
 def _unmapped_uid() -> int | None:
@@ -154,7 +154,7 @@ class _Netlink:
         netlink = cls()
         return Peers(netlink.find, netlink)
 
-    def find(self, client: _Address, server: _Address) -> _Entry | None:
+    def find(self, client: _SocketAddress, server: _SocketAddress) -> _SocketEntry | None:
         for interface in self._interfaces:
             entry = self._ask(client, server, interface)
             if entry is not None:
@@ -164,7 +164,9 @@ class _Netlink:
     def close(self) -> None:
         self._socket.close()
 
-    def _ask(self, client: _Address, server: _Address, interface: int) -> _Entry | None:
+    def _ask(
+        self, client: _SocketAddress, server: _SocketAddress, interface: int
+    ) -> _SocketEntry | None:
         family = socket.AF_INET if client.ip.version == 4 else socket.AF_INET6
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
         request = (
@@ -188,13 +190,13 @@ class _Netlink:
             if kind != _BY_FAMILY or len(body) < _MESSAGE_BYTES:
                 return None  # an error: there is no such socket
             uid, inode = struct.unpack_from("=II", body, _MESSAGE_BYTES - 8)
-            return _Entry(body[1], uid, inode)
+            return _SocketEntry(body[1], uid, inode)
 
 
 # --- all sockets, as text -------------------------------------------------------------
 
 
-def _in_tables(client: _Address, server: _Address) -> _Entry | None:
+def _in_tables(client: _SocketAddress, server: _SocketAddress) -> _SocketEntry | None:
     """The same from ``/proc/net``, where the kernel lacks netlink for it (gVisor, for one)."""
     if client.ip.version == 6:
         tables = [("tcp6", b"")]
@@ -207,14 +209,14 @@ def _in_tables(client: _Address, server: _Address) -> _Entry | None:
     return None
 
 
-def _shown(address: _Address, prefix: bytes) -> bytes:
+def _shown(address: _SocketAddress, prefix: bytes) -> bytes:
     """As the tables write an address: 32 bits at a time, in the byte order of this machine."""
     packed = prefix + address.ip.packed
     words = struct.unpack(f"={len(packed) // 4}I", packed)
     return b"%s:%04X" % (b"".join(b"%08X" % word for word in words), address.port)
 
 
-def _in_table(table: Path, client: bytes, server: bytes) -> _Entry | None:
+def _in_table(table: Path, client: bytes, server: bytes) -> _SocketEntry | None:
     key = b" %s %s " % (client, server)
     try:
         file = table.open("rb", buffering=0)
@@ -234,10 +236,10 @@ def _in_table(table: Path, client: bytes, server: bytes) -> _Entry | None:
     return None
 
 
-def _entry(line: bytes) -> _Entry | None:
+def _entry(line: bytes) -> _SocketEntry | None:
     """Of a line from its addresses on; None if it is none."""
     fields = line.split()
     try:
-        return _Entry(int(fields[2], 16), int(fields[6]), int(fields[8]))
+        return _SocketEntry(int(fields[2], 16), int(fields[6]), int(fields[8]))
     except (ValueError, IndexError):
         return None

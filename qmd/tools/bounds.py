@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from qmd.ingest.places import MAX_CONTEXT
+from qmd.ingest.new_collection import MAX_CONTEXT
 from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
 
 

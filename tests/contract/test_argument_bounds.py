@@ -18,7 +18,7 @@ from support.vault import make_index
 
 from qmd import Filters, KnowledgeBase, Settings
 from qmd.errors import InputError, ProtocolError
-from qmd.ingest.places import MAX_CONTEXT, MAX_GLOB, MAX_IGNORE
+from qmd.ingest.new_collection import MAX_CONTEXT, MAX_GLOB, MAX_IGNORE
 from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import Endpoint

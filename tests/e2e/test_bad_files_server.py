@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for proce
 QMD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from qmd.ingest import file_parser
-from qmd.system.worker.workers import Workers
-file_parser.workers = Workers("tests.support.bad_jobs:parse")
+from qmd.ingest import parse_workers
+from qmd.system.worker.pool import WorkerPool
+parse_workers.workers = WorkerPool("tests.support.bad_jobs:parse")
 from qmd.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """

@@ -14,9 +14,9 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ReadOnlyError, TransientInferenceError
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keep.background import Models
+from qmd.ingest.keep.background_embedding import EmbedderProvider
 from qmd.ingest.keep.keeper import Keeper
-from qmd.ingest.keep.lead import KeepOptions
+from qmd.ingest.keep.maintain import KeeperOptions
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite.store import Store
 from tests.support.embedder import HashEmbedder
@@ -60,9 +60,9 @@ class Listener:
 @contextmanager
 def keeping(store: Store) -> Iterator[tuple[Keeper, Listener]]:
     listener = Listener()
-    models = Models(lambda _: "test-hash", lambda _: False, lambda _: HashEmbedder())
+    models = EmbedderProvider(lambda _: "test-hash", lambda _: False, lambda _: HashEmbedder())
     keeper = Keeper(
-        lambda: store, listener.events, models, KeepOptions(embed=False, polling=POLLING)
+        lambda: store, listener.events, models, KeeperOptions(embed=False, polling=POLLING)
     )
     try:
         with keeper:

@@ -22,9 +22,9 @@ import os, signal, sys
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMismatchError
 from tests.support.embedder import HashEmbedder
-import qmd.ingest.indexer
+import qmd.ingest.collection_indexer
 import qmd.ingest.embedding
-qmd.ingest.indexer.BATCH_DOCUMENTS = 16
+qmd.ingest.collection_indexer.BATCH_DOCUMENTS = 16
 qmd.ingest.embedding.BATCH = 8
 def tick(progress):
     line = f"{progress.stage} {progress.done}"

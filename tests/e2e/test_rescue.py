@@ -18,7 +18,7 @@ from qmd.errors import (
     NotADatabaseError,
     QmdError,
 )
-from qmd.ingest.keep.leader import Leadership
+from qmd.ingest.keep.lock import IndexLock
 from qmd.store.sqlite.library import dbapi
 from tests.support import damaged
 from tests.support.cli import Scratch
@@ -168,7 +168,7 @@ def test_whatever_is_damaged_what_is_saved_is_genuine(
 
 
 def test_a_database_that_is_kept_or_missing_is_left_alone(tmp_path: Path, database: Path) -> None:
-    leadership = Leadership(database)
+    leadership = IndexLock(database)
     assert leadership.take()
     before = database.read_bytes()
     with pytest.raises(ConflictError, match="keeps the database"):

@@ -153,7 +153,7 @@ with KnowledgeBase.open(sys.argv[1]) as kb, ThreadPoolExecutor(8) as pool:
 #: Dies before its n-th call of one of these, for n = 1, 2, … until it gets through.
 KILLED = """
 import os, signal, sys
-import qmd.store.sqlite.store, qmd.files.writer, qmd.files.atomic, qmd.ingest.indexer
+import qmd.store.sqlite.store, qmd.files.writer, qmd.files.atomic, qmd.ingest.collection_indexer
 import qmd.parse.document
 from qmd import KnowledgeBase
 database, file, action = sys.argv[1:]

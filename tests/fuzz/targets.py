@@ -22,7 +22,7 @@ from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
 from qmd.ingest.mask import compile_mask
 from qmd.parse.decode import decode
 from qmd.parse.photo.document import parse_photo
-from qmd.parse.photo.source import StreamSource
+from qmd.parse.photo.source import PhotoStream
 from qmd.search.query import language
 from qmd.server import stdio
 from tests.support import photos
@@ -143,7 +143,7 @@ def parser_targets(directory: Path) -> dict[str, Target]:
 
 def _photo(name: str) -> Callable[[bytes], object]:
     return _allowing_errors(
-        lambda data: parse_photo(name, StreamSource(io.BytesIO(data), len(data)))
+        lambda data: parse_photo(name, PhotoStream(io.BytesIO(data), len(data)))
     )
 
 

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from qmd.ingest.indexer import CollectionIndexer
-from qmd.ingest.keep.watch import PollWatch
+from qmd.ingest.collection_indexer import CollectionIndexer
+from qmd.ingest.keep.watch import PollingWatch
 from qmd.ingest.rules import Rules
 from tests.properties.test_index_state_machine import Files, folders
 from tests.support.dump import Dump, assert_sound, dump
@@ -26,7 +26,7 @@ class ChangedPaths(Files):
         collection = self.kb.collection("notes")
         if not hasattr(self, "watch"):
             rules = Rules(self.root, collection.pattern, collection.ignore)
-            self.watch = PollWatch(self.root, rules, self.changed.update, 0.0)
+            self.watch = PollingWatch(self.root, rules, self.changed.update, 0.0)
         self.watch.look()
         paths = set(self.changed)
         self.changed.clear()

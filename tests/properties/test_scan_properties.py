@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qmd.ingest.explain import explain
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, ScanSkip, scan
+from qmd.ingest.scan import ScannedFile, ScanSkip, scan
+from qmd.ingest.verdict import explain
 
 NAMES = ["a", "b", "ab", "foo", "a.md", "b.MD", "c.txt", "[a].md", "a b.md", ".h", ".x.md",
          "node_modules", "__pycache__", "build", "中.md", "back\\.md"]  # fmt: skip
@@ -104,7 +104,7 @@ def test_explain_gives_for_every_path_the_reason_the_scan_counted_or_reported(
             for path, verdict in verdicts.items()
             if verdict.subject == path and not verdict.included
         }
-        assert included == {item.path for item in items if isinstance(item, FoundFile)}
+        assert included == {item.path for item in items if isinstance(item, ScannedFile)}
         assert {path: deciding.pop(path) for path in skips} == skips
         assert Counter(deciding.values()) == walk.excluded
         for verdict in verdicts.values():
@@ -141,7 +141,7 @@ def test_the_scan_finds_what_git_would_add(
             and not any(part[0] == "." for part in path.split("/"))
             and not skipped & set(path.split("/")[:-1])
         }
-        found = {f.path for f in scan(root, Rules(root, "**")) if isinstance(f, FoundFile)}
+        found = {f.path for f in scan(root, Rules(root, "**")) if isinstance(f, ScannedFile)}
         assert found == by_git
 
 
@@ -155,7 +155,7 @@ def test_files_come_sorted_and_a_second_scan_finds_the_same(
         walk = scan(root, Rules(root, "**/*.md"))
         first = list(walk)
         counts = dict(walk.excluded)
-        found = [item.path for item in first if isinstance(item, FoundFile)]
+        found = [item.path for item in first if isinstance(item, ScannedFile)]
         assert found == sorted(found)
         assert list(walk) == first
         assert walk.excluded == counts

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase, Settings
-from qmd.ingest import file_parser
-from qmd.ingest.parsed_file import FileJob, NoDocument
+from qmd.ingest import parse_workers
+from qmd.ingest.parse_messages import FileJob, NoDocument
 from qmd.ingest.rules import MAX_BYTES
-from qmd.ingest.scan import FoundFile
-from qmd.system.worker.jobs import MB, Budget
-from qmd.system.worker.workers import Workers
+from qmd.ingest.scan import ScannedFile
+from qmd.system.worker.jobs import MB, JobBudget
+from qmd.system.worker.pool import WorkerPool
 from tests.support import child
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
@@ -42,10 +42,10 @@ BAD = {
 
 
 @pytest.fixture
-def parser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
-    workers = Workers(PARSE, silence_s=1.0)
-    monkeypatch.setattr(file_parser, "workers", workers)
-    monkeypatch.setattr(file_parser, "budget_of", lambda size: Budget(0.5, 200 * MB))
+def parser(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerPool]:
+    workers = WorkerPool(PARSE, silence_s=1.0)
+    monkeypatch.setattr(parse_workers, "workers", workers)
+    monkeypatch.setattr(parse_workers, "budget_of", lambda size: JobBudget(0.5, 200 * MB))
     yield workers
     workers.close()
 
@@ -81,7 +81,7 @@ def test_every_bad_file_is_a_skip_with_its_reason(tmp_path: Path) -> None:
     assert_sound(tmp_path / "kb.sqlite")
 
 
-def test_a_bad_file_is_not_tried_again_until_it_changes(tmp_path: Path, parser: Workers) -> None:
+def test_a_bad_file_is_not_tried_again_until_it_changes(tmp_path: Path, parser: WorkerPool) -> None:
     root = tmp_path / "notes"
     lasting = [name for name in BAD if name != "block.md"]
     write(root, *lasting)
@@ -103,9 +103,9 @@ def test_an_unchanged_folder_starts_no_process(tmp_path: Path) -> None:
     with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
         kb.add_collection(root, name="notes")
         kb.index()
-        file_parser.workers.close()
+        parse_workers.workers.close()
         assert kb.index().unchanged == 2
-        assert not file_parser.workers.is_running
+        assert not parse_workers.workers.is_running
 
 
 @pytest.mark.usefixtures("parser")
@@ -125,7 +125,7 @@ def test_a_document_that_becomes_too_much_for_its_parser_is_one_no_more(tmp_path
 def test_a_keeper_answers_while_a_file_is_too_much_and_indexes_what_comes_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_parser, "budget_of", lambda size: Budget(2.0, 200 * MB))
+    monkeypatch.setattr(parse_workers, "budget_of", lambda size: JobBudget(2.0, 200 * MB))
     with kept(tmp_path, {"a.md": "# A\n\nsourdough\n"}) as notes:
         notes.write("spin.md", "# Spin\n")
         until(lambda: notes.kb.freshness().indexing or _skipped(notes), "it is read")
@@ -142,9 +142,9 @@ def _skipped(notes: Kept) -> list[str]:
 INDEX = """
 import sys
 from pathlib import Path
-from qmd.ingest import file_parser
-from qmd.system.worker.workers import Workers
-file_parser.workers = Workers("tests.support.bad_jobs:parse")
+from qmd.ingest import parse_workers
+from qmd.system.worker.pool import WorkerPool
+parse_workers.workers = WorkerPool("tests.support.bad_jobs:parse")
 from qmd.cli.main import main
 sys.exit(main(["--db", sys.argv[1], *sys.argv[2:]]))
 """
@@ -206,16 +206,18 @@ def test_a_worker_killed_again_and_again_costs_no_good_file(tmp_path: Path) -> N
 
 
 def test_budgets_grow_with_the_file_and_not_with_a_photo() -> None:
-    def budget(path: str, size: int) -> Budget:
-        return file_parser.budget_of(file_parser.size_to_parse(FoundFile(path, size, 0, 0, 0)))
+    def budget(path: str, size: int) -> JobBudget:
+        return parse_workers.budget_of(
+            parse_workers.size_to_parse(ScannedFile(path, size, 0, 0, 0))
+        )
 
-    assert budget("a.md", 1000) == budget("b.md", 0) == Budget(5.0, 512 * MB)
-    assert budget("a.md", 20 * MB) == Budget(45.0, 1512 * MB)
-    assert budget("a.heic", 5000 * MB) == Budget(5.0, 512 * MB)
+    assert budget("a.md", 1000) == budget("b.md", 0) == JobBudget(5.0, 512 * MB)
+    assert budget("a.md", 20 * MB) == JobBudget(45.0, 1512 * MB)
+    assert budget("a.heic", 5000 * MB) == JobBudget(5.0, 512 * MB)
 
 
 def test_where_no_process_can_be_started_that_is_told_everywhere(
-    tmp_path: Path, parser: Workers, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, parser: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = "Files are parsed in this process, where nothing limits them."
     with kept(tmp_path, {"a.md": "# A\n"}) as notes:
@@ -250,9 +252,9 @@ def test_a_text_of_the_largest_size_is_a_document(tmp_path: Path) -> None:
 def test_a_disk_that_hangs_ends_the_run_and_what_was_indexed_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = Workers(PARSE, silence_s=0.2)
-    monkeypatch.setattr(file_parser, "workers", workers)
-    monkeypatch.setattr(file_parser, "budget_of", lambda size: Budget(0.1, 200 * MB))
+    workers = WorkerPool(PARSE, silence_s=0.2)
+    monkeypatch.setattr(parse_workers, "workers", workers)
+    monkeypatch.setattr(parse_workers, "budget_of", lambda size: JobBudget(0.1, 200 * MB))
     root = tmp_path / "notes"
     write(root, "0.md")
     other = tmp_path / "other"
@@ -277,8 +279,8 @@ def test_a_disk_that_hangs_ends_the_run_and_what_was_indexed_stays(
 
 def test_a_fifo_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "note.md")
-    found = FoundFile("note.md", 10, 0, 1, 1)  # what a scan saw just before
-    [parsed] = file_parser.parse_files([FileJob(str(tmp_path), found, 1000, None)])
+    found = ScannedFile("note.md", 10, 0, 1, 1)  # what a scan saw just before
+    [parsed] = parse_workers.parse_files([FileJob(str(tmp_path), found, 1000, None)])
     assert isinstance(parsed, NoDocument)
     assert (parsed.reason, parsed.state) == ("unreadable", None)
     assert "Not a regular file" in parsed.detail

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from qmd.parse.heading_text import plain
 from qmd.parse.lines import byte_line_starts, line_starts, split_lines
 from qmd.parse.markdown import outline
-from qmd.parse.plain import plain
 
 
 def headings(text: str) -> list[tuple[int, str, int]]:

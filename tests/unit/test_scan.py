@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import InputError, NotFoundError, QmdError, UnreadableFileError
-from qmd.ingest.explain import explain
-from qmd.ingest.read import read_file
+from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, Scan, ScanSkip, scan
+from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, scan
+from qmd.ingest.verdict import judge_path
 
 
 def make(root: Path, files: list[str]) -> None:
@@ -33,13 +33,13 @@ def run(
     """Paths found, reasons of the skips by path, counts of the exclusions."""
     walk = scan(root, Rules(root, mask, ignore, max_bytes))
     items = list(walk)
-    found = [item.path for item in items if isinstance(item, FoundFile)]
+    found = [item.path for item in items if isinstance(item, ScannedFile)]
     skipped = {item.path: item.reason for item in items if isinstance(item, ScanSkip)}
     return found, skipped, walk.excluded
 
 
 def reason(root: Path, path: str, max_bytes: int = 1000) -> str:
-    return explain(root, Rules(root, "**/*.md", (), max_bytes), path).reason
+    return judge_path(root, Rules(root, "**/*.md", (), max_bytes), path).reason
 
 
 @contextmanager
@@ -104,7 +104,9 @@ def test_a_found_file_carries_what_stat_says(tmp_path: Path) -> None:
     os.utime(tmp_path / "x/a.md", ns=(1, 1_700_000_000_123_456_789))
     (found,) = scan(tmp_path, Rules(tmp_path, "**/*.md"))
     status = (tmp_path / "x/a.md").stat()
-    assert found == FoundFile("x/a.md", 6, 1_700_000_000_123_456_789, status.st_ino, status.st_dev)
+    assert found == ScannedFile(
+        "x/a.md", 6, 1_700_000_000_123_456_789, status.st_ino, status.st_dev
+    )
 
 
 def test_names_stay_as_they_are_on_the_disk(tmp_path: Path) -> None:
@@ -227,7 +229,7 @@ def test_names_that_are_no_utf_8_are_reported_in_a_form_that_can_be_printed(tmp_
     assert excluded == {"mask": 1, "hidden": 1}
     assert reason(tmp_path, os.fsdecode(bad[0])) == "bad file name"
     assert (
-        explain(tmp_path, Rules(tmp_path, "**"), os.fsdecode(bad[1]) + "/a.md").subject
+        judge_path(tmp_path, Rules(tmp_path, "**"), os.fsdecode(bad[1]) + "/a.md").subject
         == r"dir\xff"
     )
     (tmp_path / ".qmdignore").write_bytes(b"caf\xe9.md\n")
@@ -248,7 +250,7 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_the_rest_is_found(
     finally:
         for name in ("closed", "names-only"):
             (reachable_root / name).chmod(0o755)
-    assert [item.path for item in items if isinstance(item, FoundFile)] == ["a.md", "z.md"]
+    assert [item.path for item in items if isinstance(item, ScannedFile)] == ["a.md", "z.md"]
     skips = [(i.path, i.reason, i.is_directory) for i in items if isinstance(i, ScanSkip)]
     assert skips == [("closed", "unreadable", True), ("names-only/c.md", "unreadable", False)]
 
@@ -260,7 +262,7 @@ def test_a_file_that_cannot_be_opened_is_found_and_reading_it_says_why(
     (reachable_root / "a.md").chmod(0)
     with as_nobody():
         (found,) = scan(reachable_root, Rules(reachable_root, "**/*.md"))
-        assert isinstance(found, FoundFile)
+        assert isinstance(found, ScannedFile)
         with pytest.raises(UnreadableFileError, match="Permission denied"):
             read_file(reachable_root, "a.md")
 
@@ -271,7 +273,7 @@ def test_a_missing_root_is_an_error_and_never_an_empty_result(tmp_path: Path) ->
         scan(gone, Rules(gone, "**/*.md"))
     assert caught.value.hint
     with pytest.raises(NotFoundError):
-        explain(gone, Rules(gone, "**/*.md"), "a.md")
+        judge_path(gone, Rules(gone, "**/*.md"), "a.md")
 
 
 def test_a_root_that_is_a_file_or_cannot_be_listed_is_an_error(reachable_root: Path) -> None:
@@ -287,7 +289,7 @@ def test_a_root_that_is_a_file_or_cannot_be_listed_is_an_error(reachable_root: P
         closed.chmod(0o755)
 
 
-def advance_to(items: Iterator[FoundFile | ScanSkip], path: str) -> None:
+def advance_to(items: Iterator[ScannedFile | ScanSkip], path: str) -> None:
     for item in items:
         if item.path == path:
             return
@@ -334,7 +336,7 @@ def test_a_root_that_vanishes_during_the_scan_is_an_error(tmp_path: Path, replac
 @pytest.mark.parametrize("path", ["", ".", "../a.md", "x/../../a.md", "/etc/passwd", "a\0.md"])
 def test_explain_refuses_what_is_no_path_below_the_root(tmp_path: Path, path: str) -> None:
     with pytest.raises(InputError):
-        explain(tmp_path, Rules(tmp_path, "**/*.md"), path)
+        judge_path(tmp_path, Rules(tmp_path, "**/*.md"), path)
 
 
 def test_explain_tells_folders_missing_files_and_included_files_apart(tmp_path: Path) -> None:
@@ -359,7 +361,7 @@ def test_ignore_options_take_braces_and_folders(tmp_path: Path) -> None:
     found, _, excluded = run(tmp_path, ignore=("drafts", "{tmp,temp}.md", "./old/**"))
     assert found == ["a.md", "x/old/e.md"]
     assert excluded == {"ignore option": 4}
-    verdict = explain(tmp_path, Rules(tmp_path, "**/*.md", ("drafts",)), "x/drafts/c.md")
+    verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md", ("drafts",)), "x/drafts/c.md")
     assert (verdict.reason, verdict.subject, verdict.pattern) == (
         "ignore option", "x/drafts", "drafts"
     )  # fmt: skip

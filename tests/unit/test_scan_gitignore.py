@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from qmd.ingest.explain import explain
 from qmd.ingest.gitignore import MAX_WILD_PATTERNS, IgnoreFile, parse_ignore_lines
 from qmd.ingest.rules import MAX_IGNORE_FILE_BYTES, Rules
-from qmd.ingest.scan import FoundFile, ScanSkip, scan
+from qmd.ingest.scan import ScannedFile, ScanSkip, scan
+from qmd.ingest.verdict import explain
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -132,7 +132,7 @@ def listed_by_git(directory: Path) -> set[str]:
 
 
 def listed_by_scan(root: Path, ignore: tuple[str, ...] = ()) -> set[str]:
-    return {f.path for f in scan(root, Rules(root, "**", ignore)) if isinstance(f, FoundFile)}
+    return {f.path for f in scan(root, Rules(root, "**", ignore)) if isinstance(f, ScannedFile)}
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +241,7 @@ def test_ignore_files_that_cannot_be_applied_are_reported_and_do_not_stop_the_sc
     filler = "# filler\n" * (MAX_IGNORE_FILE_BYTES // 9 + 1)
     (root / "big/.gitignore").write_text("d.md\n" + filler + "e.md\n")
     items = list(scan(root, Rules(root, "**/*.md")))
-    found = [item.path for item in items if isinstance(item, FoundFile)]
+    found = [item.path for item in items if isinstance(item, ScannedFile)]
     problems = {item.path for item in items if isinstance(item, ScanSkip)}
     assert found == ["a.md", "big/e.md", "dir/b.md", "fifo/c.md"]
     assert problems == {".gitignore", "fifo/.qmdignore", "big/.gitignore"}
@@ -302,7 +302,7 @@ def test_the_ignore_files_on_the_way_down_share_what_wildcards_may_take(tmp_path
         (tmp_path / folder / ".gitignore").write_text(half)
     (tmp_path / "a/b/c/.qmdignore").write_text("*3*\n" + half)
     items = list(scan(tmp_path, Rules(tmp_path, "**/*.md")))
-    assert [item.path for item in items if isinstance(item, FoundFile)] == [
+    assert [item.path for item in items if isinstance(item, ScannedFile)] == [
         "a/1.md",
         "a/b/2.md",
         "d/4.md",

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
-from qmd.ingest.read import read_file
+from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, scan
+from qmd.ingest.scan import ScannedFile, scan
 
 
-def find(root: Path) -> FoundFile:
+def find(root: Path) -> ScannedFile:
     (found,) = scan(root, Rules(root, "**/*.md"))
-    assert isinstance(found, FoundFile)
+    assert isinstance(found, ScannedFile)
     return found
 
 

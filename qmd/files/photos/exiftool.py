@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO
 
 from qmd.errors import ExifToolError
-from qmd.parse.photo.source import Kind
+from qmd.parse.photo.source import PhotoKind
 
 HINT = (
     "Install exiftool: apt-get install libimage-exiftool-perl (Debian, Ubuntu), "
@@ -128,7 +128,7 @@ class Turn:
         out, _ = self._process.ask(["-ver"], self._deadline)
         return out.decode("ascii", "replace").strip()
 
-    def read(self, photo: Path, kind: Kind, tags: Sequence[str]) -> bytes:
+    def read(self, photo: Path, kind: PhotoKind, tags: Sequence[str]) -> bytes:
         """
         Tags of a photo as exiftool's RDF/XML.
 
@@ -146,7 +146,7 @@ class Turn:
         return self._process.lend(data)
 
     @contextlib.contextmanager
-    def private_copy(self, descriptor: int, kind: Kind) -> Iterator[tuple[Path, Path]]:
+    def private_copy(self, descriptor: int, kind: PhotoKind) -> Iterator[tuple[Path, Path]]:
         """
         A copy of an open photo, and a name for a changed one, in a directory that nobody else
         can enter; both are removed in the end.
@@ -159,7 +159,7 @@ class Turn:
             self._deadline += time.monotonic() - begun  # it is exiftool's time, not the disk's
             yield paths
 
-    def write(self, photo: Path, kind: Kind, arguments: Sequence[str], new: Path) -> None:
+    def write(self, photo: Path, kind: PhotoKind, arguments: Sequence[str], new: Path) -> None:
         """
         Write a changed copy of a photo to a file that does not exist yet.
 
@@ -247,7 +247,7 @@ class _Process:
         return out, problems.decode("utf-8", "replace")
 
     @contextlib.contextmanager
-    def aliases(self, kind: Kind, *files: Path) -> Iterator[tuple[str, ...]]:
+    def aliases(self, kind: PhotoKind, *files: Path) -> Iterator[tuple[str, ...]]:
         """
         Names for files, there or to be made, in which exiftool can misread nothing: no line
         break, no ``%`` (which it replaces), no bytes that are not UTF-8, and the suffix of
@@ -286,7 +286,7 @@ class _Process:
             file.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def private_copy(self, descriptor: int, kind: Kind) -> Iterator[tuple[Path, Path]]:
+    def private_copy(self, descriptor: int, kind: PhotoKind) -> Iterator[tuple[Path, Path]]:
         """See `Turn.private_copy`. Raises ExifToolError."""
         photo = self._directory / f"photo.{kind.lower()}"
         try:

@@ -41,11 +41,11 @@ from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_kind, read_metadata
 from qmd.parse.photo.source import (
-    Blocks,
-    Kind,
-    Metered,
-    Source,
-    StreamSource,
+    MetadataBlocks,
+    MeteredSource,
+    PhotoKind,
+    PhotoSource,
+    PhotoStream,
     TooMuchMetadataError,
 )
 from qmd.system.beneath import READ
@@ -131,7 +131,7 @@ class Images:
         place: Place,
         given: str,
         change: PhotoChange,
-        kind: Kind,
+        kind: PhotoKind,
         overwrite: bool,
         confirm: Confirm,
     ) -> _Agreed:
@@ -148,7 +148,7 @@ class Images:
 
     @contextmanager
     def _planned(
-        self, descriptor: int, given: str, change: PhotoChange, kind: Kind, overwrite: bool
+        self, descriptor: int, given: str, change: PhotoChange, kind: PhotoKind, overwrite: bool
     ) -> Iterator[_Planned]:
         """
         What a change means for an open photo, and exiftool to make it while the block lasts.
@@ -183,7 +183,7 @@ class Images:
         draft: Draft,
         given: str,
         change: PhotoChange,
-        kind: Kind,
+        kind: PhotoKind,
         overwrite: bool,
         agreed: _Agreed | None,
     ) -> PhotoWritten:
@@ -250,17 +250,17 @@ class _Agreed:
 # --- before anything is done ---------------------------------------------------------
 
 
-def _iptc_records(source: Source, given: str) -> bytes:
+def _iptc_records(source: PhotoSource, given: str) -> bytes:
     """All of them, since they are written anew. Raises PhotoError where they are too many."""
-    blocks = Blocks("JPG")
+    blocks = MetadataBlocks("JPG")
     try:
-        jpeg.read_blocks(Metered(source), blocks)
+        jpeg.read_blocks(MeteredSource(source), blocks)
     except TooMuchMetadataError as error:
         raise photo_errors.not_written(given, "refused", str(error).rstrip(".")) from error
     return blocks.iptc or b""
 
 
-def _examine(given: str, files: FileWriter) -> tuple[Kind, Place]:
+def _examine(given: str, files: FileWriter) -> tuple[PhotoKind, Place]:
     """
     The format of a photo that may be written, and where it lies. Raises PhotoError: what is
     wrong first.
@@ -316,7 +316,7 @@ def _read(given: str, read: Callable[[], ResultT]) -> ResultT:
 
 
 @contextmanager
-def _open(path: Path, given: str) -> Iterator[Source]:
+def _open(path: Path, given: str) -> Iterator[PhotoSource]:
     """The bytes of a photo. Raises PhotoError: It is not there, or cannot be read."""
     with (
         _opened(lambda: os.open(path, READ), given) as descriptor,
@@ -341,13 +341,13 @@ def _opened(open_photo: Callable[[], int], given: str) -> Iterator[int]:
 
 
 @contextmanager
-def _source(descriptor: int, given: str) -> Iterator[Source]:
+def _source(descriptor: int, given: str) -> Iterator[PhotoSource]:
     """The bytes of an open photo. Raises PhotoError: It is no file."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise photo_errors.unreadable(given, "it is no regular file")
     with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
-        yield StreamSource(stream, status.st_size)
+        yield PhotoStream(stream, status.st_size)
 
 
 # --- what a photo holds --------------------------------------------------------------
@@ -369,7 +369,7 @@ def _translated(
     return turn.lend(head + data)
 
 
-def _make_copy(planned: _Planned, kind: Kind, arguments: list[str]) -> None:
+def _make_copy(planned: _Planned, kind: PhotoKind, arguments: list[str]) -> None:
     """
     The changed copy.
 
@@ -405,7 +405,7 @@ def _is_foreign(tag: str) -> bool:
 
 
 def _present(
-    turn: Turn, photo: Path, kind: Kind, encoding: list[str], translated: Path | None
+    turn: Turn, photo: Path, kind: PhotoKind, encoding: list[str], translated: Path | None
 ) -> Present:
     """The fields of a photo as exiftool reads them. Raises ExifToolError."""
     fields = [f"-{field}" for field in FIELDS]
@@ -461,7 +461,7 @@ def _differences(wanted: Present, before: Present, now: Present) -> str:
     return ", ".join(wrong)
 
 
-def _digest(source: Source, kind: Kind) -> bytes | None:
+def _digest(source: PhotoSource, kind: PhotoKind) -> bytes | None:
     """Of the image itself; None if it is not whole."""
     places = _IMAGE_DATA[kind](source)
     if places is None:
@@ -474,7 +474,7 @@ def _digest(source: Source, kind: Kind) -> bytes | None:
     return digest.digest()
 
 
-def _kept(present: Present, kind: Kind) -> bytes:
+def _kept(present: Present, kind: PhotoKind) -> bytes:
     """What the photo said before, for the revisions."""
     people = present.get(photo_plan.PEOPLE, ())
     tags = [name for name in photo_plan.keywords(present, kind) if name not in people]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from qmd.errors import PhotoError
 from qmd.files.photos.exiftool import escape
-from qmd.parse.photo.source import Kind
+from qmd.parse.photo.source import PhotoKind
 from qmd.values import PhotoChange
 
 SUBJECT = "XMP-dc:Subject"
@@ -101,13 +101,13 @@ def _invalid(reason: str) -> PhotoError:
     )
 
 
-def keywords(present: Present, kind: Kind) -> tuple[str, ...]:
+def keywords(present: Present, kind: PhotoKind) -> tuple[str, ...]:
     """All keywords, people included."""
     iptc = present.get(KEYWORDS, ()) if kind == "JPG" else ()
     return _united(present.get(SUBJECT, ()), iptc)
 
 
-def plan(present: Present, change: PhotoChange, kind: Kind, *, overwrite: bool) -> Plan:
+def plan(present: Present, change: PhotoChange, kind: PhotoKind, *, overwrite: bool) -> Plan:
     """
     What the fields of a photo must hold.
 

@@ -24,11 +24,11 @@ from qmd.errors import DecodeError, FileVanishedError, IngestError, InputError, 
 from qmd.files.posts import folder
 from qmd.files.posts.literal import Literal, around
 from qmd.files.posts.names import SUFFIX, post_at, printable
-from qmd.ingest.explain import explain
-from qmd.ingest.places import new_collection
-from qmd.ingest.read import read_file
+from qmd.ingest.new_collection import new_collection
+from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
+from qmd.ingest.verdict import judge_path
 from qmd.parse.decode import decode
 from qmd.store.sqlite import collections
 from qmd.store.sqlite import posts as stored_posts
@@ -333,7 +333,7 @@ def _includes(collection: Collection, directory: Path) -> bool:
         return True
     try:
         rules = Rules(root, collection.pattern, collection.ignore)
-        return explain(root, rules, directory.relative_to(root).as_posix()).included
+        return judge_path(root, rules, directory.relative_to(root).as_posix()).included
     except NotFoundError:
         return False
 

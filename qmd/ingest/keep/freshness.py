@@ -7,7 +7,7 @@ import os
 import threading
 from typing import Any, Literal
 
-from qmd.ingest.keep.leader import is_led
+from qmd.ingest.keep.lock import is_locked
 from qmd.store.sqlite import clock, collections, meta, upkeep
 from qmd.store.sqlite.store import Store
 from qmd.values import Freshness
@@ -102,7 +102,7 @@ def read(
         )
     told = recorded(text)
     # A leader that was killed could not say that it is gone.
-    alive = told.get("watch", "off") != "off" and is_led(store.path)
+    alive = told.get("watch", "off") != "off" and is_locked(store.path)
     return Freshness(
         last_sync=_later(told.get("last_sync"), last_run),
         files_pending=told.get("files_pending", 0) if alive else 0,
@@ -138,7 +138,7 @@ def recorded(text: str | None) -> dict[str, Any]:
 
 def keeper_pid(store: Store) -> int | None:
     """The process that keeps the index just now, if one does."""
-    if not is_led(store.path):
+    if not is_locked(store.path):
         return None
     with store.reading() as connection:
         pid = recorded(meta.read(connection, KEY)).get("pid")

@@ -27,7 +27,7 @@ from watchdog.observers.inotify_c import (
     WatchDescriptor,
 )
 
-from qmd.ingest.rules import IGNORE_FILES, Folder, Rules
+from qmd.ingest.rules import IGNORE_FILES, RuledFolder, Rules
 from qmd.system.surrogates import is_utf8
 
 _CONTENT = InotifyConstants.IN_MODIFY | InotifyConstants.IN_CLOSE_WRITE | InotifyConstants.IN_ATTRIB
@@ -141,8 +141,8 @@ class InotifyWatch:
 
     # -- directories -------------------------------------------------------------------
 
-    def _add(self, parent: Folder | None, path: str) -> None:
-        """Watch a directory and all below it that the rules include."""
+    def _add(self, parent: RuledFolder | None, path: str) -> None:
+        """FolderWatch a directory and all below it that the rules include."""
         pending = [(parent, path)]
         while pending:
             parent, path = pending.pop()

@@ -11,12 +11,12 @@ from types import TracebackType
 
 from qmd.errors import DatabaseReplacedError, QmdError, StoreError
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keep.background import Background, Models
-from qmd.ingest.keep.changes import Changes
-from qmd.ingest.keep.follow import Follower
+from qmd.ingest.keep.background_embedding import BackgroundEmbedder, EmbedderProvider
+from qmd.ingest.keep.changed_paths import ChangedPaths
+from qmd.ingest.keep.follower import IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
-from qmd.ingest.keep.lead import KeepOptions, Lead
-from qmd.ingest.keep.leader import Leadership
+from qmd.ingest.keep.lock import IndexLock
+from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
 from qmd.store.sqlite import clock
 from qmd.store.sqlite.store import Store
 
@@ -37,19 +37,19 @@ class Keeper:
         self,
         store: Callable[[], Store],
         events: EventBus,
-        models: Models,
-        options: KeepOptions | None = None,
+        models: EmbedderProvider,
+        options: KeeperOptions | None = None,
     ) -> None:
         """``store`` gives the open one; asked again when the database file was replaced."""
         self.state = KeeperState()
         self._store = store
         self._events = events
         self._models = models
-        self._options = options or KeepOptions()
-        self._changes = Changes()
+        self._options = options or KeeperOptions()
+        self._changes = ChangedPaths()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._background: Background | None = None
+        self._background: BackgroundEmbedder | None = None
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -123,14 +123,14 @@ class Keeper:
             if store is not kept:  # nothing that was known of another file counts
                 kept = store
                 self.state = KeeperState()
-                self._changes = Changes()
+                self._changes = ChangedPaths()
             self._tell("database", None)
             self._keep(store)
 
     def _keep(self, store: Store) -> None:
         """One database file, until the stop or until it is no longer at its path."""
-        leadership = Leadership(store.path)
-        follower = Follower(store, self._events)
+        leadership = IndexLock(store.path)
+        follower = IndexFollower(store, self._events)
         while not self._stop.is_set():
             try:
                 store.require_current()
@@ -165,7 +165,7 @@ class Keeper:
             self._events.publish(Event("problem", clock.now(), message=problem))
         return is_new
 
-    def _follow(self, follower: Follower) -> None:
+    def _follow(self, follower: IndexFollower) -> None:
         try:
             follower.look()
         except DatabaseReplacedError:
@@ -173,17 +173,17 @@ class Keeper:
         except QmdError as error:  # whoever searches is told; the keeper tries again
             _log.debug("the index cannot be followed: %s", error)
 
-    def _lead(self, store: Store, leadership: Leadership) -> None:
+    def _lead(self, store: Store, leadership: IndexLock) -> None:
         state = self.state
         state.forget_record()
         state.leader = True
         state.embeds = self._options.embed
         background = None
         if self._options.embed:
-            background = Background(store, self._events, state, self._models)
+            background = BackgroundEmbedder(store, self._events, state, self._models)
             background.start()
             self._background = background
-        lead = Lead(
+        lead = Maintenance(
             store,
             self._events,
             state,

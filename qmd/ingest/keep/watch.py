@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from qmd.errors import InputError
 from qmd.ingest.file_state import COARSE_TICK_NS, TICK_NS
-from qmd.ingest.keep.changes import Changes
+from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import FoundFile, ScanSkip, scan
+from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.values import Collection
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ REMOTE = frozenset(
     }
 )
 
-Report = Callable[[Iterable[str]], None]
+ReportPaths = Callable[[Iterable[str]], None]
 
 
-class Watch(Protocol):
+class FolderWatch(Protocol):
     """
     A collection under watch; ``stale`` says that it must be made anew, ``directories`` how
     many the kernel watches one by one.
@@ -59,19 +59,21 @@ class Watch(Protocol):
     def close(self) -> None: ...
 
 
-class Watching:
+class WatchFactory:
     """Makes the watches of a process and owns the threads they share."""
 
-    def __init__(self, changes: Changes, *, polling: bool = False, poll_s: float = POLL_S) -> None:
+    def __init__(
+        self, changes: ChangedPaths, *, polling: bool = False, poll_s: float = POLL_S
+    ) -> None:
         self._changes = changes
         self._polling = polling
         self._poll_s = poll_s
         self._inotify: InotifyFD | None = None
         self._observer: BaseObserver | None = None
 
-    def start(self, collection: Collection) -> tuple[Watch, str | None]:
+    def start(self, collection: Collection) -> tuple[FolderWatch, str | None]:
         """
-        Watch a collection; beside the watch, why it only polls, in a sentence.
+        FolderWatch a collection; beside the watch, why it only polls, in a sentence.
 
         Raises:
             NotFoundError, InputError: Its directory cannot be read.
@@ -94,7 +96,7 @@ class Watching:
             f"{collection.name}: no file events here ({reason}); looking for changes"
             f" every {self._poll_s:g} s or more."
         )
-        return PollWatch(root, rules, report, self._poll_s), None if self._polling else notice
+        return PollingWatch(root, rules, report, self._poll_s), None if self._polling else notice
 
     def _why_not_native(self, root: Path) -> str | None:
         if self._polling:
@@ -104,7 +106,7 @@ class Watching:
         kind = file_system(root)
         return f"{kind} does not report them" if kind in REMOTE else None
 
-    def _start_native(self, root: Path, rules: Rules, report: Report) -> Watch:
+    def _start_native(self, root: Path, rules: Rules, report: ReportPaths) -> FolderWatch:
         if _LINUX:
             from watchdog.observers.inotify_c import InotifyFD
 
@@ -116,7 +118,7 @@ class Watching:
             return InotifyWatch(self._inotify, root, rules, report)
         return self._start_observed(root, report)
 
-    def _start_observed(self, root: Path, report: Report) -> Watch:
+    def _start_observed(self, root: Path, report: ReportPaths) -> FolderWatch:
         from watchdog.observers import Observer
 
         if self._observer is None:
@@ -146,7 +148,7 @@ class ObserverWatch:
     stale = False
     directories = 0
 
-    def __init__(self, observer: BaseObserver, root: Path, report: Report) -> None:
+    def __init__(self, observer: BaseObserver, root: Path, report: ReportPaths) -> None:
         self._root = os.path.realpath(root)
         self._report = report
         self._observer = observer
@@ -172,7 +174,7 @@ class ObserverWatch:
         self._observer.unschedule(self._watch)
 
 
-class PollWatch:
+class PollingWatch:
     """
     Compares the tree with what it was, by the scan that indexes it.
 
@@ -182,17 +184,17 @@ class PollWatch:
     stale = False
     directories = 0
 
-    def __init__(self, root: Path, rules: Rules, report: Report, every_s: float) -> None:
+    def __init__(self, root: Path, rules: Rules, report: ReportPaths, every_s: float) -> None:
         self._root = root
         self._rules = rules
         self._report = report
         self._every_s = every_s
-        self._seen: dict[str, FoundFile | ScanSkip] = {}
+        self._seen: dict[str, ScannedFile | ScanSkip] = {}
         self.next_look = 0.0
         self._seen = self._look()
 
     def look(self) -> None:
-        """Report what differs from last time. Raises NotFoundError, InputError."""
+        """ReportPaths what differs from last time. Raises NotFoundError, InputError."""
         now = self._look()
         before, self._seen = self._seen, now
         changed = {
@@ -204,7 +206,7 @@ class PollWatch:
         if changed:
             self._report(changed)
 
-    def _look(self) -> dict[str, FoundFile | ScanSkip]:
+    def _look(self) -> dict[str, ScannedFile | ScanSkip]:
         started = monotonic()
         now_ns = time.time_ns()
         try:
@@ -217,16 +219,16 @@ class PollWatch:
         self._seen = {}
 
 
-def _unsettled(item: FoundFile | ScanSkip, now_ns: int) -> FoundFile | ScanSkip:
+def _unsettled(item: ScannedFile | ScanSkip, now_ns: int) -> ScannedFile | ScanSkip:
     """A file so young that a second change may carry the same time differs from itself later."""
-    if isinstance(item, FoundFile):
+    if isinstance(item, ScannedFile):
         tick_ns = COARSE_TICK_NS if item.mtime_ns % 1_000_000_000 == 0 else TICK_NS
         if now_ns - item.mtime_ns < tick_ns:
             return replace(item, inode=-1 - now_ns)
     return item
 
 
-def _is_bad_name(*items: FoundFile | ScanSkip | None) -> bool:
+def _is_bad_name(*items: ScannedFile | ScanSkip | None) -> bool:
     return any(isinstance(item, ScanSkip) and item.reason == "bad file name" for item in items)
 
 
@@ -248,7 +250,7 @@ def file_system(path: Path) -> str | None:
 
 def root_identity(root: Path) -> tuple[object, ...] | None:
     """
-    Changes when the root goes, comes back or is replaced, or an ignore file above it changes;
+    ChangedPaths when the root goes, comes back or is replaced, or an ignore file above it changes;
     None while it is not there.
     """
     try:

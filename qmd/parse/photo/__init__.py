@@ -1,6 +1,6 @@
 """
 Photos → what is written in them about them: JPEG, PNG and HEIC. Pure, and without decoding a
-pixel: the readers walk the containers' headers and ask a `Source` for the few bytes that
+pixel: the readers walk the containers' headers and ask a `PhotoSource` for the few bytes that
 matter, so a photo of any size costs the same and a decompression bomb nothing.
 """
 

@@ -13,13 +13,13 @@ from qmd.parse.chunk import chunk
 from qmd.parse.document import MAX_TITLE
 from qmd.parse.markdown import outline
 from qmd.parse.photo.metadata import read_metadata
-from qmd.parse.photo.source import Source
+from qmd.parse.photo.source import PhotoSource
 from qmd.values import ParsedDocument, PhotoMetadata
 
 _MAX_DESCRIPTION = 100_000
 
 
-def parse_photo(path: str, source: Source) -> ParsedDocument:
+def parse_photo(path: str, source: PhotoSource) -> ParsedDocument:
     """
     Read one photo.
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from qmd.parse.photo.source import (
     MAX_BLOCK,
-    Blocks,
-    Metered,
-    Source,
+    MetadataBlocks,
+    MeteredSource,
+    PhotoSource,
     TooMuchMetadataError,
 )
 
@@ -25,7 +25,7 @@ class _Damaged(Exception):
 
 
 @dataclass(slots=True)
-class _Item:
+class _MetaItem:
     """Where an item's bytes are: ``extents`` are (offset, length), in the file or in ``idat``."""
 
     in_idat: bool = False
@@ -60,7 +60,7 @@ class _Cursor:
         return value
 
 
-def read_blocks(source: Metered, blocks: Blocks) -> None:
+def read_blocks(source: MeteredSource, blocks: MetadataBlocks) -> None:
     """EXIF and XMP."""
     for kind, offset, length in _boxes(source):
         if kind == b"meta":
@@ -74,14 +74,14 @@ def read_blocks(source: Metered, blocks: Blocks) -> None:
             break
 
 
-def image_data(source: Source) -> list[tuple[int, int]] | None:
+def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
     """
     Where the items that are no metadata are, in the order of their numbers.
 
     None if the last box does not end where the file does, an item lies beyond that, or there
     are more items than a photo has.
     """
-    metered = Metered(source)
+    metered = MeteredSource(source)
     boxes = list(_boxes(source))
     if not boxes or boxes[-1][1] + boxes[-1][2] != source.size:
         return None
@@ -101,7 +101,7 @@ def image_data(source: Source) -> list[tuple[int, int]] | None:
     return None if any(place + length > source.size for place, length in found) else found
 
 
-def _boxes(source: Source) -> Iterator[tuple[bytes, int, int]]:
+def _boxes(source: PhotoSource) -> Iterator[tuple[bytes, int, int]]:
     """(type, offset of the content, its length) of the file's own boxes."""
     offset = 0
     for _ in range(_MAX_BOXES):
@@ -119,7 +119,7 @@ def _boxes(source: Source) -> Iterator[tuple[bytes, int, int]]:
         offset += size
 
 
-def _read_meta(source: Metered, meta: bytes, blocks: Blocks) -> None:
+def _read_meta(source: MeteredSource, meta: bytes, blocks: MetadataBlocks) -> None:
     children = dict(_children(meta, 4))  # behind version and flags
     kinds = dict(_kinds(children.get(b"iinf", b""), source))
     if not kinds:
@@ -158,7 +158,7 @@ def _children(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
         at += size
 
 
-def _kinds(iinf: bytes, meter: Metered) -> Iterator[tuple[int, str]]:
+def _kinds(iinf: bytes, meter: MeteredSource) -> Iterator[tuple[int, str]]:
     """The numbers of the items that are metadata."""
     if not iinf:
         return
@@ -187,7 +187,7 @@ def _kinds(iinf: bytes, meter: Metered) -> Iterator[tuple[int, str]]:
                 yield number, "XMP"
 
 
-def _places(iloc: bytes, wanted: set[int] | None, meter: Metered) -> dict[int, _Item]:
+def _places(iloc: bytes, wanted: set[int] | None, meter: MeteredSource) -> dict[int, _MetaItem]:
     """By their numbers; of all items, if none is wanted in particular."""
     cursor = _Cursor(iloc)
     version = cursor.number(1)
@@ -196,14 +196,14 @@ def _places(iloc: bytes, wanted: set[int] | None, meter: Metered) -> dict[int, _
     offset_size, length_size = sizes >> 12, sizes >> 8 & 15
     base_size, index_size = sizes >> 4 & 15, sizes & 15 if version in (1, 2) else 0
     count = cursor.number(4 if version == 2 else 2)
-    found: dict[int, _Item] = {}
+    found: dict[int, _MetaItem] = {}
     extent_size = index_size + offset_size + length_size
     for _ in range(min(count, _MAX_ITEMS)):
         number = cursor.number(4 if version == 2 else 2)
         method = cursor.number(2) & 15 if version in (1, 2) else 0
         cursor.number(2)  # in this very file
         base = cursor.number(base_size)
-        item = _Item(method == 1)
+        item = _MetaItem(method == 1)
         is_wanted = wanted is None or number in wanted
         extents = cursor.number(2)
         if extents > 1 and not extent_size:
@@ -220,7 +220,7 @@ def _places(iloc: bytes, wanted: set[int] | None, meter: Metered) -> dict[int, _
     return found
 
 
-def _content(source: Metered, idat: bytes, item: _Item) -> bytes | None:
+def _content(source: MeteredSource, idat: bytes, item: _MetaItem) -> bytes | None:
     size = sum(length for _, length in item.extents)
     if not item.extents or size > MAX_BLOCK:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from qmd.parse.photo.source import Blocks, Metered, Source
+from qmd.parse.photo.source import MetadataBlocks, MeteredSource, PhotoSource
 
 _MAX_SEGMENTS = 4096
 _MAX_RESOURCES = 10_000  # of Photoshop
@@ -21,7 +21,7 @@ _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 _WINDOW = 1 << 20
 
 
-def read_blocks(source: Metered, blocks: Blocks) -> None:
+def read_blocks(source: MeteredSource, blocks: MetadataBlocks) -> None:
     """EXIF, XMP (also where it goes on in further segments) and IPTC."""
     photoshop: list[bytes] = []
     extended: dict[bytes, dict[int, bytes]] = {}
@@ -45,7 +45,7 @@ def read_blocks(source: Metered, blocks: Blocks) -> None:
         blocks.xmp += _further_xmp(blocks.xmp[0], extended)
 
 
-def image_data(source: Source) -> list[tuple[int, int]] | None:
+def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
     """
     Where the image itself is, as (offset, length): tables, frames and scans; reads the file.
 
@@ -77,7 +77,7 @@ def image_data(source: Source) -> list[tuple[int, int]] | None:
         offset += length
 
 
-def _next_marker(source: Source, offset: int) -> tuple[int, int] | None:
+def _next_marker(source: PhotoSource, offset: int) -> tuple[int, int] | None:
     """The next marker behind entropy-coded bytes, and what is behind it."""
     while offset < source.size:
         window = source.at(offset, _WINDOW)
@@ -90,7 +90,7 @@ def _next_marker(source: Source, offset: int) -> tuple[int, int] | None:
     return None
 
 
-def _segments(source: Source) -> Iterator[tuple[int, int, int]]:
+def _segments(source: PhotoSource) -> Iterator[tuple[int, int, int]]:
     """
     (marker, offset of the content, its length), up to and with SOS or EOI; a file that ends
     within one ends the walk.

@@ -11,10 +11,10 @@ from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.exif import Exif, read_exif
 from qmd.parse.photo.iptc import Iptc, read_iptc
 from qmd.parse.photo.source import (
-    Blocks,
-    Kind,
-    Metered,
-    Source,
+    MetadataBlocks,
+    MeteredSource,
+    PhotoKind,
+    PhotoSource,
     TooMuchMetadataError,
     kind_of,
     kind_of_name,
@@ -32,7 +32,7 @@ _DATE = re.compile(
 _OFFSET = re.compile(r"\s*(Z|[+-]\d\d:\d\d)\s*")
 
 
-def read_kind(source: Source, path: str) -> Kind:
+def read_kind(source: PhotoSource, path: str) -> PhotoKind:
     """
     The format of a photo, which its name must promise.
 
@@ -51,23 +51,23 @@ def read_kind(source: Source, path: str) -> Kind:
     return kind
 
 
-def read_blocks(source: Source, path: str) -> Blocks:
+def read_blocks(source: PhotoSource, path: str) -> MetadataBlocks:
     """
-    The metadata as it lies in the container, as far as the limits of `Metered` go.
+    The metadata as it lies in the container, as far as the limits of `MeteredSource` go.
 
     Raises:
         NotAPhotoError: See `read_kind`.
     """
     kind = read_kind(source, path)
-    blocks = Blocks(kind)
+    blocks = MetadataBlocks(kind)
     try:
-        _READERS[kind](Metered(source), blocks)
+        _READERS[kind](MeteredSource(source), blocks)
     except TooMuchMetadataError as error:
         blocks.warnings.append(str(error))
     return blocks
 
 
-def read_metadata(source: Source, path: str) -> PhotoMetadata:
+def read_metadata(source: PhotoSource, path: str) -> PhotoMetadata:
     """
     What a photo says about itself; reads only headers.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from qmd.parse.photo.source import MAX_BLOCK, Blocks, Metered, Source
+from qmd.parse.photo.source import MAX_BLOCK, MetadataBlocks, MeteredSource, PhotoSource
 
 _MAX_CHUNKS = 100_000
 _MAX_TEXT = 1024 * 1024
@@ -14,7 +14,7 @@ _KEYWORDS = (b"Title", b"Description")
 _LONGEST_KEYWORD = 80  # bytes, with the NUL behind it
 
 
-def read_blocks(source: Metered, blocks: Blocks) -> None:
+def read_blocks(source: MeteredSource, blocks: MetadataBlocks) -> None:
     """EXIF, XMP and the texts ``Title`` and ``Description``, the first of each."""
     seen: set[bytes] = set()
     for kind, offset, length in _chunks(source):
@@ -41,7 +41,7 @@ def read_blocks(source: Metered, blocks: Blocks) -> None:
                 blocks.texts[keyword.decode()] = text
 
 
-def image_data(source: Source) -> list[tuple[int, int]] | None:
+def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
     """Where the chunks of the image itself are; None if the file ends before they do."""
     found: list[tuple[int, int]] = []
     for kind, offset, length in _chunks(source):
@@ -52,7 +52,7 @@ def image_data(source: Source) -> list[tuple[int, int]] | None:
     return None
 
 
-def _chunks(source: Source) -> Iterator[tuple[bytes, int, int]]:
+def _chunks(source: PhotoSource) -> Iterator[tuple[bytes, int, int]]:
     """(type, offset of the data, its length); a file that ends within one ends the walk."""
     offset = 8
     for _ in range(_MAX_CHUNKS):
@@ -69,7 +69,7 @@ def _chunks(source: Source) -> Iterator[tuple[bytes, int, int]]:
         offset += 12 + length
 
 
-def _text(kind: bytes, rest: bytes, meter: Metered) -> str:
+def _text(kind: bytes, rest: bytes, meter: MeteredSource) -> str:
     if kind == b"iTXt":
         found = _international(rest, meter)
         return "" if found is None else found.decode("utf-8", "replace")
@@ -78,7 +78,7 @@ def _text(kind: bytes, rest: bytes, meter: Metered) -> str:
     return rest[:_MAX_TEXT].decode("latin-1")
 
 
-def _international(rest: bytes, meter: Metered) -> bytes | None:
+def _international(rest: bytes, meter: MeteredSource) -> bytes | None:
     """The text of an iTXt chunk behind its keyword, None where it is damaged."""
     compressed, rest = rest[:1], rest[2:]
     _, separator, rest = rest.partition(b"\0")  # the language
@@ -88,7 +88,7 @@ def _international(rest: bytes, meter: Metered) -> bytes | None:
     return _inflate(text, meter) if compressed == b"\1" else text
 
 
-def _inflate(data: bytes, meter: Metered) -> bytes | None:
+def _inflate(data: bytes, meter: MeteredSource) -> bytes | None:
     """The first MiB at most: a few bytes may stand for gigabytes."""
     meter.spend(min(_MAX_TEXT, 1100 * len(data)))  # what deflate can make of so many bytes
     try:

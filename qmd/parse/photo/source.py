@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import BinaryIO, Literal, Protocol
 
-Kind = Literal["JPG", "PNG", "HEIC"]
+PhotoKind = Literal["JPG", "PNG", "HEIC"]
 
 #: The most that one block of metadata may hold; real ones stay below 1 MiB.
 MAX_BLOCK = 16 * 1024 * 1024
@@ -18,7 +18,7 @@ MAX_STEPS = 200_000
 _HEIC_BRANDS = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"))
 
 
-class Source(Protocol):
+class PhotoSource(Protocol):
     """Random access to a file's bytes."""
 
     @property
@@ -29,7 +29,7 @@ class Source(Protocol):
         ...
 
 
-class StreamSource:
+class PhotoStream:
     """A photo in an open binary stream that can be positioned."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
@@ -37,7 +37,7 @@ class StreamSource:
         self.size = size
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> StreamSource:
+    def of_bytes(cls, data: bytes) -> PhotoStream:
         return cls(BytesIO(data), len(data))
 
     def at(self, offset: int, length: int) -> bytes:
@@ -55,13 +55,13 @@ class TooMuchMetadataError(Exception):
     """A file's metadata passes a limit; the message is a sentence for people."""
 
 
-class Metered:
+class MeteredSource:
     """
-    A `Source` that gives `MAX_METADATA` bytes in `MAX_STEPS` steps in all, however often parts
+    A `PhotoSource` that gives `MAX_METADATA` bytes in `MAX_STEPS` steps in all, however often parts
     of the file are asked for again: a few bytes may name the same place a thousand times.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PhotoSource) -> None:
         self._source = source
         self.size = source.size
         self._bytes_left = MAX_METADATA
@@ -69,7 +69,7 @@ class Metered:
 
     def at(self, offset: int, length: int) -> bytes:
         """
-        As `Source.at`.
+        As `PhotoSource.at`.
 
         Raises:
             TooMuchMetadataError: The file has given enough.
@@ -97,7 +97,7 @@ class Metered:
 
 
 @dataclass(slots=True)
-class Blocks:
+class MetadataBlocks:
     """
     The metadata of one photo as they lie in its container.
 
@@ -105,7 +105,7 @@ class Blocks:
     IIM, ``texts`` the text chunks of a PNG by keyword. ``warnings`` are sentences for people.
     """
 
-    kind: Kind
+    kind: PhotoKind
     exif: bytes | None = None
     xmp: list[bytes] = field(default_factory=list)
     iptc: bytes | None = None
@@ -113,7 +113,7 @@ class Blocks:
     warnings: list[str] = field(default_factory=list)
 
 
-def kind_of(head: bytes) -> Kind | None:
+def kind_of(head: bytes) -> PhotoKind | None:
     """The format that the first bytes (at least 64) of a file are in."""
     if head.startswith(b"\xff\xd8\xff"):
         return "JPG"
@@ -127,7 +127,7 @@ def kind_of(head: bytes) -> Kind | None:
     return None
 
 
-def kind_of_name(path: str) -> Kind | None:
+def kind_of_name(path: str) -> PhotoKind | None:
     """The format that a file's name promises."""
     suffix = path.rpartition(".")[2].lower()
     return {"jpg": "JPG", "jpeg": "JPG", "png": "PNG", "heic": "HEIC"}.get(suffix)  # type: ignore[return-value]

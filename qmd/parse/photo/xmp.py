@@ -38,12 +38,12 @@ _MAX_ELEMENTS = 200_000
 _MAX_VALUES = 10_000
 
 
-class _Refused(Exception):
+class _XmpRefused(Exception):
     """The document is not what XMP can be."""
 
 
 @dataclass(slots=True)
-class _Reader:
+class _XmpReader:
     """
     The state of one pass. ``path`` holds the open elements from rdf:RDF on: a description, a
     property, a container, an item. ``prefixes`` are those of namespaces known here, by the
@@ -64,18 +64,18 @@ class _Reader:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.elements += 1
         if self.elements > _MAX_ELEMENTS:
-            raise _Refused("has too many elements")
+            raise _XmpRefused("has too many elements")
         self._declare(attributes)
         tag = self._resolved(name)
         if not self.path and tag != "rdf:RDF":
             self.above += 1
             if self.above > _MAX_DEPTH:
-                raise _Refused("is nested too deeply")
+                raise _XmpRefused("is nested too deeply")
             return
         self.path.append(tag)
         depth = len(self.path)
         if depth > _MAX_DEPTH:
-            raise _Refused("is nested too deeply")
+            raise _XmpRefused("is nested too deeply")
         if depth == 2:
             for key, value in attributes.items():
                 attribute = self._resolved(key)
@@ -130,7 +130,7 @@ class _Reader:
     def _add(self, name: str, language: str, value: str) -> None:
         self.count += 1
         if self.count > _MAX_VALUES:
-            raise _Refused("has too many values")
+            raise _XmpRefused("has too many values")
         if value.strip():
             self.values.setdefault(name, []).append((language, value))
 
@@ -140,7 +140,7 @@ def read_xmp(packet: bytes) -> tuple[Mapping[str, list[tuple[str, str]]], str | 
     Property, like ``dc:subject`` → its values with their languages ("" mostly), and what is
     wrong with the packet, as the end of a sentence.
     """
-    reader = _Reader()
+    reader = _XmpReader()
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = reader.start
@@ -151,7 +151,7 @@ def read_xmp(packet: bytes) -> tuple[Mapping[str, list[tuple[str, str]]], str | 
     try:
         wide = packet.startswith((b"\xff\xfe", b"\xfe\xff"))
         parser.Parse(packet if wide else packet.strip(b"\0 \t\r\n"), True)
-    except _Refused as refused:
+    except _XmpRefused as refused:
         problem = str(refused)
     except expat.ExpatError as error:
         problem = f"is not well-formed (line {error.lineno})"
@@ -161,4 +161,4 @@ def read_xmp(packet: bytes) -> tuple[Mapping[str, list[tuple[str, str]]], str | 
 
 
 def _refuse_declarations(*_: object) -> None:
-    raise _Refused("declares a document type, which XMP never does")
+    raise _XmpRefused("declares a document type, which XMP never does")

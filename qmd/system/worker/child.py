@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from qmd.system.worker.jobs import Budget, described
+from qmd.system.worker.jobs import JobBudget, described
 
 #: Exit codes; the signals that end the process say the rest.
 OUT_OF_MEMORY = 86
@@ -45,7 +45,7 @@ def frame(body: bytes) -> bytes:
 
 def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
     """
-    Answer until stdin ends, or nothing has come for ``idle_s`` seconds.
+    JobAnswer until stdin ends, or nothing has come for ``idle_s`` seconds.
 
     Args:
         name: The function, as ``module:function``.
@@ -60,7 +60,7 @@ def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
     function = resolve(name)
-    limits = _Limits()
+    limits = _KernelLimits()
     # A parser makes many small values without cycles, which are not worth looking at often.
     gc.freeze()
     gc.set_threshold(50_000)
@@ -76,7 +76,7 @@ def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
             else:
                 count[:] = number.to_bytes(8, "little")
             cpu_s, memory_bytes, argument = marshal.loads(body)  # noqa: S302 - from our parent
-            with limits.of(Budget(cpu_s, memory_bytes)):
+            with limits.applied(JobBudget(cpu_s, memory_bytes)):
                 answer = _answer(function, argument)
             answers.write(frame(answer))
         os._exit(0)
@@ -133,7 +133,7 @@ def _heed_signals(lifeline: int) -> None:
             os._exit(0)
 
 
-class _Limits:
+class _KernelLimits:
     """What the kernel holds a job to, as far as this system can."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class _Limits:
                 file.write(b"800")
 
     @contextlib.contextmanager
-    def of(self, budget: Budget) -> Iterator[None]:
+    def applied(self, budget: JobBudget) -> Iterator[None]:
         if budget.memory_bytes != self._memory_bytes:
             self._limit_memory(budget.memory_bytes)
         if sys.platform == "win32":

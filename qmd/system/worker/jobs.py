@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 MB = 1_000_000
 
 
-class Budget(NamedTuple):
+class JobBudget(NamedTuple):
     """
     The most that one job may use.
 
@@ -26,16 +26,16 @@ class Job(NamedTuple):
 
     argument: Any
     size: int
-    budget: Budget
+    budget: JobBudget
 
 
-class Answer(NamedTuple):
+class JobAnswer(NamedTuple):
     """``value`` is what the function returned, a plain value."""
 
     value: Any
 
 
-class Failure(NamedTuple):
+class JobFailure(NamedTuple):
     """
     A job without an answer.
 
@@ -48,7 +48,7 @@ class Failure(NamedTuple):
     detail: str
 
 
-Result = Answer | Failure
+JobResult = JobAnswer | JobFailure
 
 
 def described(error: BaseException) -> str:

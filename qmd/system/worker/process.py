@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 
 from qmd.system.worker import child
-from qmd.system.worker.jobs import Answer, Failure, Job, Result
+from qmd.system.worker.jobs import Job, JobAnswer, JobFailure, JobResult
 
 #: A process without work for so long ends, and its memory is given back.
 IDLE_S = 60.0
@@ -120,7 +120,7 @@ class WorkerProcess:
                     return
                 del self._unsent[:sent]
 
-    def result(self, timeout_s: float) -> Result | None:
+    def result(self, timeout_s: float) -> JobResult | None:
         """
         The next one; None if there is none within the time, or only the news that it is ready.
 
@@ -144,7 +144,7 @@ class WorkerProcess:
             return None
         self._received += 1
         is_answer, value = marshal.loads(body)  # noqa: S302 - see above
-        return Answer(value) if is_answer else Failure("error", value)
+        return JobAnswer(value) if is_answer else JobFailure("error", value)
 
     @property
     def in_work(self) -> int:
@@ -153,21 +153,21 @@ class WorkerProcess:
             return 0
         return int.from_bytes(self._begun[:], "little") - self._received - 1
 
-    def death(self) -> Failure:
+    def death(self) -> JobFailure:
         """Why it ended; `result` has said that it did."""
         self._thread.join()
         code = self._process.returncode
         if code == child.OUT_OF_MEMORY:
-            return Failure("memory", "")
+            return JobFailure("memory", "")
         if sys.platform != "win32" and code == -signal.SIGPROF:
-            return Failure("cpu", "")
+            return JobFailure("cpu", "")
         if code >= 0:
-            return Failure("crash", f"The process that read it ended with exit code {code}.")
+            return JobFailure("crash", f"The process that read it ended with exit code {code}.")
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        return Failure("crash", f"The process that read it was ended by {name}.")
+        return JobFailure("crash", f"The process that read it was ended by {name}.")
 
     def kill(self) -> None:
         """End it now; does not wait for that, which a hanging disk may hold up. May repeat."""

@@ -26,7 +26,7 @@ _SHIELD = {code: chr(0xF0000 + code) for code in range(0x21, 0x7F) if not chr(co
 _UNSHIELD = {ord(value): chr(code) for code, value in _SHIELD.items()}
 
 
-def plain(raw: str) -> str:
+def heading_text(raw: str) -> str:
     """A heading's text without its Markdown: links as their text, no emphasis, no code marks."""
     if not _MARKUP.search(raw):
         return " ".join(raw.split()) if "  " in raw or "\t" in raw else raw

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from qmd.ingest.events import Event, EventBus, Kind
+from qmd.ingest.events import Event, EventBus, EventKind
 from qmd.store.sqlite import clock, collections, documents
 from qmd.store.sqlite.store import Store
 
 
-class _Seen(NamedTuple):
+class _FollowedDocument(NamedTuple):
     collection: str
     path: str
     hash: str
 
 
-class Follower:
+class IndexFollower:
     """
     For a process that does not keep the index itself. It looks also while nobody listens: what
     changes right after somebody has subscribed is compared with what was before.
@@ -29,7 +29,7 @@ class Follower:
         self._store = store
         self._events = events
         self._state: list[tuple[object, ...]] | None = None
-        self._seen: dict[int, _Seen] = {}
+        self._seen: dict[int, _FollowedDocument] = {}
 
     def look(self) -> None:
         """Publish what has changed since the last look. Raises StoreError."""
@@ -37,7 +37,10 @@ class Follower:
             state = collections.last_changes(connection)
             if state == self._state:
                 return
-            now = {number: _Seen(*rest) for number, *rest in documents.identities(connection)}
+            now = {
+                number: _FollowedDocument(*rest)
+                for number, *rest in documents.identities(connection)
+            }
         is_first, self._state = self._state is None, state
         before, self._seen = self._seen, now
         if is_first:
@@ -57,6 +60,8 @@ class Follower:
                 self._tell("removed", document)
         self._events.publish(Event("synced", clock.now()))
 
-    def _tell(self, kind: Kind, document: _Seen, previous: str | None = None) -> None:
+    def _tell(
+        self, kind: EventKind, document: _FollowedDocument, previous: str | None = None
+    ) -> None:
         event = Event(kind, clock.now(), document.collection, document.path, previous)
         self._events.publish(event)

@@ -14,7 +14,7 @@ LONGEST_S = 0.5
 MOST_PATHS = 2000
 
 
-class Changes:
+class ChangedPaths:
     """
     From the threads that watch to the one that indexes. Thread-safe.
 

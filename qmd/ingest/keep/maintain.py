@@ -18,13 +18,13 @@ from qmd.errors import (
     NotFoundError,
     QmdError,
 )
-from qmd.ingest import file_parser
+from qmd.ingest import parse_workers
+from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.indexer import CollectionIndexer
-from qmd.ingest.keep.background import Stopped
-from qmd.ingest.keep.changes import Changes
+from qmd.ingest.keep.background_embedding import RunStopped
+from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.keep.freshness import KeeperState
-from qmd.ingest.keep.watch import POLL_S, PollWatch, Watch, Watching, root_identity
+from qmd.ingest.keep.watch import POLL_S, FolderWatch, PollingWatch, WatchFactory, root_identity
 from qmd.ingest.rules import IGNORE_FILES
 from qmd.store.sqlite import clock, collections
 from qmd.store.sqlite.store import Store
@@ -41,7 +41,7 @@ LONGEST_RETRY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeepOptions:
+class KeeperOptions:
     """``polling``: do without file events. Times in seconds."""
 
     watch: bool = True
@@ -53,21 +53,21 @@ class KeepOptions:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _MaintainedCollection:
     """A collection under care; ``due`` is when it is next walked as a whole."""
 
     collection: Collection
     identity: tuple[object, ...] | None
     due: float = 0.0
     failures: int = 0
-    watch: Watch | None = None
+    watch: FolderWatch | None = None
 
     @property
     def topic(self) -> str:
         return f"collection {self.collection.id}"
 
 
-class Lead:
+class Maintenance:
     """
     One term of office. ``indexed`` is called when documents came or changed; ``still_leads`` says
     whether the right to index is still this process's.
@@ -78,8 +78,8 @@ class Lead:
         store: Store,
         events: EventBus,
         state: KeeperState,
-        changes: Changes,
-        options: KeepOptions,
+        changes: ChangedPaths,
+        options: KeeperOptions,
         stop: threading.Event,
         indexed: Callable[[], None],
         still_leads: Callable[[], bool],
@@ -92,8 +92,8 @@ class Lead:
         self._stop = stop
         self._indexed = indexed
         self._still_leads = still_leads
-        self._watching = Watching(changes, polling=options.polling, poll_s=options.poll_s)
-        self._kept: dict[int, _Kept] = {}
+        self._watching = WatchFactory(changes, polling=options.polling, poll_s=options.poll_s)
+        self._kept: dict[int, _MaintainedCollection] = {}
         self._settings: list[tuple[object, ...]] | None = None
         self._next_tick = 0.0
         self._next_progress = 0.0
@@ -122,7 +122,7 @@ class Lead:
     def _guarded_turn(self) -> None:
         try:
             self._turn()
-        except Stopped:
+        except RunStopped:
             return
         except DatabaseReplacedError:
             raise
@@ -175,7 +175,7 @@ class Lead:
                 kept.identity = identity
                 self._end_watch(kept)
                 self._require(kept)
-            elif isinstance(kept.watch, PollWatch) and kept.watch.next_look <= monotonic():
+            elif isinstance(kept.watch, PollingWatch) and kept.watch.next_look <= monotonic():
                 try:
                     kept.watch.look()
                 except (NotFoundError, InputError):
@@ -195,17 +195,17 @@ class Lead:
         for number, collection in now.items():
             if number not in self._kept:
                 identity = root_identity(Path(collection.path))
-                self._kept[number] = _Kept(collection, identity)
+                self._kept[number] = _MaintainedCollection(collection, identity)
 
     def _note_watches(self) -> None:
         watches = [kept.watch for kept in self._kept.values()]
-        polled = any(isinstance(watch, PollWatch) for watch in watches)
+        polled = any(isinstance(watch, PollingWatch) for watch in watches)
         self._state.watch = "polling" if polled else "native" if self._options.watch else "off"
         self._state.directories_watched = sum(
             watch.directories for watch in watches if watch is not None
         )
 
-    def _start_watch(self, kept: _Kept) -> None:
+    def _start_watch(self, kept: _MaintainedCollection) -> None:
         """Before the collection is walked, so that nothing falls in between."""
         if kept.watch is not None and kept.watch.stale:
             self._end_watch(kept)
@@ -213,19 +213,19 @@ class Lead:
             kept.watch, notice = self._watching.start(kept.collection)
             self._notice(f"{kept.topic} watch", notice)
 
-    def _end_watch(self, kept: _Kept) -> None:
+    def _end_watch(self, kept: _MaintainedCollection) -> None:
         if kept.watch is not None:
             kept.watch.close()
             kept.watch = None
             self._notice(f"{kept.topic} watch", None)
 
-    def _require(self, kept: _Kept) -> None:
+    def _require(self, kept: _MaintainedCollection) -> None:
         kept.due = 0.0
         kept.failures = 0
 
     # -- indexing ----------------------------------------------------------------------
 
-    def _reconcile(self, kept: _Kept) -> None:
+    def _reconcile(self, kept: _MaintainedCollection) -> None:
         """Walk the whole collection."""
 
         def run() -> None:
@@ -235,7 +235,7 @@ class Lead:
         if self._attempt(kept, run):
             kept.due = monotonic() + self._options.reconcile_s
 
-    def _apply(self, kept: _Kept, paths: set[str]) -> None:
+    def _apply(self, kept: _MaintainedCollection, paths: set[str]) -> None:
         """Look at the paths that changed."""
         if any(path.rpartition("/")[2] in IGNORE_FILES for path in paths):
             self._end_watch(kept)  # it leaves out what the rules leave out
@@ -247,7 +247,7 @@ class Lead:
             if not self._attempt(kept, lambda: self._indexer(kept, None).run_paths(paths)):
                 kept.due = min(kept.due, monotonic() + TICK_S)
 
-    def _attempt(self, kept: _Kept, run: Callable[[], object]) -> bool:
+    def _attempt(self, kept: _MaintainedCollection, run: Callable[[], object]) -> bool:
         """Whether it went well; if not, the collection is walked later, and ever more rarely."""
         self._state.indexing = True
         try:
@@ -267,12 +267,14 @@ class Lead:
             self._state.files_pending = 0
         kept.failures = 0
         self._notice(kept.topic, None)
-        self._notice("parser", file_parser.problem())
+        self._notice("parser", parse_workers.problem())
         self._has_news = True
         self._indexed()
         return True
 
-    def _indexer(self, kept: _Kept, progress: ProgressCallback | None) -> CollectionIndexer:
+    def _indexer(
+        self, kept: _MaintainedCollection, progress: ProgressCallback | None
+    ) -> CollectionIndexer:
         return CollectionIndexer(
             self._store,
             kept.collection,
@@ -282,7 +284,7 @@ class Lead:
 
     def _heed_stop(self, tick: Progress) -> None:
         if self._stop.is_set():
-            raise Stopped
+            raise RunStopped
 
     def _progress(self, tick: Progress) -> None:
         self._heed_stop(tick)

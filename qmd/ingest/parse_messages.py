@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from qmd.ingest.new_document import VERSION
-from qmd.ingest.scan import FoundFile
+from qmd.ingest.scan import ScannedFile
 from qmd.values import FileState, FullText, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, Heading, Link
 
@@ -42,14 +42,14 @@ class FileJob(NamedTuple):
     """``known_hash``: of the text that is stored of this file, by this version of the parser."""
 
     root: str
-    file: FoundFile
+    file: ScannedFile
     max_bytes: int
     known_hash: str | None
 
 
 # --- plain forms ----------------------------------------------------------------------
 
-_found_file = attrgetter(*FoundFile.__dataclass_fields__)
+_found_file = attrgetter(*ScannedFile.__dataclass_fields__)
 _PLAIN = [
     name
     for name in ParsedDocument.__dataclass_fields__
@@ -69,7 +69,7 @@ def plain_job(job: FileJob) -> tuple[Any, ...]:
 def job_of(plain: Any) -> FileJob:
     """What `plain_job` made plain."""
     root, file, max_bytes, known_hash = plain
-    return FileJob(root, FoundFile(*file), max_bytes, known_hash)
+    return FileJob(root, ScannedFile(*file), max_bytes, known_hash)
 
 
 def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:

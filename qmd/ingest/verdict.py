@@ -17,7 +17,7 @@ from qmd.errors import InputError
 from qmd.ingest.gitignore import IgnoreRule
 from qmd.ingest.rules import HIDDEN, MASK, Exclusion, Rules
 from qmd.ingest.scan import (
-    FoundFile,
+    ScannedFile,
     ScanSkip,
     bad_name,
     is_vanished,
@@ -50,7 +50,7 @@ class RuleVerdict:
     pattern: str | None = None
 
 
-def explain(root: Path, rules: Rules, path: str) -> RuleVerdict:
+def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
     """
     What a scan of ``root`` by ``rules`` makes of ``path`` (relative to the root).
 
@@ -107,7 +107,7 @@ def explain(root: Path, rules: Rules, path: str) -> RuleVerdict:
     return RuleVerdict(True, "directory", below, "The scan goes into this folder.")
 
 
-def _included(found: FoundFile) -> RuleVerdict:
+def _included(found: ScannedFile) -> RuleVerdict:
     return RuleVerdict(True, "included", found.path, "No rule excludes it, and the mask matches.")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from qmd.system.worker.child import resolve
-from qmd.system.worker.jobs import MB, Answer, Budget, Failure, Job, Result, described
+from qmd.system.worker.jobs import MB, Job, JobAnswer, JobBudget, JobFailure, JobResult, described
 from qmd.system.worker.process import IDLE_S, StartError, WorkerProcess
 
 _log = logging.getLogger(__name__)
@@ -39,10 +39,10 @@ TRIES = 2
 class _Sent:
     job: Job
     deaths: int = 0
-    failure: Failure | None = None
+    failure: JobFailure | None = None
 
 
-class Workers:
+class WorkerPool:
     """
     Thread-safe: each `run` has a process for itself, kept for the next one until it idles.
 
@@ -78,14 +78,14 @@ class Workers:
 
     def run(
         self, jobs: Iterable[Job], waiting: Callable[[], None] = lambda: None
-    ) -> Generator[Result, None, None]:
+    ) -> Generator[JobResult, None, None]:
         """
         The result of each job, in order. Jobs are taken from the iterable ahead of their results.
 
         Args:
             waiting: Called again and again while nothing comes; what it raises ends the run.
         """
-        run = _Run(self, iter(jobs), waiting)
+        run = _PoolRun(self, iter(jobs), waiting)
         try:
             yield from run
         finally:
@@ -123,12 +123,12 @@ class Workers:
         self._problem = problem
         self._retry_at = 0.0 if problem is None else monotonic() + RETRY_S
 
-    def here(self, job: Job) -> Result:
+    def here(self, job: Job) -> JobResult:
         """In this process, without limits."""
         try:
-            return Answer(resolve(self._function)(job.argument))
+            return JobAnswer(resolve(self._function)(job.argument))
         except Exception as error:  # noqa: BLE001 - told by the caller, whatever it is
-            return Failure("error", described(error))
+            return JobFailure("error", described(error))
 
     def _forget(self) -> None:
         """In a process that was forked off, whose other threads are gone."""
@@ -139,10 +139,12 @@ class Workers:
         self._all = weakref.WeakSet()
 
 
-class _Run:
+class _PoolRun:
     """The jobs of one caller, on their way to a process and back."""
 
-    def __init__(self, workers: Workers, jobs: Iterator[Job], waiting: Callable[[], None]) -> None:
+    def __init__(
+        self, workers: WorkerPool, jobs: Iterator[Job], waiting: Callable[[], None]
+    ) -> None:
         self._workers = workers
         self._jobs = jobs
         self._waiting = waiting
@@ -151,7 +153,7 @@ class _Run:
         self._process: WorkerProcess | None = None
         self._owed: deque[_Sent] = deque()  # by this process
 
-    def __iter__(self) -> Iterator[Result]:
+    def __iter__(self) -> Iterator[JobResult]:
         while self._ask_ahead():
             result = self._next()
             self._sent_bytes -= self._sent.popleft().job.size
@@ -183,7 +185,7 @@ class _Run:
                 self._process.send(job)
         return bool(self._sent)
 
-    def _next(self) -> Result:
+    def _next(self) -> JobResult:
         """The result of the job sent first."""
         sent = self._sent[0]
         starts = 0
@@ -199,7 +201,7 @@ class _Run:
             if self._process is not None:
                 self._owed.popleft()
                 return result
-            assert isinstance(result, Failure)
+            assert isinstance(result, JobFailure)
             if process.is_ready:
                 self._blame(process, result)
                 continue
@@ -217,7 +219,7 @@ class _Run:
                 self._process.send(sent.job)
         return self._process
 
-    def _wait(self, process: WorkerProcess, budget: Budget) -> Result:
+    def _wait(self, process: WorkerProcess, budget: JobBudget) -> JobResult:
         """What comes next; ``self._process`` is None if the process is no more."""
         patience_s = self._workers.silence_s + SILENCE_FACTOR * budget.cpu_s
         waited_s = 0.0
@@ -233,9 +235,9 @@ class _Run:
             return process.death()
         self._process = None
         process.kill()
-        return Failure("silence", f"Nothing came of it for {patience_s:.0f} s.")
+        return JobFailure("silence", f"Nothing came of it for {patience_s:.0f} s.")
 
-    def _blame(self, process: WorkerProcess, death: Failure) -> None:
+    def _blame(self, process: WorkerProcess, death: JobFailure) -> None:
         """Note a failure for the job that the process has died with."""
         blamed = self._owed[max(0, process.in_work)]
         if death.kind == "crash":
@@ -245,18 +247,18 @@ class _Run:
                 return
         blamed.failure = _with_budget(death, blamed.job.budget)
 
-    def _without_process(self, sent: _Sent) -> Result:
+    def _without_process(self, sent: _Sent) -> JobResult:
         if sent.deaths:
-            return Failure(
+            return JobFailure(
                 "crash", "The process that read it ended, and no other could be started."
             )
         self._waiting()
         return self._workers.here(sent.job)
 
 
-def _with_budget(death: Failure, budget: Budget) -> Failure:
+def _with_budget(death: JobFailure, budget: JobBudget) -> JobFailure:
     if death.kind == "cpu":
-        return Failure("cpu", f"It took more than {budget.cpu_s:g} s of CPU time.")
+        return JobFailure("cpu", f"It took more than {budget.cpu_s:g} s of CPU time.")
     if death.kind == "memory":
-        return Failure("memory", f"It took more than {budget.memory_bytes // MB} MB of memory.")
+        return JobFailure("memory", f"It took more than {budget.memory_bytes // MB} MB of memory.")
     return death

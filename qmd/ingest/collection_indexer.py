@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from qmd.errors import InputError
-from qmd.ingest.file_parser import NO_ANSWER, parse_files
 from qmd.ingest.file_state import LARGEST, file_state, is_still
 from qmd.ingest.new_document import VERSION
-from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, SameText
+from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText
+from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
-from qmd.ingest.scan import FoundFile, ScanSkip, is_gone, printable, scan
+from qmd.ingest.scan import ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.store.sqlite import collections, files
 from qmd.store.sqlite.files import Known, Place
 from qmd.store.sqlite.library import Connection
@@ -53,7 +53,7 @@ class CollectionReport:
         return bool(self.added or self.updated or self.moved or self.removed)
 
 
-class Change(NamedTuple):
+class DocumentChange(NamedTuple):
     """What became of one document; ``previous`` is where a moved one was."""
 
     kind: Literal["added", "updated", "moved", "removed"]
@@ -72,7 +72,7 @@ class CollectionIndexer:
         verify: bool = False,
         max_bytes: int = MAX_BYTES,
         progress: ProgressCallback | None = None,
-        changed: Callable[[Change], None] | None = None,
+        changed: Callable[[DocumentChange], None] | None = None,
     ) -> None:
         self.store = store
         self.collection = collection
@@ -90,7 +90,7 @@ class CollectionIndexer:
         self.batch: list[tuple[NewDocument, Place | None]] = []
         self.batch_characters = 0
         self.unanswered = 0  # in a row
-        self.changes: list[Change] = []
+        self.changes: list[DocumentChange] = []
         self.touched: list[tuple[int, FileState]] = []
         self.moved: list[tuple[str, Known]] = []
 
@@ -140,7 +140,9 @@ class CollectionIndexer:
         return self.report
 
     def _store_differences(
-        self, found: Sequence[FoundFile], old_skips: dict[str, tuple[SkippedFile, FileState | None]]
+        self,
+        found: Sequence[ScannedFile],
+        old_skips: dict[str, tuple[SkippedFile, FileState | None]],
     ) -> None:
         unread = [
             file
@@ -157,7 +159,7 @@ class CollectionIndexer:
 
     # -- what is there -----------------------------------------------------------------
 
-    def _scan(self) -> list[FoundFile]:
+    def _scan(self) -> list[ScannedFile]:
         """Every file the rules include; a directory that cannot be read keeps its documents."""
         walk = scan(self.root, self.rules)
         found = self._sort(walk)
@@ -166,12 +168,12 @@ class CollectionIndexer:
             self._check_disk(walk.device, set())
         return found
 
-    def _sort(self, items: Iterable[FoundFile | ScanSkip]) -> list[FoundFile]:
+    def _sort(self, items: Iterable[ScannedFile | ScanSkip]) -> list[ScannedFile]:
         """The files; what is none is noted as skipped."""
-        found: list[FoundFile] = []
+        found: list[ScannedFile] = []
         for item in items:
             cancellation.check()
-            if isinstance(item, FoundFile):
+            if isinstance(item, ScannedFile):
                 found.append(item)
                 if len(found) % 1000 == 0:
                     self.progress(Progress("scan", len(found), None, item.path))
@@ -199,7 +201,7 @@ class CollectionIndexer:
             del self.known[path]
             self.report.unchanged += 1
 
-    def _is_unchanged(self, file: FoundFile) -> bool:
+    def _is_unchanged(self, file: ScannedFile) -> bool:
         known = self.known.get(file.path)
         if (
             known is None
@@ -213,7 +215,7 @@ class CollectionIndexer:
         return True
 
     def _is_skipped(
-        self, file: FoundFile, old: dict[str, tuple[SkippedFile, FileState | None]]
+        self, file: ScannedFile, old: dict[str, tuple[SkippedFile, FileState | None]]
     ) -> bool:
         """A file that was no document last time and has not changed since."""
         if self.verify or file.path in self.reread or file.path not in old:
@@ -232,7 +234,7 @@ class CollectionIndexer:
 
     # -- reading -----------------------------------------------------------------------
 
-    def _read(self, unread: Sequence[FoundFile]) -> None:
+    def _read(self, unread: Sequence[ScannedFile]) -> None:
         number = 0
 
         def tick() -> None:
@@ -248,13 +250,13 @@ class CollectionIndexer:
                 number += 1
         tick()
 
-    def _job(self, file: FoundFile) -> FileJob:
+    def _job(self, file: ScannedFile) -> FileJob:
         known = self.known.get(file.path)
         same = known is not None and known.parser_version == VERSION
         known_hash = known.hash if known is not None and same else None
         return FileJob(str(self.root), file, self.rules.max_bytes, known_hash)
 
-    def _take(self, file: FoundFile, parsed: ParsedFile) -> None:
+    def _take(self, file: ScannedFile, parsed: ParsedFile) -> None:
         known = self.known.get(file.path)
         if isinstance(parsed, NoDocument):
             if not parsed.vanished:
@@ -292,7 +294,7 @@ class CollectionIndexer:
                 hint="Is its disk reachable? What was indexed of it before is kept.",
             )
 
-    def _moved_from(self, digest: str, file: FoundFile) -> Place | None:
+    def _moved_from(self, digest: str, file: ScannedFile) -> Place | None:
         """A vanished document with this very text: the file was renamed or moved."""
         if self.reread and not self.vanished_paths.get(digest):
             self._look_for_vanished(digest)
@@ -321,13 +323,13 @@ class CollectionIndexer:
     def _add(self, document: NewDocument, replace: Place | None) -> None:
         if replace is None:
             self.report.added += 1
-            change = Change("added", document.path)
+            change = DocumentChange("added", document.path)
         elif replace.path == document.path:
             self.report.updated += 1
-            change = Change("updated", document.path)
+            change = DocumentChange("updated", document.path)
         else:
             self.report.moved += 1
-            change = Change("moved", document.path, replace.path)
+            change = DocumentChange("moved", document.path, replace.path)
         self.batch.append((document, replace))
         self.changes.append(change)
         self.batch_characters += len(document.parsed.text)
@@ -417,7 +419,7 @@ class CollectionIndexer:
         if whole or gone or skips != old or self.report.changed:
             self.store.write(finish)
         for path in self.vanished:
-            self.changed(Change("removed", path))
+            self.changed(DocumentChange("removed", path))
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -37,7 +37,7 @@ PATIENCE_S = 5.0
 NICE = 10
 
 
-class Models(NamedTuple):
+class EmbedderProvider(NamedTuple):
     """
     How the keeper comes by embedders.
 
@@ -50,14 +50,16 @@ class Models(NamedTuple):
     open: Callable[[str], Embedder]
 
 
-class Stopped(BaseException):
+class RunStopped(BaseException):
     """Ends a run from inside; what was committed stays."""
 
 
-class Background:
+class BackgroundEmbedder:
     """A thread that embeds what waits for it."""
 
-    def __init__(self, store: Store, events: EventBus, state: KeeperState, models: Models) -> None:
+    def __init__(
+        self, store: Store, events: EventBus, state: KeeperState, models: EmbedderProvider
+    ) -> None:
         self._store = store
         self._events = events
         self._state = state
@@ -100,7 +102,7 @@ class Background:
             try:
                 problem = self._embed_waiting()
                 failures = 0
-            except Stopped:
+            except RunStopped:
                 return
             except DatabaseReplacedError:
                 failures = 0  # the keeper notices it as well, and ends this thread
@@ -156,7 +158,7 @@ class Background:
                 f"The vectors are those of {model.name} as it was, and this process has another"
                 f" {embedder.spec.name}: 'qmd embed' makes all anew."
             )
-        gentle = _Gentle(embedder, self._stop)
+        gentle = _InterruptibleEmbedder(embedder, self._stop)
         report = embed(self._store, gentle, progress=self._progress)
         if report.remaining:
             self._wanted.set()
@@ -164,14 +166,14 @@ class Background:
 
     def _progress(self, tick: Progress) -> None:
         if self._stop.is_set():
-            raise Stopped
+            raise RunStopped
         now = monotonic()
         if now >= self._next_tick or tick.done == tick.total:
             self._next_tick = now + TICK_S
             self._events.publish(Event("embedding", clock.now(), done=tick.done, total=tick.total))
 
 
-class _Gentle:
+class _InterruptibleEmbedder:
     """
     An embedder on the calling thread alone, that can be stopped between two texts.
 
@@ -193,7 +195,7 @@ class _Gentle:
         rows = [np.empty((0, self.spec.dimension), np.float32)]
         for start in range(0, len(texts), self._together):
             if self._stop.is_set():
-                raise Stopped
+                raise RunStopped
             rows.append(self._embedder.embed_passages(texts[start : start + self._together]))
         return np.concatenate(rows)
 

@@ -17,7 +17,7 @@ def lock_file(database: Path) -> Path:
     return Path(os.path.realpath(f"{database}") + ".lock")
 
 
-class Leadership:
+class IndexLock:
     """The right to index one database; of any number of these one can hold it."""
 
     def __init__(self, database: Path) -> None:
@@ -60,11 +60,11 @@ class Leadership:
         self._lock.release(force=True)
 
 
-def is_led(database: Path) -> bool:
+def is_locked(database: Path) -> bool:
     """Whether some process (this one, too) holds the lock just now."""
     if not lock_file(database).exists():
         return False
-    leadership = Leadership(database)
+    leadership = IndexLock(database)
     try:
         taken = leadership.take()
     except OSError:

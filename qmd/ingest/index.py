@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest import file_parser
-from qmd.ingest.indexer import CollectionIndexer
+from qmd.ingest import parse_workers
+from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.store.sqlite import collections as stored_collections
 from qmd.store.sqlite.store import Store
 from qmd.values import Collection, IndexReport, ProgressCallback, SkippedFile
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 3
 
 
-def index(
+def index_collections(
     store: Store,
     collections: Sequence[Collection],
     *,
@@ -56,7 +56,7 @@ def index(
         warnings += report.warnings
         for reason, number in report.excluded.items():
             excluded[reason] = excluded.get(reason, 0) + number
-    unlimited = file_parser.problem()
+    unlimited = parse_workers.problem()
     if unlimited is not None:
         warnings.append(unlimited)
     with store.reading() as connection:

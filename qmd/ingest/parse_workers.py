@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from qmd.ingest.file_state import file_state, settled
-from qmd.ingest.parsed_file import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
-from qmd.ingest.scan import FoundFile
+from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
+from qmd.ingest.scan import ScannedFile
 from qmd.parse.photo import is_photo
-from qmd.system.worker.jobs import MB, Budget, Failure, Job
-from qmd.system.worker.workers import Workers
+from qmd.system.worker.jobs import MB, Job, JobBudget, JobFailure
+from qmd.system.worker.pool import WorkerPool
 
 #: Shared by all that index in this process. Nothing is started before there is a file to parse.
-workers = Workers("qmd.ingest.parse_file:parse_plain")
+workers = WorkerPool("qmd.ingest.parse_file:parse_plain")
 
 #: Real texts take 0.1 to 0.2 s and some ten bytes of memory a byte, on a computer of 2023.
 _CPU_S, _CPU_S_PER_MB = 5.0, 2.0
@@ -54,7 +54,7 @@ def parse_files(
 
     for result in workers.run(worker_jobs(), waiting):
         job, started = sent.popleft()
-        if isinstance(result, Failure):
+        if isinstance(result, JobFailure):
             yield _no_document(job, result, started)
         else:
             yield parsed_file(job.file.path, result.value)
@@ -69,25 +69,25 @@ def problem() -> str | None:
 
 def try_it() -> str | None:
     """Have a process read a file that is none; returns the `problem`."""
-    nothing = FoundFile("", 0, 0, 0, 0)
+    nothing = ScannedFile("", 0, 0, 0, 0)
     for _ in parse_files([FileJob(os.path.abspath(os.sep), nothing, 0, None)]):  # noqa: PTH100
         pass
     return problem()
 
 
-def size_to_parse(file: FoundFile) -> int:
+def size_to_parse(file: ScannedFile) -> int:
     """In bytes. Of a photo a few places are read, however large it is."""
     return 0 if is_photo(file.path) else file.size
 
 
-def budget_of(size: int) -> Budget:
+def budget_of(size: int) -> JobBudget:
     """What may be used for a text of ``size`` bytes."""
     # In steps of whole megabytes: most files have the same budget.
     steps = size // MB
-    return Budget(_CPU_S + steps * _CPU_S_PER_MB, _MEMORY_BYTES + steps * MB * _MEMORY_PER_BYTE)
+    return JobBudget(_CPU_S + steps * _CPU_S_PER_MB, _MEMORY_BYTES + steps * MB * _MEMORY_PER_BYTE)
 
 
-def _no_document(job: FileJob, failure: Failure, started: int) -> NoDocument:
+def _no_document(job: FileJob, failure: JobFailure, started: int) -> NoDocument:
     # Where CPU time is limited, silence is the disk's: what mends that leaves no trace in the
     # state of the file, so it is tried each time.
     lasting = failure.kind != "silence" or sys.platform == "win32"

@@ -19,7 +19,7 @@ from typing import TypeVar
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import is_vanished, printable
-from qmd.parse.photo.source import Source, StreamSource
+from qmd.parse.photo.source import PhotoSource, PhotoStream
 from qmd.system.beneath import READ, open_beneath
 
 ResultT = TypeVar("ResultT")
@@ -64,7 +64,7 @@ def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> ReadFile:
 
 
 def read_parts(
-    root: Path, path: str, parse: Callable[[Source], ResultT]
+    root: Path, path: str, parse: Callable[[PhotoSource], ResultT]
 ) -> tuple[ReadFile, ResultT]:
     """
     As `read_file`, for a file of which a parser needs but a few places, however large it is.
@@ -82,7 +82,7 @@ def read_parts(
     ):
         for _ in range(_ATTEMPTS):
             before = os.fstat(descriptor)
-            result = parse(StreamSource(stream, before.st_size))
+            result = parse(PhotoStream(stream, before.st_size))
             if _state(before) == _state(os.fstat(descriptor)):
                 break
         state = ReadFile(b"", before.st_size, before.st_mtime_ns, before.st_ino, before.st_dev)

@@ -1,0 +1,106 @@
+"""Check the name, directory, mask and ignore options of a new collection, and context texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from qmd.errors import InputError, NotFoundError
+from qmd.ingest.rules import Rules
+from qmd.ingest.scan import printable
+from qmd.system.surrogates import is_utf8
+
+#: Characters that mean something else in collection/path, qmd://…, #docid or a list.
+_RESERVED = re.compile(r"[/\\,#?*\[\]{}\x00-\x1f\x7f]")
+MAX_NAME = 100
+#: Characters of a context's text; each hit below the context's path carries the text.
+MAX_CONTEXT = 10_000
+#: Ignore options of one collection.
+MAX_IGNORE = 1000
+#: Characters of a mask or of one ignore option.
+MAX_GLOB = 4096
+
+
+class NewCollection(NamedTuple):
+    """A checked name and the absolute path of the directory."""
+
+    name: str
+    path: str
+
+
+def new_collection(
+    path: str | Path, name: str | None, mask: str, ignore: Sequence[str]
+) -> NewCollection:
+    """
+    Check what a new collection is to be.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        InputError: It is no directory or cannot be read, or the name or a mask is bad.
+    """
+    try:
+        root = Path(path).expanduser().resolve()
+        is_directory, exists = root.is_dir(), root.exists()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise InputError(f"Not a usable path: {path!s} ({error})") from error
+    if not exists:
+        raise NotFoundError(
+            f"There is no directory {root}", hint="Check the spelling, or make it first."
+        )
+    if not is_directory:
+        raise InputError(
+            f"{root} is a file, not a directory.",
+            hint="Give the directory that holds it, and choose files with --mask.",
+        )
+    try:
+        next(root.iterdir(), None)
+    except OSError as error:
+        raise InputError(
+            f"The directory {root} cannot be read: {error.strerror}",
+            hint="Check its permissions.",
+        ) from error
+    if not is_utf8(str(root)):
+        raise InputError(
+            f"The directory's path is no valid UTF-8: {printable(str(root))}",
+            hint="Rename the directory.",
+        )
+    if len(ignore) > MAX_IGNORE or any(len(each) > MAX_GLOB for each in (mask, *ignore)):
+        raise InputError(
+            f"At most {MAX_IGNORE:,} ignore options, and {MAX_GLOB:,} characters for each and for "
+            "the mask, are possible.",
+            hint="Put a longer list into a file .qmdignore in the directory.",
+        )
+    Rules(root, mask, ignore)
+    if name is None:
+        name = _RESERVED.sub("-", root.name).lstrip(" -~")[:MAX_NAME].strip() or "root"
+    check_name(name)
+    return NewCollection(name, str(root))
+
+
+def check_name(name: str) -> None:
+    """Raises InputError for a name that could not be written as ``name/path``."""
+    if not name.strip() or name in {".", ".."} or name != name.strip() or len(name) > MAX_NAME:
+        raise InputError(
+            f"Not a usable collection name: {name!r}",
+            hint=f"Use 1 to {MAX_NAME} characters without blanks around them.",
+        )
+    if _RESERVED.search(name) or name.startswith(("~", "-")) or not is_utf8(name):
+        raise InputError(
+            f"Not a usable collection name: {name!r}",
+            hint=r"Leave out / \ , # ? * [ ] { } and control characters; begin with a letter.",
+        )
+
+
+def check_context_text(text: str) -> None:
+    """Raises InputError."""
+    if not text.strip():
+        raise InputError(
+            "The context's text is blank.", hint="Say in a sentence what lies below the path."
+        )
+    if len(text) > MAX_CONTEXT:
+        raise InputError(
+            f"The context's text has {len(text):,} characters, more than {MAX_CONTEXT:,}.",
+            hint="Say in a sentence what lies below the path; put the rest into a note.",
+        )
