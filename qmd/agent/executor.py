@@ -10,8 +10,8 @@ from qmd.agent.parser import ToolCall
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools.definition import DocumentBlock, Reply, Tool
-from qmd.tools.parameters import parameter_problems
 from qmd.tools.texts import MCP, error_text
+from qmd.tools.validation import InvalidArgumentsError, parameter_sentences, validate
 
 DIALECT = replace(MCP, get_tool="get")
 """As over MCP, where clients put the server's name in front of a tool's."""
@@ -94,14 +94,13 @@ class ToolExecutor:
 
     def _check(self, tool: Tool[Any], params: Mapping[str, Any]) -> None:
         """Raises InputError: in the words of the agent's specification."""
-        problems = parameter_problems(tool.input_schema(), params)
-        if not problems:
-            try:
-                tool.parse(params)
-            except QmdError as error:
-                problems = [_without_heading(tool.name, error_text(error))]
-        if problems:
-            raise InputError("Invalid parameters: " + "; ".join(problems))
+        try:
+            validate(tool.arguments, params)
+        except InvalidArgumentsError as error:
+            sentences = parameter_sentences(error.problems) or [
+                _without_heading(tool.name, error_text(tool.refusal(tool.name, error)))
+            ]
+            raise InputError("Invalid parameters: " + "; ".join(sentences)) from error
 
 
 def _without_heading(tool: str, message: str) -> str:

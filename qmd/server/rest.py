@@ -37,8 +37,9 @@ from qmd.server.rest_errors import (
 from qmd.server.rest_models import Health, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, TooBusyError, Workers
 from qmd.system.surrogates import whole
-from qmd.tools.arguments import Arguments, input_schema, parse_arguments
+from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.bounds import excesses
+from qmd.tools.validation import parse_arguments
 
 __all__ = ["Limits", "exception_handlers", "rest_routes"]
 

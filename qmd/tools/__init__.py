@@ -2,6 +2,6 @@
 The tools, each defined once: name, title, description, arguments, texts and handler.
 
 A tool knows `KnowledgeBase` and nothing of a transport. A face (MCP today) parses the
-arguments with `parse_arguments`, calls `Tool.run` and renders the `Reply`; where two
-transports word a text differently, the `Dialect` says how.
+arguments and runs the tool with `Tool.call`, and renders the `Reply`; where two transports word
+a text differently, the `Dialect` says how.
 """

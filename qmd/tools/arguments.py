@@ -1,24 +1,21 @@
 """
-The arguments of the tools: strict models, their JSON Schema, and errors a caller can act on.
+The arguments of the tools: strict models and their JSON Schema; `qmd.tools.validation` checks them.
 
 Models are written in snake case; a transport that speaks camel case uses the aliases.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
 from qmd.search.pipeline import MAX_LIMIT
 from qmd.search.query.dates import iso_date
-from qmd.tools.bounds import excesses
-from qmd.tools.spelling import closest
 from qmd.values import Filters
 
 
@@ -53,6 +50,8 @@ def _iso_date(value: str | None) -> str | None:
 Integer = Annotated[int, BeforeValidator(_whole_number)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(_whole_number)]
 OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
+TextAsSent = InstanceOf[str]
+"""A text with whatever it holds; pydantic's own check of a text refuses half a surrogate pair."""
 OptionalDate = Annotated[OptionalText, AfterValidator(_iso_date)]
 
 
@@ -123,9 +122,6 @@ class StatusArguments(Arguments):
     pass
 
 
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
-
-
 def input_schema(model: type[Arguments], *, camel_case: bool = True) -> dict[str, Any]:
     """
     The JSON Schema of a model by one case of its names, as short as it can be and still be true.
@@ -139,95 +135,26 @@ def input_schema(model: type[Arguments], *, camel_case: bool = True) -> dict[str
 @cache
 def _input_schema(model: type[Arguments], camel_case: bool) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=camel_case)
-    properties = {name: _compact(each) for name, each in schema.get("properties", {}).items()}
-    result: dict[str, Any] = {"type": "object", "properties": properties}
-    if schema.get("required"):
-        result["required"] = schema["required"]
-    return {**result, "additionalProperties": False}
+    schema.pop("description", None)  # the docstring of the class, which is not for clients
+    return _compact(schema, schema.get("$defs", {}))
 
 
-def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
+_KEYWORDS = ("type", "enum", "items", "minimum", "maximum", "default")
+_OBJECT_KEYWORDS = ("properties", "required", "additionalProperties")
+
+
+def _compact(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without titles, unions with null and references, in the order of its keywords."""
     flat = dict(schema)
     for each in flat.pop("anyOf", ()):
         if each.get("type") != "null":
             flat = {**each, **flat}
-    flat.pop("title", None)
+    if "$ref" in flat:
+        flat = {**definitions[flat["$ref"].rpartition("/")[2]], **flat}
     if flat.get("default", 0) in (None, []):
         del flat["default"]
-    order = ("type", "enum", "items", "minimum", "maximum", "default", "description")
-    return {key: flat[key] for key in order if key in flat}
-
-
-def parse_arguments(
-    tool: str,
-    model: type[ArgumentsT],
-    raw: Mapping[str, Any] | None,
-    *,
-    camel_case: bool = True,
-) -> ArgumentsT:
-    """
-    Check a call's arguments against ``model``, by one case of their names.
-
-    Raises:
-        InputError: One sentence for each thing wrong: what is expected and what was given.
-    """
-    too_long = excesses(raw or {})
-    if too_long:
-        raise InputError(f"Invalid arguments for {tool}: " + "; ".join(map(str, too_long)))
-    schema = input_schema(model, camel_case=camel_case)
-    properties: Mapping[str, Any] = schema["properties"]
-    required = schema.get("required", ())
-    given = {
-        name: value
-        for name, value in (raw or {}).items()
-        if value is not None or name in required or name not in properties
-    }
-    problems = [_unknown(name, properties) for name in given if name not in properties]
-    try:
-        return model.model_validate(given, by_alias=camel_case, by_name=not camel_case)
-    except ValidationError as error:
-        wrong: dict[str, str] = {}  # by argument: a list with two bad items is one problem
-        for each in error.errors(include_url=False):
-            name = str(each["loc"][0])
-            if each["type"] == "value_error":  # a validator of ours, which says what it expects
-                wrong[name] = str(each["ctx"]["error"])
-            elif each["type"] != "extra_forbidden":
-                wrong[name] = _expected(properties[name])
-        problems += [_wrong(name, given, expected) for name, expected in wrong.items()]
-        if any(name not in properties for name in given):
-            problems.append(f"known arguments: {', '.join(properties) or 'none'}")
-        raise InputError(f"Invalid arguments for {tool}: " + "; ".join(problems)) from error
-
-
-def _unknown(name: str, known: Mapping[str, Any]) -> str:
-    plain = {each.lower(): each for each in known}
-    close = closest(name.replace("_", "").lower(), plain, cutoff=0.75)
-    hint = f" (did you mean {plain[close]}?)" if close else ""
-    return f"unknown argument {_shown(name)}{hint}"
-
-
-def _wrong(name: str, given: Mapping[str, Any], expected: str) -> str:
-    if name not in given:
-        return f"{name} is required ({expected})"
-    return f"{name} must be {expected}, got {_shown(given[name])}"
-
-
-def _expected(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        return " or ".join(map(_shown, schema["enum"]))
-    low, high = schema.get("minimum"), schema.get("maximum")
-    kind = {
-        "integer": "an integer",
-        "number": "a number",
-        "string": "a string",
-        "boolean": "true or false",
-        "array": "a list of strings",
-    }[schema["type"]]
-    if low is not None and high is not None:
-        return f"{kind} from {low:g} to {high:g}"
-    return kind if low is None else f"{kind} of at least {low:g}"
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if flat.get("type") == "object":
+        flat["properties"] = {
+            name: _compact(each, definitions) for name, each in flat.get("properties", {}).items()
+        }
+    return {key: flat[key] for key in (*_KEYWORDS, *_OBJECT_KEYWORDS, "description") if key in flat}

@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.tools.arguments import Arguments, input_schema, parse_arguments
+from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.texts import Dialect, error_text
+from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
 from qmd.values import DocumentInfo
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
@@ -53,9 +54,8 @@ class Tool(Generic[ArgumentsT]):
 
     ``bulky``: one call may read as much as many others together; a server runs few at once.
 
-    A toolset that another specification prescribes to the letter also gives its own
-    ``schema`` of the arguments, its own ``check`` of them (called with what the client sent)
-    and ``failed``, which words an error, be it of the arguments or of the work.
+    A toolset whose texts another specification prescribes gives a ``refusal``, which words what
+    is wrong with the arguments, and ``failed``, which makes the reply for any error, also that.
     """
 
     name: str
@@ -68,21 +68,24 @@ class Tool(Generic[ArgumentsT]):
     destructive: bool = False
     idempotent: bool = True
     bulky: bool = False
-    schema: Mapping[str, Any] | None = None
-    check: Callable[[Mapping[str, Any]], ArgumentsT] | None = None
+    refusal: Refusal = invalid_arguments
     failed: Callable[[QmdError], Reply] | None = None
 
     def input_schema(self, *, camel_case: bool = True) -> Mapping[str, Any]:
         """The JSON Schema of the arguments; shared, not to be changed."""
-        if self.schema is not None:
-            return self.schema
         return input_schema(self.arguments, camel_case=camel_case)
 
     def parse(self, raw: Mapping[str, Any] | None, *, camel_case: bool = True) -> ArgumentsT:
-        """Raises InputError: with everything that is wrong; ProtocolError."""
-        if self.check is not None:
-            return self.check(raw or {})
-        return parse_arguments(self.name, self.arguments, raw, camel_case=camel_case)
+        """
+        The arguments that a client sent, by one case of their names.
+
+        Raises:
+            QmdError: What is wrong with them, in the toolset's words.
+        """
+        try:
+            return validate(self.arguments, raw, camel_case=camel_case)
+        except InvalidArgumentsError as error:
+            raise self.refusal(self.name, error) from error
 
     def call(self, kb: KnowledgeBase, raw: Mapping[str, Any] | None, dialect: Dialect) -> Reply:
         """

@@ -7,69 +7,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from qmd.errors import PhotoError, PhotoProblem, ProtocolError, QmdError, StoreError
 from qmd.kb import KnowledgeBase
 from qmd.system.surrogates import shown
-from qmd.tools.arguments import Arguments
+from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.spelling import closest, shortened
 from qmd.tools.texts import Dialect, error_text
+from qmd.tools.validation import ArgumentProblem, InvalidArgumentsError, expectation
 from qmd.values import PhotoChange, PhotoWritten
 
 _INVALID_PARAMS, _INTERNAL_ERROR, _INVALID_METADATA = -32602, -32603, -32007
-
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "filePath": {"type": "string", "description": "要写入元数据的图片的绝对路径。"},
-        "metadata": {
-            "type": "object",
-            "properties": {
-                "tags": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "图片标签/关键词列表。例如：['家庭', '假期', '海滩']。",
-                },
-                "description": {"type": "string", "description": "图片的详细描述文本。"},
-                "people": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": (
-                        "图片中的人物名称列表，将作为关键词处理。例如：['张三', '李四']。"
-                    ),
-                },
-                "location": {
-                    "type": "string",
-                    "description": "描述图片拍摄地点的文本。例如：'法国巴黎埃菲尔铁塔'。",
-                },
-            },
-            "required": [],
-            "additionalProperties": False,
-            "description": (
-                "包含要写入的元数据。所有字段都是可选的；如果某个字段未提供或为 null，"
-                "则不会修改图片中对应的元数据"
-                "（除非 `overwrite` 明确设置为 true 且该字段提供了新值）。"
-            ),
-        },
-        "overwrite": {
-            "type": "boolean",
-            "default": True,
-            "description": (
-                "当设置为 true (默认) 时，对于提供的元数据字段（如 tags, description)，"
-                "新值将覆盖图片中已有的对应值。如果设置为 false，则尝试追加"
-                "（例如，对于标签和人物列表），对于描述和地点，"
-                "如果已有值则可能不作修改或返回错误（此行为待细化）。MVP 默认行为是覆盖。"
-            ),
-        },
-    },
-    "required": ["filePath", "metadata"],
-    "additionalProperties": False,
-}
-_METADATA: Mapping[str, Any] = SCHEMA["properties"]["metadata"]["properties"]
 
 _RESULT_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -114,75 +68,116 @@ _REASONS = {
 _FIELDS = {"description": "描述", "location": "地点"}
 
 
-class WriteImageMetadataArguments(Arguments):
-    file_path: str
-    change: PhotoChange
-    overwrite: bool
-
-
 # --- arguments -----------------------------------------------------------------------
 
 
-def _check(raw: Mapping[str, Any]) -> WriteImageMetadataArguments:
-    """Raises ProtocolError: -32602 about the arguments, then -32007 about the metadata."""
-    too_long = excesses(raw)
-    if too_long:
-        message = "; ".join(map(str, too_long))
-        raise ProtocolError(_INVALID_PARAMS, f"Invalid arguments for writeImageMetadata: {message}")
-    given = raw.get("filePath")
-    path = given if isinstance(given, str) else None
-    overwrite = True if raw.get("overwrite") is None else raw["overwrite"]
-    metadata = raw.get("metadata")
-    problems = [_unknown(name, SCHEMA["properties"]) for name in raw if name not in _TOP]
-    for name, expected, is_right in (
-        ("filePath", "a string", path is not None),
-        ("metadata", "an object", isinstance(metadata, Mapping)),
-        ("overwrite", "true or false", isinstance(overwrite, bool)),
-    ):
-        if not is_right and raw.get(name) is None:
-            problems.append(f"{name} is required ({expected})")
-        elif not is_right:
-            problems.append(f"{name} must be {expected}")
-    if path is not None and not os.path.isabs(path):  # noqa: PTH117
-        problems.append("filePath must be an absolute path")
-    if problems:
-        message = "Invalid arguments for writeImageMetadata: " + "; ".join(problems)
-        raise ProtocolError(_INVALID_PARAMS, message, _data(path))
-    assert path is not None and isinstance(metadata, Mapping)
-    change = _change(path, metadata)
-    return WriteImageMetadataArguments.model_construct(
-        file_path=path, change=change, overwrite=overwrite
+def _lists_required(schema: dict[str, Any]) -> None:
+    """The specification lists what is required even where nothing is."""
+    schema["required"] = []
+
+
+class ImageMetadata(Arguments):
+    model_config = ConfigDict(json_schema_extra=_lists_required)
+
+    tags: list[TextAsSent] | None = Field(
+        None, description="图片标签/关键词列表。例如：['家庭', '假期', '海滩']。"
+    )
+    description: TextAsSent | None = Field(None, description="图片的详细描述文本。")
+    people: list[TextAsSent] | None = Field(
+        None, description="图片中的人物名称列表，将作为关键词处理。例如：['张三', '李四']。"
+    )
+    location: TextAsSent | None = Field(
+        None, description="描述图片拍摄地点的文本。例如：'法国巴黎埃菲尔铁塔'。"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_small(cls, fields: object) -> object:
+        """Each unknown field would be a problem, so there must not be 200,000 of them."""
+        too_many = excesses(dict.fromkeys(fields)) if isinstance(fields, Mapping) else []
+        if too_many:
+            raise ValueError(str(too_many[0]))
+        return fields
+
+    def change(self) -> PhotoChange:
+        return PhotoChange(
+            tags=None if self.tags is None else tuple(self.tags),
+            people=None if self.people is None else tuple(self.people),
+            description=self.description,
+            location=self.location,
+        )
+
+
+def _is_absolute(path: str) -> str:
+    if not os.path.isabs(path):  # noqa: PTH117
+        raise ValueError("an absolute path")
+    return path
+
+
+class WriteImageMetadataArguments(Arguments):
+    file_path: Annotated[TextAsSent, AfterValidator(_is_absolute)] = Field(
+        description="要写入元数据的图片的绝对路径。"
+    )
+    metadata: ImageMetadata = Field(
+        description=(
+            "包含要写入的元数据。所有字段都是可选的；如果某个字段未提供或为 null，"
+            "则不会修改图片中对应的元数据"
+            "（除非 `overwrite` 明确设置为 true 且该字段提供了新值）。"
+        )
+    )
+    overwrite: bool = Field(
+        True,
+        description=(
+            "当设置为 true (默认) 时，对于提供的元数据字段（如 tags, description)，"
+            "新值将覆盖图片中已有的对应值。如果设置为 false，则尝试追加"
+            "（例如，对于标签和人物列表），对于描述和地点，"
+            "如果已有值则可能不作修改或返回错误（此行为待细化）。MVP 默认行为是覆盖。"
+        ),
     )
 
 
-_TOP = frozenset(SCHEMA["properties"])
+def invalid_arguments(tool: str, error: InvalidArgumentsError) -> ProtocolError:
+    """-32602 about the arguments or, where those are right, -32007 about the metadata."""
+    sent_path = error.arguments.get("filePath")
+    path = sent_path if isinstance(sent_path, str) else None
+    if error.excesses:
+        message = "; ".join(map(str, error.excesses))
+        return ProtocolError(_INVALID_PARAMS, f"Invalid arguments for {tool}: {message}")
+    in_metadata = [each for each in error.problems if _is_in_metadata(each)]
+    others = [each for each in error.problems if not _is_in_metadata(each)]
+    if others:
+        message = "; ".join(_sentences(others, error.names))
+        return ProtocolError(
+            _INVALID_PARAMS, f"Invalid arguments for {tool}: {message}", _data(path)
+        )
+    assert path is not None
+    fields = error.schema["properties"]["metadata"]["properties"]
+    return _error(
+        "invalid_metadata", path, "; ".join(_sentences(in_metadata, fields)), explained=True
+    )
 
 
-def _change(path: str, metadata: Mapping[str, Any]) -> PhotoChange:
-    too_many = excesses(dict.fromkeys(metadata))
-    if too_many:
-        raise _error("invalid_metadata", path, str(too_many[0]), explained=True)
-    problems = [_unknown(name, _METADATA) for name in metadata if name not in _METADATA]
-    values = {name: metadata.get(name) for name in _METADATA}
-    for name, value in values.items():
-        if value is None:
-            continue
-        if _METADATA[name]["type"] == "string":
-            if not isinstance(value, str):
-                problems.append(f"{name} must be a string")
-        elif not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            problems.append(f"{name} must be a list of strings")
-        else:
-            values[name] = tuple(value)
-    if problems:
-        raise _error("invalid_metadata", path, "; ".join(problems), explained=True)
-    return PhotoChange(**values)
+def _is_in_metadata(problem: ArgumentProblem) -> bool:
+    return problem.path[0] == "metadata" and (len(problem.path) > 1 or problem.kind == "value")
 
 
-def _unknown(name: str, known: Mapping[str, Any]) -> str:
-    close = closest(name, known)
-    hint = f"did you mean {close}?" if close else f"known: {', '.join(known)}"
-    return f"unknown argument {json.dumps(shortened(name))} ({hint})"
+def _sentences(problems: Iterable[ArgumentProblem], names: Collection[str]) -> list[str]:
+    """The problems in words, unknown names first; ``names`` are those that there are."""
+    in_order = sorted(problems, key=lambda problem: problem.kind != "unknown")
+    return [_sentence(problem, names) for problem in in_order]
+
+
+def _sentence(problem: ArgumentProblem, names: Collection[str]) -> str:
+    if problem.kind == "unknown":
+        close = closest(problem.name, names)
+        hint = f"did you mean {close}?" if close else f"known: {', '.join(names)}"
+        return f"unknown argument {json.dumps(shortened(problem.name))} ({hint})"
+    if problem.path == ("metadata",) and problem.expected is not None:
+        return problem.expected  # a whole sentence: there are too many fields
+    expected = problem.expected or expectation(problem.schema)
+    if problem.kind == "missing":
+        return f"{problem.name} is required ({expected})"
+    return f"{problem.name} must be {expected}"
 
 
 # --- the work ------------------------------------------------------------------------
@@ -191,7 +186,7 @@ def _unknown(name: str, known: Mapping[str, Any]) -> str:
 def _run(kb: KnowledgeBase, arguments: WriteImageMetadataArguments, dialect: Dialect) -> Reply:
     path = arguments.file_path
     try:
-        written = kb.images.write(path, arguments.change, overwrite=arguments.overwrite)
+        written = kb.images.write(path, arguments.metadata.change(), overwrite=arguments.overwrite)
     except PhotoError as error:
         reason = _REASONS.get(error.cause, "{reason}").format(reason=error.reason)
         explained = error.cause in ("", "outside")
@@ -223,8 +218,8 @@ def _error(
 
 
 def _data(path: str | None, reason: str | None = None) -> dict[str, object]:
-    found = {"filePath": None if path is None else shown(path), "reason": reason}
-    return {name: value for name, value in found.items() if value is not None}
+    data = {"filePath": None if path is None else shown(path), "reason": reason}
+    return {name: value for name, value in data.items() if value is not None}
 
 
 def _failed(error: QmdError) -> Reply:
@@ -245,8 +240,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         read_only=False,
         destructive=True,
         idempotent=True,
-        schema=SCHEMA,
-        check=_check,
+        refusal=invalid_arguments,
         failed=_failed,
     ),
 )

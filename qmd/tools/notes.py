@@ -7,34 +7,55 @@ over MCP the text is ``data`` or ``error``, and the structured content the whole
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
+
+from pydantic import ConfigDict, Field
 
 from qmd.errors import InputError, NoteNotFoundError, QmdError
 from qmd.files.notes import Mode
 from qmd.kb import KnowledgeBase
-from qmd.tools.arguments import Arguments
-from qmd.tools.bounds import excesses
+from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
-from qmd.tools.parameters import parameter_problems
 from qmd.tools.texts import Dialect
+from qmd.tools.validation import InvalidArgumentsError, parameter_sentences
 
-MODES: tuple[Mode, ...] = ("overwrite", "append")
-
-
-class PathArguments(Arguments):
-    path: str
+# --- arguments -----------------------------------------------------------------------
 
 
-class CreateNoteArguments(PathArguments):
-    content: str
-    mode: Mode = "overwrite"
+class NoteArguments(Arguments):
+    """Base of the arguments of these tools, which ignore names they do not have."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class ReadNoteArguments(NoteArguments):
+    path: TextAsSent = Field(description="Path from the vault's root, such as Daily/2025-01-15.md")
+
+
+class CreateNoteArguments(NoteArguments):
+    path: TextAsSent = Field(
+        description="Path from the vault's root; folders that are missing are made"
+    )
+    content: TextAsSent = Field(description="The whole text, or what is put behind the present one")
+    mode: Mode = Field("overwrite", description="What becomes of a note that is there")
+
+
+class ListFolderArguments(NoteArguments):
+    path: TextAsSent = Field(
+        description="Path from the vault's root; an empty string or / is the root"
+    )
+
+
+def invalid_parameters(tool: str, error: InvalidArgumentsError) -> InputError:
+    """The problems of a call in the words of the specification."""
+    sentences = [*map(str, error.excesses), *parameter_sentences(error.problems)]
+    return InputError("Invalid parameters: " + "; ".join(sentences))
 
 
 # --- the tools' work -----------------------------------------------------------------
 
 
-def read_note(kb: KnowledgeBase, arguments: PathArguments, dialect: Dialect) -> Reply:
+def read_note(kb: KnowledgeBase, arguments: ReadNoteArguments, dialect: Dialect) -> Reply:
     note = kb.notes.read(arguments.path)
     return succeeded(note.text, **({} if note.path == note.asked else {"path": note.path}))
 
@@ -46,7 +67,7 @@ def create_note(kb: KnowledgeBase, arguments: CreateNoteArguments, dialect: Dial
     )
 
 
-def list_folder(kb: KnowledgeBase, arguments: PathArguments, dialect: Dialect) -> Reply:
+def list_folder(kb: KnowledgeBase, arguments: ListFolderArguments, dialect: Dialect) -> Reply:
     return succeeded(kb.notes.list_folder(arguments.path).text)
 
 
@@ -86,53 +107,6 @@ def _result_schema(dialect: Dialect) -> dict[str, Any]:
     return object_schema(properties, optional=tuple(properties)[1:])
 
 
-# --- arguments -----------------------------------------------------------------------
-
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
-
-
-def _checked_by(
-    schema: Mapping[str, Any], model: type[ArgumentsT]
-) -> Callable[[Mapping[str, Any]], ArgumentsT]:
-    """A check in the specification's words; arguments that the schema lacks are ignored."""
-
-    def check(raw: Mapping[str, Any]) -> ArgumentsT:
-        problems = [str(each) for each in excesses(raw)] or parameter_problems(schema, raw)
-        if problems:
-            raise InputError("Invalid parameters: " + "; ".join(problems))
-        known = {name: raw[name] for name in schema["properties"] if raw.get(name) is not None}
-        return model.model_construct(**known)  # checked above; pydantic refuses lone surrogates
-
-    return check
-
-
-def _schema(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: {"type": "string", **each} for name, each in properties.items()},
-        "required": list(required),
-    }
-
-
-_READ = _schema(
-    ("path",),
-    path={"description": "Path from the vault's root, such as Daily/2025-01-15.md"},
-)
-_CREATE = _schema(
-    ("path", "content"),
-    path={"description": "Path from the vault's root; folders that are missing are made"},
-    content={"description": "The whole text, or what is put behind the present one"},
-    mode={
-        "enum": list(MODES),
-        "default": "overwrite",
-        "description": "What becomes of a note that is there",
-    },
-)
-_LIST = _schema(
-    ("path",),
-    path={"description": "Path from the vault's root; an empty string or / is the root"},
-)
-
 TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="read_note",
@@ -142,11 +116,10 @@ TOOLS: tuple[Tool[Any], ...] = (
             "enough where only one note has it. In a vault of collections a search's file is "
             "such a path."
         ),
-        arguments=PathArguments,
+        arguments=ReadNoteArguments,
         run=read_note,
         output_schema=_result_schema,
-        schema=_READ,
-        check=_checked_by(_READ, PathArguments),
+        refusal=invalid_parameters,
         failed=failed,
     ),
     Tool(
@@ -163,19 +136,17 @@ TOOLS: tuple[Tool[Any], ...] = (
         read_only=False,
         destructive=True,
         idempotent=False,
-        schema=_CREATE,
-        check=_checked_by(_CREATE, CreateNoteArguments),
+        refusal=invalid_parameters,
         failed=failed,
     ),
     Tool(
         name="list_folder",
         title="List folder",
         description="List what lies directly in a folder of the vault: 📁 folders, then 📄 files.",
-        arguments=PathArguments,
+        arguments=ListFolderArguments,
         run=list_folder,
         output_schema=_result_schema,
-        schema=_LIST,
-        check=_checked_by(_LIST, PathArguments),
+        refusal=invalid_parameters,
         failed=failed,
     ),
 )

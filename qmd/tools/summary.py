@@ -4,68 +4,59 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
 
 from qmd.errors import SummaryError
 from qmd.files import summary
 from qmd.kb import KnowledgeBase
-from qmd.tools.arguments import Arguments
-from qmd.tools.bounds import excesses
+from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
 from qmd.tools.spelling import shortened
 from qmd.tools.texts import Dialect
-
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "content": {
-            "type": "string",
-            "description": (
-                "需要写入文件的文本内容，建议支持Markdown语法以确保最终文件的可读性。"
-                "内容不能为空字符串或仅包含空白字符（如空格、制表符）。"
-            ),
-        },
-        "file_path": {
-            "type": "string",
-            "description": (
-                "目标Markdown文件的路径。可以是绝对路径，"
-                "也可以是相对于MCP服务器当前工作目录的相对路径。"
-                "路径必须以 .md 或 .markdown 扩展名结尾。"
-            ),
-        },
-        "mode": {
-            "type": "string",
-            "enum": list(summary.MODES),
-            "default": summary.MODES[0],
-            "description": (
-                "定义写入文件的方式。append：将新的总结内容追加到文件末尾。"
-                "overwrite：清空文件原有内容，然后写入新的总结内容。"
-            ),
-        },
-    },
-    "required": ["content", "file_path"],
-    "additionalProperties": False,
-}
+from qmd.tools.validation import InvalidArgumentsError
 
 
 class UpdateSummaryArguments(Arguments):
-    content: str
-    file_path: str
-    mode: str
+    """Named in snake case by every face, as the specification has them."""
 
+    model_config = ConfigDict(alias_generator=None)
 
-def _check(raw: Mapping[str, Any]) -> UpdateSummaryArguments:
-    too_long = excesses(raw)
-    if too_long:
-        raise SummaryError(f"Invalid {too_long[0].name}: {too_long[0]}")
-    content, file_path, mode = summary.checked(
-        raw.get("content"), raw.get("file_path"), raw.get("mode")
+    content: TextAsSent = Field(
+        description=(
+            "需要写入文件的文本内容，建议支持Markdown语法以确保最终文件的可读性。"
+            "内容不能为空字符串或仅包含空白字符（如空格、制表符）。"
+        )
     )
-    unknown = [name for name in raw if name not in SCHEMA["properties"]]
-    if unknown:
-        known = ", ".join(SCHEMA["properties"])
-        raise SummaryError(f"Invalid {shortened(unknown[0])}: unknown argument (known: {known})")
-    return UpdateSummaryArguments.model_construct(content=content, file_path=file_path, mode=mode)
+    file_path: TextAsSent = Field(
+        description=(
+            "目标Markdown文件的路径。可以是绝对路径，"
+            "也可以是相对于MCP服务器当前工作目录的相对路径。"
+            "路径必须以 .md 或 .markdown 扩展名结尾。"
+        )
+    )
+    mode: Literal["append", "overwrite"] = Field(
+        "append",
+        description=(
+            "定义写入文件的方式。append：将新的总结内容追加到文件末尾。"
+            "overwrite：清空文件原有内容，然后写入新的总结内容。"
+        ),
+    )
+
+
+def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
+    """The first problem in the order of the specification, then any unknown argument."""
+    for excess in error.excesses:
+        return SummaryError(f"Invalid {excess.name}: {excess}")
+    arguments = error.arguments
+    try:
+        summary.checked(*map(arguments.get, ("content", "file_path", "mode")))
+    except SummaryError as problem:
+        return problem
+    unknown = next(each.name for each in error.problems if each.kind == "unknown")
+    names = ", ".join(error.names)
+    return SummaryError(f"Invalid {shortened(unknown)}: unknown argument (known: {names})")
 
 
 def _run(kb: KnowledgeBase, arguments: UpdateSummaryArguments, dialect: Dialect) -> Reply:
@@ -104,8 +95,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         read_only=False,
         destructive=True,
         idempotent=False,
-        schema=SCHEMA,
-        check=_check,
+        refusal=invalid_arguments,
         failed=lambda error: _reply(summary.failure(error), is_error=True),
     ),
 )

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent
+from support.golden import assert_golden
 from support.mcp_client import RawClient, qmd_mcp, with_client
 from support.photos import listed, make, tags
 
 from qmd import KnowledgeBase, Settings
 from qmd.server.mcp import McpFace
-from qmd.tools.images import SCHEMA
 from qmd.tools.toolsets import select
 
 TOOL = "writeImageMetadata"
@@ -59,7 +59,9 @@ def test_the_server_and_its_tool_are_those_of_the_source(face: McpFace) -> None:
 
     name, (tool,) = with_client(face.server, use)
     assert (name, tool.name, tool.title) == ("MetaTag Genie", TOOL, None)
-    assert tool.input_schema == SCHEMA
+    (defined,) = select(["images"]).tools
+    assert_golden("images_arguments.json", defined.input_schema())
+    assert tool.input_schema == defined.input_schema()
     assert tool.description == (
         "将结构化的元数据（标签、描述、人物名称、地点文本）写入指定的本地图片文件。"
         "该 Tool 支持 JPG, PNG, 和 HEIC 格式。它会尝试保留图片中未明确修改的现有元数据。"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,6 +11,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent
 from mcp_types import Tool as ListedTool
+from pydantic import ConfigDict
 from support.mcp_client import with_client
 from support.vault import make_index
 
@@ -22,6 +23,7 @@ from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import INTERNAL
 from qmd.tools.toolsets import TOOLSETS, Selection, select
+from qmd.tools.validation import InvalidArgumentsError
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": []}
 
@@ -30,24 +32,27 @@ class Word(Arguments):
     word: str
 
 
-def check(raw: Mapping[str, Any]) -> Word:
-    if "word" not in raw:
-        raise InputError("请提供 word 参数")
-    return Word(word=str(raw["word"]))
+class Echoed(Arguments):
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"required": []})
+
+    word: str
+
+
+def refusal(tool: str, error: InvalidArgumentsError) -> InputError:
+    return InputError(f"请提供 {error.problems[0].name} 参数")
 
 
 def refuse(kb: KnowledgeBase, arguments: Word, dialect: object) -> NoReturn:
     raise ProtocolError(-32001, f"文件未找到: {arguments.word}", {"filePath": arguments.word})
 
 
-ECHO: Tool[Word] = Tool(
+ECHO: Tool[Echoed] = Tool(
     "echo",
     None,
     "d",
-    Word,
+    Echoed,
     lambda kb, arguments, dialect: Reply((TextBlock(arguments.word),)),
-    schema=SCHEMA,
-    check=check,
+    refusal=refusal,
     failed=lambda error: Reply((TextBlock(f"错误：{error}"),), is_error=True),
 )
 REFUSE: Tool[Word] = Tool(

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.golden import assert_golden
 from support.mcp_client import RawClient, qmd_mcp
 
 from qmd import KnowledgeBase
+from qmd.tools.toolsets import select
 
 Start = Callable[..., RawClient]
 
@@ -52,10 +54,9 @@ def test_alone_it_is_summarymcp_with_one_tool(start: Start, tmp_path: Path) -> N
         assert client.handshake()["serverInfo"]["name"] == "SummaryMCP"
         (tool,) = client.call("tools/list")["result"]["tools"]
     assert tool["name"] == "update_summary"
-    assert list(tool["inputSchema"]["properties"]) == ["content", "file_path", "mode"]
-    assert tool["inputSchema"]["required"] == ["content", "file_path"]
-    assert tool["inputSchema"]["properties"]["mode"]["enum"] == ["append", "overwrite"]
-    assert tool["inputSchema"]["properties"]["mode"]["default"] == "append"
+    (defined,) = select(["summary"]).tools
+    assert_golden("summary_arguments.json", defined.input_schema())
+    assert tool["inputSchema"] == defined.input_schema()
     assert tool["annotations"]["readOnlyHint"] is False
     assert tool["annotations"]["destructiveHint"] is True
 
