@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qmd.cli.command import command, json_option
-from qmd.cli.serve import set_switch, tool_options
-from qmd.cli.session import session
+from qmd.cli.serve import tool_options
+from qmd.cli.session import Session, session
+from qmd.cli.setting_options import apply_options, setting_option
 from qmd.cli.terminal import note, write_json
+from qmd.config import SETTINGS
 from qmd.errors import TransientInferenceError
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
     from qmd.cli.ask_view import View
-    from qmd.cli.session import Session
     from qmd.inference.llm import LlmClient
     from qmd.kb import KnowledgeBase
     from qmd.values.proposed import Confirm
@@ -31,30 +32,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 ROUNDS = 10
 
 
-def _setting(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    session().set_flag(str(param.name), None if value is None else str(value))
-
-
 def _model_options(function: F) -> F:
     options = [
-        click.option("--llm-url", callback=_setting, expose_value=False, metavar="URL",
-                     help="The server's address, as far as /v1.  "
-                          "[env: QMD_LLM_URL; default: https://api.deepseek.com]"),
-        click.option("--llm-model", callback=_setting, expose_value=False, metavar="NAME",
-                     help="The model.  [env: QMD_LLM_MODEL; default: deepseek-chat]"),
-        click.option("--timeout", "llm_timeout", callback=_setting, expose_value=False,
-                     type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-                     help="Wait so long for the next piece of an answer.  "
-                          "[env: QMD_LLM_TIMEOUT; default: 120]"),
-        click.option("--allow-insecure-key", is_flag=True, callback=set_switch, expose_value=False,
-                     help="Send a key over plain http, too, beyond this machine.  "
-                          "[env: QMD_ALLOW_INSECURE_KEY]"),
+        setting_option("llm_url"),
+        setting_option("llm_model"),
+        setting_option("llm_timeout", click.FloatRange(0, min_open=True)),
+        setting_option("allow_insecure_key"),
         click.option("--max-rounds", type=click.IntRange(1, ROUNDS), default=ROUNDS,
                      show_default=True, metavar="N", help="Ask the model so often at most."),
     ]  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return apply_options(options, function)
 
 
 @command(
@@ -71,7 +58,7 @@ def _model_options(function: F) -> F:
 @click.option(
     "--write",
     is_flag=True,
-    help="Let the model write, after asking you each time.  [env: QMD_ASK_WRITE]",
+    help=SETTINGS["ask_write"].help,
 )
 @click.option("--yes", is_flag=True, help="With --write: agree to every write beforehand.")
 @click.option("--read-only", is_flag=True, help="Only read: the default.")

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from qmd.cli.command import command, json_option
-from qmd.cli.serve import write_root_option
 from qmd.cli.session import session
+from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.values import Revision
 
@@ -51,7 +51,7 @@ def history(path: str, show: int | None, as_json: bool) -> None:
 )
 @click.argument("path")
 @click.option("--revision", type=int, metavar="N", help="Which, as 'qmd history' numbers them.")
-@write_root_option
+@setting_option("write_roots")
 @json_option
 def restore(path: str, revision: int | None, as_json: bool) -> None:
     """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qmd.cli.command import Group, command, json_option
-from qmd.cli.serve import write_root_option
 from qmd.cli.session import session
+from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def image() -> None:
 @click.option("--description", metavar="D", help="What is seen.")
 @click.option("--location", metavar="L", help="Where it was taken.")
 @click.option("--append", is_flag=True, help="Add to the lists; texts that are there stay.")
-@write_root_option
+@setting_option("write_roots")
 @json_option
 def tag(
     file: str,

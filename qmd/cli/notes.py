@@ -12,8 +12,8 @@ import click
 
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.content import content_options, given_content
-from qmd.cli.serve import vault_option
 from qmd.cli.session import session
+from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         "echo '- call the bank' | qmd note create notes/todo --append -",
     ),
 )
-@vault_option
+@setting_option("vault")
 def note_() -> None:
     """
     Read, write and list notes, as the tools of AI clients do.
@@ -44,7 +44,7 @@ def note_() -> None:
     examples=("qmd note read notes/2025/plan", "qmd note read plan --vault ~/vault > plan.md"),
 )
 @click.argument("path")
-@vault_option
+@setting_option("vault")
 @json_option
 def read(path: str, as_json: bool) -> None:
     """
@@ -76,7 +76,7 @@ def read(path: str, as_json: bool) -> None:
 @click.argument("path")
 @click.option("--append", is_flag=True, help="Put the text behind what is there.")
 @content_options
-@vault_option
+@setting_option("vault")
 @json_option
 def create(path: str, source: str | None, append: bool, content: str | None, as_json: bool) -> None:
     """
@@ -98,7 +98,7 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
 
 @command("list", examples=("qmd note list", "qmd note list notes/2025", "qmd note list --json"))
 @click.argument("path", default="")
-@vault_option
+@setting_option("vault")
 @json_option
 def list_(path: str, as_json: bool) -> None:
     """

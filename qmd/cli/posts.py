@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qmd.cli.command import Group, command, json_option
-from qmd.cli.serve import posts_dir_option
 from qmd.cli.session import session
+from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write_json, write_text
 from qmd.errors import DatabaseBusyError, InputError, ReadOnlyError
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         "QMD_POSTS_DIR=~/afdian qmd posts list q9adg",
     ),
 )
-@posts_dir_option
+@setting_option("posts_dir")
 def posts() -> None:
     """
     List, read and search an archive of posts: AUTHOR/ALBUM/POST.md.
@@ -40,7 +40,7 @@ def posts() -> None:
 
 
 @command("authors", examples=("qmd posts authors", "qmd posts authors --json"))
-@posts_dir_option
+@setting_option("posts_dir")
 @json_option
 def authors(as_json: bool) -> None:
     """List the authors: the folders of the archive."""
@@ -56,7 +56,7 @@ def authors(as_json: bool) -> None:
 
 @command("list", examples=("qmd posts list q9adg", "qmd posts list q9adg --json"))
 @click.argument("author")
-@posts_dir_option
+@setting_option("posts_dir")
 @json_option
 def list_(author: str, as_json: bool) -> None:
     """List an author's posts: motions, then each album."""
@@ -85,7 +85,7 @@ def list_(author: str, as_json: bool) -> None:
 @click.argument("path", required=False)
 @click.option("--author", help="Whose post, together with --title.")
 @click.option("--title", help="A part of its title, whatever the letter case.")
-@posts_dir_option
+@setting_option("posts_dir")
 @json_option
 def read(path: str | None, author: str | None, title: str | None, as_json: bool) -> None:
     """
@@ -132,7 +132,7 @@ def read(path: str | None, author: str | None, title: str | None, as_json: bool)
     "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N",
     help="Show at most N hits.",
 )  # fmt: skip
-@posts_dir_option
+@setting_option("posts_dir")
 @json_option
 def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool) -> None:
     """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from qmd.cli.command import command
 from qmd.cli.session import Session, session
+from qmd.cli.setting_options import apply_options, setting_option
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -39,11 +40,9 @@ def address_options(function: F) -> F:
                      "commands of qmd find.  [env: QMD_TOKEN]"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Answer to this name too, as behind a proxy; repeat for several."),
-        click.option("--allow-other-users", is_flag=True, callback=set_switch, expose_value=False,
-                     help="Without a token, answer all users of this machine, not you alone.  "
-                     "[env: QMD_ALLOW_OTHER_USERS]"),
+        setting_option("allow_other_users"),
     ]  # fmt: skip
-    return _with(options, function)
+    return apply_options(options, function)
 
 
 def conduct_options(function: F) -> F:
@@ -55,53 +54,19 @@ def conduct_options(function: F) -> F:
                      show_default=True, help="How to write to stderr what happens."),
         click.option("--access-log", is_flag=True, help="Log each request, without its query."),
     ]  # fmt: skip
-    return _with(options, function)
-
-
-def _with(options: Sequence[Callable[[F], F]], function: F) -> F:
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def _setting(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    session().set_flag(str(param.name), value)
-
-
-def set_switch(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """An option that turns a setting on."""
-    session().set_flag(str(param.name), "true" if value else None)
-
-
-def vault_option(function: F) -> F:
-    return click.option(
-        "--vault", callback=_setting, expose_value=False, metavar="DIR",
-        help="The directory of the notes tools; else all collections.  [env: QMD_VAULT]",
-    )(function)  # fmt: skip
-
-
-def posts_dir_option(function: F) -> F:
-    return click.option(
-        "--posts-dir", callback=_setting, expose_value=False, metavar="DIR",
-        help="The directory of the posts tools; else 'data' here.  [env: QMD_POSTS_DIR]",
-    )(function)  # fmt: skip
-
-
-def write_root_option(function: F) -> F:
-    return click.option(
-        "--write-root", "write_roots", multiple=True, callback=_setting, expose_value=False,
-        metavar="DIR", help="Let tools write below DIR alone; repeat for several.  "
-        "[env: QMD_WRITE_ROOTS]",
-    )(function)  # fmt: skip
+    return apply_options(options, function)
 
 
 def tool_options(function: F) -> F:
     """Which tools there are, and where they work."""
-    function = write_root_option(posts_dir_option(vault_option(function)))
-    return click.option(
-        "--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
-        help="Offer only these MCP tools: " + ", ".join(TOOLSETS) + ".",
-    )(function)  # fmt: skip
+    options = [
+        click.option("--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
+                     help="Offer only these MCP tools: " + ", ".join(TOOLSETS) + "."),
+        setting_option("write_roots"),
+        setting_option("posts_dir"),
+        setting_option("vault"),
+    ]  # fmt: skip
+    return apply_options(options, function)
 
 
 def _toolsets(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:

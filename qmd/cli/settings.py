@@ -7,7 +7,7 @@ import re
 from qmd.cli.command import command, json_option
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
-from qmd.config import SETTINGS, env_name
+from qmd.config import SETTINGS
 
 
 @command("config", examples=("qmd config", "QMD_DB=/tmp/try.sqlite qmd config --json"))
@@ -19,30 +19,31 @@ def config(as_json: bool) -> None:
     A flag beats the environment (QMD_DB, QMD_MODEL, QMD_CACHE_DIR), that the file
     config.toml, that the default.
     """
-    found = session().settings
-    values = {name: getattr(found, name) for name in SETTINGS}
+    settings = session().settings
+    values = {name: getattr(settings, name) for name in SETTINGS}
     values = {name: _plain(value) for name, value in values.items()}
     if as_json:
         write_json(
             {
-                "config_file": str(found.config_file),
+                "config_file": str(settings.config_file),
                 "settings": {
                     name: {
                         "value": value,
-                        "source": found.sources[name],
-                        "env": env_name(name),
-                        "description": SETTINGS[name][0],
+                        "source": settings.sources[name],
+                        "env": SETTINGS[name].variable,
+                        "description": SETTINGS[name].description,
                     }
                     for name, value in values.items()
                 },
             }
         )
         return
-    there = "" if found.config_file.exists() else " (not there)"
-    write(f"# {one_line(str(found.config_file))}{there}\n")
+    remark = "" if settings.config_file.exists() else " (not there)"
+    write(f"# {one_line(str(settings.config_file))}{remark}\n")
     for name, value in values.items():
         shown = "unset" if value is None else one_line(_text(value))
-        write(f"{name} = {shown}  # {one_line(found.sources[name])}: {SETTINGS[name][0]}\n")
+        source = one_line(settings.sources[name])
+        write(f"{name} = {shown}  # {source}: {SETTINGS[name].description}\n")
 
 
 def _plain(value: object) -> str | list[str] | None:

@@ -6,8 +6,8 @@ import click
 
 from qmd.cli.command import command, json_option
 from qmd.cli.content import content_options, given_content
-from qmd.cli.serve import write_root_option
 from qmd.cli.session import session
+from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.errors import SummaryError
 
@@ -23,7 +23,7 @@ from qmd.errors import SummaryError
 @click.argument("file")
 @click.option("--overwrite", is_flag=True, help="Replace what the file holds.")
 @content_options
-@write_root_option
+@setting_option("write_roots")
 @json_option
 def summary(
     file: str, source: str | None, overwrite: bool, content: str | None, as_json: bool

@@ -104,7 +104,7 @@ def test_only_the_command_line_reads_the_settings() -> None:
     found = [
         name
         for name, node in nodes()
-        if not name.startswith(("qmd/cli/", "qmd/config.py"))
+        if not name.startswith(("qmd/cli/", "qmd/config/"))
         and (
             (isinstance(node, ast.ImportFrom) and node.module == "qmd.config")
             or (isinstance(node, ast.alias) and node.name == "qmd.config")

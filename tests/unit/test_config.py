@@ -1,4 +1,4 @@
-"""Settings: the order of sources, the file's rules, the places platformdirs names."""
+"""Configuration: the order of sources, the file's rules, the places platformdirs names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from qmd.config import SETTINGS, env_name, load_settings, user_dir
+from qmd.config import SETTINGS, Configuration, load_settings, user_dir
 from qmd.errors import ConfigError, InputError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="platformdirs is asked elsewhere")
@@ -216,6 +216,22 @@ class TestPlaces:
         assert user_dir(kind) == expected
 
     def test_every_setting_has_a_variable_of_its_name(self) -> None:
-        found = [env_name(name) for name in SETTINGS]
+        found = [setting.variable for setting in SETTINGS.values()]
         assert found == [f"QMD_{name.upper()}" for name in SETTINGS]
         assert {"QMD_DB", "QMD_MODEL", "QMD_CACHE_DIR", "QMD_VAULT"} <= set(found)
+
+
+class TestTable:
+    def test_it_lists_the_fields_of_the_settings(self) -> None:
+        assert list(SETTINGS) == list(Configuration._fields)[: len(SETTINGS)]
+        assert Configuration._fields[len(SETTINGS) :] == ("config_file", "sources")
+
+    def test_the_defaults_it_names_are_those_of_the_language_model(self) -> None:
+        from qmd.inference.llm.settings import DEFAULT_MODEL, DEFAULT_TIMEOUT_S, DEFAULT_URL
+        from qmd.models.backends import BUDGET_S
+
+        named = [SETTINGS[name].default for name in ("llm_url", "llm_model", "llm_timeout")]
+        assert named == [DEFAULT_URL, DEFAULT_MODEL, f"{DEFAULT_TIMEOUT_S:g}"]
+        assert DEFAULT_MODEL in SETTINGS["llm_model"].description
+        assert f"{DEFAULT_TIMEOUT_S:g}" in SETTINGS["llm_timeout"].description
+        assert f"unset means {BUDGET_S:g}" in SETTINGS["model_budget"].description

@@ -1,0 +1,175 @@
+"""
+Configuration: command-line option, then environment, then ``config.toml``, then default.
+
+Only the command line reads this package; everything below is handed plain values. `table`
+lists the settings. The file lies in the user's config directory (``~/.config/qmd/config.toml``
+on Linux); a relative path in it is relative to that directory, elsewhere to the working directory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qmd.config.table import SETTINGS, Setting
+from qmd.errors import ConfigError, InputError
+
+__all__ = ["SETTINGS", "Configuration", "Setting", "load_settings", "user_dir"]
+
+
+# A NamedTuple for the reason given in `table`.
+class Configuration(NamedTuple):
+    """The settings in force; ``sources`` names for each setting where its value came from."""
+
+    db: Path
+    model: str | None
+    cache_dir: Path
+    vault: Path | None
+    posts_dir: Path
+    write_roots: tuple[Path, ...]
+    exiftool: str | None
+    llm_url: str | None
+    llm_model: str | None
+    llm_key_file: Path | None
+    llm_timeout: float | None
+    expander: str | None
+    reranker: str | None
+    rerank_url: str | None
+    embed_url: str | None
+    model_budget: float | None
+    allow_insecure_key: bool
+    allow_other_users: bool
+    ask_write: bool
+    config_file: Path
+    sources: Mapping[str, str]
+
+
+def load_settings(
+    *,
+    db: str | None = None,
+    index: str | None = None,
+    flags: Mapping[str, str | Sequence[str] | None] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """
+    The value of every setting.
+
+    Args:
+        db: The option ``--db``.
+        index: The option ``--index``: the database of this name beside the default one.
+        flags: Other options, by the setting they set; None and empty ones were not given.
+        environ: Instead of the process's environment.
+
+    Raises:
+        ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key;
+            or a value is no number, or neither true nor false.
+        InputError: ``index`` is no file name.
+    """
+    environ = os.environ if environ is None else environ
+    config_file = user_dir("config", environ) / "config.toml"
+    file_values = _file_values(config_file)
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name, setting in SETTINGS.items():
+        flag, variable = (flags or {}).get(name), environ.get(setting.variable)
+        texts: list[str] = []
+        source = "default"
+        if flag:
+            texts, source = [flag] if isinstance(flag, str) else list(flag), setting.option
+        elif variable:
+            texts = variable.split(os.pathsep) if setting.kind == "paths" else [variable]
+            source = setting.variable
+        elif name in file_values:
+            texts, source = file_values[name], str(config_file)
+        values[name], sources[name] = _value(setting, texts, source), source
+    if db is not None:
+        values["db"], sources["db"] = _absolute(db), "--db"
+    elif index is not None:
+        values["db"], sources["db"] = _named_index(index, environ), "--index"
+    values["db"] = values["db"] or user_dir("data", environ) / "index.sqlite"
+    values["cache_dir"] = values["cache_dir"] or user_dir("cache", environ)
+    return Configuration(**values, config_file=config_file, sources=sources)
+
+
+def user_dir(kind: str, environ: Mapping[str, str] | None = None) -> Path:
+    """
+    The user's ``config``, ``data`` or ``cache`` directory for qmd, as platformdirs has it.
+
+    On Linux it is worked out here: importing platformdirs takes as long as a whole search.
+    """
+    environ = os.environ if environ is None else environ
+    if sys.platform == "linux" and "ANDROID_DATA" not in environ:
+        base = environ.get(f"XDG_{kind.upper()}_HOME", "").strip()
+        if not os.path.isabs(base):  # noqa: PTH117 - the XDG rule: a relative path is ignored
+            default = {"config": ".config", "data": ".local/share", "cache": ".cache"}[kind]
+            base = os.path.join(os.path.expanduser("~"), default)  # noqa: PTH111, PTH118
+        return Path(base) / "qmd"
+    import platformdirs
+
+    directory: Path = getattr(platformdirs, f"user_{kind}_path")("qmd", appauthor=False)
+    return directory
+
+
+def _file_values(config_file: Path) -> dict[str, list[str]]:
+    """Raises ConfigError."""
+    try:
+        os.stat(config_file)  # noqa: PTH116 - a look costs less than loading the reader
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError:
+        pass  # the reader words the error
+    from qmd.config.file import read_config_file  # loads TOML, which most commands need not
+
+    return read_config_file(config_file)
+
+
+def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
+    """A setting's value from its texts (none: unset). Raises ConfigError."""
+    if setting.kind == "paths":
+        return tuple(_absolute(text) for text in texts if text)
+    text = texts[0] if texts else None
+    if setting.kind == "path":
+        return _absolute(text) if text else None
+    if setting.kind == "path_as_written":
+        return Path(text or "data")
+    if setting.kind == "seconds":
+        return None if text is None else _seconds(text, source)
+    if setting.kind == "switch":
+        return _switch(text or "false", source)
+    return text
+
+
+def _absolute(text: str) -> Path | None:
+    """None for an empty text."""
+    return Path(os.path.abspath(os.path.expanduser(text))) if text else None  # noqa: PTH100, PTH111
+
+
+def _seconds(text: str, source: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"Not a number of seconds in {source}: {text}", hint="For example: 120")
+    return seconds
+
+
+def _switch(text: str, source: str) -> bool:
+    word = text.strip().lower()
+    if word in ("true", "1", "yes", "on"):
+        return True
+    if word in ("false", "0", "no", "off"):
+        return False
+    raise ConfigError(f"Neither true nor false in {source}: {text}", hint="Give true or false.")
+
+
+def _named_index(name: str, environ: Mapping[str, str]) -> Path:
+    if not name or name.startswith(".") or any(c in name for c in "/\\\0"):
+        raise InputError(
+            f"Not a name for an index: {name!r}",
+            hint="--index takes a plain name such as 'work'; a path goes to --db.",
+        )
+    return user_dir("data", environ) / f"{name}.sqlite"

@@ -1,0 +1,78 @@
+"""``config.toml``: its values as text, and the errors of a file that holds something else."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+
+from qmd.config.table import SETTINGS, Setting
+from qmd.errors import ConfigError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_ARRAY = ("an array of strings", '["…", "…"]')
+_STRING = ("a string", '"…"')
+
+
+def read_config_file(file: Path) -> dict[str, list[str]]:
+    """
+    The settings in the file, each as one or more texts; {} if the file is gone.
+
+    A path relative to the file's directory is joined to it, and ``~`` is the home directory.
+
+    Raises:
+        ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key.
+    """
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read {file}: {error.strerror}", hint="Make the file readable or move it away."
+        ) from error
+    try:
+        table = tomllib.loads(data.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"{file} is not TOML: {error}",
+            hint="Mend the file, for example: db = '~/qmd.sqlite'",
+        ) from error
+    values: dict[str, list[str]] = {}
+    for key, value in table.items():
+        if key not in SETTINGS:
+            raise ConfigError(f"Unknown setting in {file}: {key}", hint=_suggestion(key))
+        values[key] = _texts(SETTINGS[key], value, file)
+    return values
+
+
+def _texts(setting: Setting, value: object, file: Path) -> list[str]:
+    """Raises ConfigError: The value has another type than the setting."""
+    if setting.kind == "seconds" and type(value) in (int, float):
+        return [str(value)]
+    if setting.kind == "switch" and type(value) in (bool, int):
+        return [str(value).lower()]
+    items = value if setting.kind == "paths" and isinstance(value, list) else [value]
+    texts = [item for item in items if isinstance(item, str) and item]
+    if not texts or len(texts) < len(items):
+        kind, example = _ARRAY if setting.kind == "paths" else _STRING
+        raise ConfigError(
+            f"Setting {setting.name} in {file} must be {kind} that is not empty.",
+            hint=f"For example: {setting.name} = {example}; "
+            "a line that is not there means the default.",
+        )
+    if setting.is_path:
+        return [str(file.parent / os.path.expanduser(text)) for text in texts]  # noqa: PTH111
+    return texts
+
+
+def _suggestion(key: str) -> str:
+    near = difflib.get_close_matches(key, SETTINGS, n=1)
+    if near:
+        return f"Did you mean: {near[0]}"
+    return "Known settings: " + ", ".join(SETTINGS)

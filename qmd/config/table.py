@@ -1,0 +1,153 @@
+"""
+The settings, one line each: name, variable, command-line option, kind, default, help.
+
+``qmd config``, the options of the commands and the reader of ``config.toml`` take their texts
+from here; ``docs/cli.md`` describes the settings for users.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["text", "path", "path_as_written", "paths", "seconds", "switch"]
+"""
+How the text of a setting is read: ``path`` becomes absolute, ``path_as_written`` does not;
+``paths`` are an array in the file and separated as in PATH elsewhere; ``switch`` is true or false.
+"""
+
+
+# A NamedTuple, as a frozen dataclass takes four times as long to define and every command
+# defines this class.
+class Setting(NamedTuple):
+    """
+    One setting.
+
+    ``option`` is the option that sets it in the commands that have one ("" if none has);
+    ``option_help`` is the help of that option, and ``default`` what the help names as default.
+    """
+
+    name: str
+    kind: Kind
+    description: str
+    option: str = ""
+    metavar: str | None = None
+    option_help: str = ""
+    default: str = ""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return f"QMD_{self.name.upper()}"
+
+    @property
+    def is_path(self) -> bool:
+        return self.kind in ("path", "path_as_written", "paths")
+
+    @property
+    def help(self) -> str:
+        """The help of the option, which ends with the variable and the default."""
+        default = f"; default: {self.default}" if self.default else ""
+        return f"{self.option_help}  [env: {self.variable}{default}]"
+
+
+_ROWS = (
+    Setting("db", "path", "the database file", "--db", "FILE"),
+    Setting("model", "text", "the embedding model; unset means the embedded one"),
+    Setting("cache_dir", "path", "where models are kept"),
+    Setting(
+        "vault",
+        "path",
+        "the directory of the notes tools; unset means the collections",
+        "--vault",
+        "DIR",
+        "The directory of the notes tools; else all collections.",
+    ),
+    Setting(
+        "posts_dir",
+        "path_as_written",
+        "the directory of the posts tools; unset means 'data' here",
+        "--posts-dir",
+        "DIR",
+        "The directory of the posts tools; else 'data' here.",
+    ),
+    Setting(
+        "write_roots",
+        "paths",
+        "below which directories tools may write; unset means the usual ones",
+        "--write-root",
+        "DIR",
+        "Let tools write below DIR alone; repeat for several.",
+    ),
+    Setting(
+        "exiftool",
+        "text",
+        "the program that writes into photos; unset means the one on PATH",
+    ),
+    Setting(
+        "llm_url",
+        "text",
+        "the language model's server; unset means DeepSeek",
+        "--llm-url",
+        "URL",
+        "The server's address, as far as /v1.",
+        default="https://api.deepseek.com",
+    ),
+    Setting(
+        "llm_model",
+        "text",
+        "the language model; unset means deepseek-chat",
+        "--llm-model",
+        "NAME",
+        "The model.",
+        default="deepseek-chat",
+    ),
+    Setting("llm_key_file", "path", "a file of mode 600 that holds the server's key"),
+    Setting(
+        "llm_timeout",
+        "seconds",
+        "seconds to wait for the language model; unset means 120",
+        "--timeout",
+        "SECONDS",
+        "Wait so long for the next piece of an answer.",
+        default="120",
+    ),
+    Setting("expander", "text", "what asks in other words, too: none, llm or llm:MODEL"),
+    Setting(
+        "reranker",
+        "text",
+        "what reorders the best hits: none, llm, rerank:MODEL, a model or folder",
+    ),
+    Setting("rerank_url", "text", "the server that reranks; unset means the language model's"),
+    Setting("embed_url", "text", "the server of openai:MODEL; unset means the language model's"),
+    Setting(
+        "model_budget",
+        "seconds",
+        "seconds a query may wait for models, all together; unset means 3",
+    ),
+    Setting(
+        "allow_insecure_key",
+        "switch",
+        "whether a key may leave this machine over plain http",
+        "--allow-insecure-key",
+        None,
+        "Send a key over plain http, too, beyond this machine.",
+    ),
+    Setting(
+        "allow_other_users",
+        "switch",
+        "whether a server without a token answers all users here",
+        "--allow-other-users",
+        None,
+        "Without a token, answer all users of this machine, not you alone.",
+    ),
+    Setting(
+        "ask_write",
+        "switch",
+        "whether qmd ask may write, if you agree each time",
+        "--write",
+        None,
+        "Let the model write, after asking you each time.",
+    ),
+)
+
+SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _ROWS}
