@@ -13,7 +13,8 @@ from qmd.errors import (
     TransientInferenceError,
 )
 from qmd.system import running
-from qmd.values import Hit, SearchReply
+from qmd.values import SearchReply
+from qmd.values.wire import from_wire
 
 ANSWER_S = 60.0
 
@@ -49,11 +50,8 @@ class Remote:
         """``command``: search, vsearch or query; ``options`` as on its command line."""
         reply = self._ask(f"/{command}", {"query": text, **_arguments(options)})
         try:
-            hits = tuple(_hit(each) for each in reply["results"])
-            return SearchReply(
-                text, hits, reply.get("degraded") or None, reply.get("needs_embedding", 0)
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            return from_wire(SearchReply, reply, query=text)
+        except ValueError as error:
             raise self._strange() from error
 
     def text(self, file: str) -> str:
@@ -116,20 +114,3 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     arguments["collection"] = next(iter(options["collections"]), None)
     arguments["tags"] = list(options["tags"])
     return {name: value for name, value in arguments.items() if value is not None}
-
-
-def _hit(fields: dict[str, Any]) -> Hit:
-    collection, _, path = fields["file"].partition("/")
-    return Hit(
-        docid=fields["docid"],
-        collection=collection,
-        path=path,
-        title=fields["title"],
-        score=float(fields["score"]),
-        context=fields["context"],
-        snippet=fields["snippet"],
-        line=int(fields["line"]),
-        relevance=float(fields["relevance"]),
-        match=fields["match"],
-        explain=fields.get("explain"),
-    )

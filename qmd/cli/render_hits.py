@@ -50,25 +50,16 @@ def render_hits(
 
 def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
     """The JSON object of one hit; the keys and their order are a contract."""
-    found: dict[str, Any] = {
-        "docid": hit.docid,
-        "file": hit.file,
-        "uri": hit.uri,
-        "title": hit.title,
-        "score": round(hit.score, 4),
-        "context": hit.context,
-        "snippet": hit.snippet,
-        "line": hit.line,
-        "relevance": round(hit.relevance, 4),
-        "match": hit.match,
-        "collection": hit.collection,
-        "path": hit.path,
-    }
-    if hit.explain is not None:
-        found["explain"] = hit.explain
+    from qmd.values.wire import to_wire
+
+    fields = {"docid": hit.docid, "file": hit.file, "uri": hit.uri, **to_wire(hit)}
+    explain = fields.pop("explain", None)
+    fields |= {"collection": hit.collection, "path": hit.path}
+    if explain is not None:
+        fields["explain"] = explain
     if body is not None:
-        found["body"] = body
-    return found
+        fields["body"] = body
+    return fields
 
 
 def _markdown(hit: Hit, body: str | None) -> str:

@@ -191,8 +191,7 @@ def reply(
         hits.append(
             Hit(
                 docid=page.info.docid,
-                collection=page.info.collection,
-                path=page.info.path,
+                file=page.info.file,
                 title=page.info.title,
                 score=round(hit.score, 4),
                 context=contexts.of(known, page.info.collection, page.info.path),

@@ -7,11 +7,13 @@ build their replies with them, so the two cannot differ.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from qmd.tools.arguments import Arguments, Count, Integer, OptionalText
+from qmd.tools.schemas import reply_model
+from qmd.values import Freshness
 
 MAX_TEXTS = 1000
 """The most texts that one /embed takes."""
@@ -95,39 +97,6 @@ class Error(Reply):
     status_code: int = Field(description="The HTTP status again")
 
 
-Score = Annotated[float, Field(ge=0, le=1)]
-
-
-class Freshness(Reply):
-    """How far the index is behind the disk."""
-
-    last_sync: str | None = Field(description="When it was last known to agree, ISO 8601")
-    files_pending: int = Field(ge=0, description="Changed files that are not indexed yet")
-    embeddings_pending: int = Field(ge=0, description="Documents without vectors")
-    indexing: bool = Field(description="Whether files are being indexed just now")
-
-
-class Hit(Reply):
-    docid: str = Field(description="# and six or more hex digits; /get takes it")
-    file: str = Field(description="collection/path; /get takes it")
-    title: str
-    score: Score = Field(description="Orders the hits")
-    context: str | None = Field(description="What people said about the place it lies in")
-    snippet: str = Field(description="Lines 'N: text' with their numbers in the document")
-    line: int = Field(ge=1, description="The best line of the snippet")
-    relevance: Score = Field(description="The estimated chance that it answers the query")
-    match: Literal["exact", "relaxed", "semantic"]
-    explain: dict[str, Any] = Field({}, description="With explain: how the score came about")
-
-
-class SearchReply(Reply):
-    results: list[Hit] = Field(description="Best first")
-    content: str = Field(description="The same as a text")
-    freshness: Freshness
-    degraded: str = Field("", description="What a missing model or index took away")
-    needs_embedding: int = Field(0, ge=0, description="Documents that have no vectors yet")
-
-
 class Document(Reply):
     uri: str
     name: str = Field(description="collection/path")
@@ -168,7 +137,7 @@ class StatusReply(Reply):
     has_vector_index: bool
     collections: list[CollectionStatus]
     content: str
-    freshness: Freshness
+    freshness: reply_model(Freshness)  # type: ignore[valid-type]
 
 
 class EmbedReply(Reply):

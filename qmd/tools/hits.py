@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
 from qmd.tools.arguments import SearchArguments, VsearchArguments
-from qmd.tools.definition import Reply, TextBlock, object_schema
-from qmd.tools.index_status import freshness_fields, freshness_schema
+from qmd.tools.definition import Reply, TextBlock
+from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
-from qmd.values import Hit, SearchReply
+from qmd.values import Freshness, Hit, SearchReply
+from qmd.values.wire import to_wire
 
 _HIT_CHARACTERS = 570
 """What a hit may take on average, so that ten fit in 6 KB (Chinese: 12 KB) of a model's context."""
@@ -39,34 +41,23 @@ def _reply(
 ) -> Reply:
     """``vectors``: whether it matters how many documents have none yet."""
     blocks = [TextBlock(texts.search_summary(reply.hits, reply.query))]
-    structured: dict[str, Any] = {"results": [_hit(each) for each in reply.hits]}
     if reply.degraded is not None:
         blocks.append(TextBlock(f"Note: {reply.degraded}"))
-        structured["degraded"] = reply.degraded
-    if vectors and reply.needs_embedding:
-        structured[dialect.field("needs_embedding")] = reply.needs_embedding
     freshness = kb.freshness(embeddings_pending=reply.needs_embedding)
-    structured["freshness"] = freshness_fields(freshness, dialect)
+    sent = replace(
+        reply,
+        hits=tuple(map(_rounded, reply.hits)),
+        needs_embedding=reply.needs_embedding if vectors else 0,
+    )
+    structured = to_wire(sent, dialect.field)
+    structured["freshness"] = to_wire(freshness, dialect.field)
     excess = _size(structured) + sum(_size(each.text) for each in blocks)
     _shorten(structured["results"], excess - _HIT_CHARACTERS * max(10, len(reply.hits)))
     return Reply(tuple(blocks), structured)
 
 
-def _hit(hit: Hit) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "docid": hit.docid,
-        "file": hit.file,
-        "title": hit.title,
-        "score": texts.rounded(hit.score),
-        "context": hit.context,
-        "snippet": hit.snippet,
-        "line": hit.line,
-        "relevance": texts.rounded(hit.relevance),
-        "match": hit.match,
-    }
-    if hit.explain is not None:
-        fields["explain"] = hit.explain
-    return fields
+def _rounded(hit: Hit) -> Hit:
+    return replace(hit, score=texts.rounded(hit.score), relevance=texts.rounded(hit.relevance))
 
 
 def _shorten(results: list[dict[str, Any]], excess: int) -> None:
@@ -92,22 +83,4 @@ def _size(value: object) -> int:
 
 
 def hits_schema(dialect: Dialect) -> dict[str, Any]:
-    hit = {
-        "docid": {"type": "string"},
-        "file": {"type": "string"},
-        "title": {"type": "string"},
-        "score": {"type": "number"},
-        "context": {"type": ["string", "null"]},
-        "snippet": {"type": "string"},
-        "line": {"type": "integer"},
-        "relevance": {"type": "number"},
-        "match": {"enum": ["exact", "relaxed", "semantic"]},
-        "explain": {"type": "object"},
-    }
-    extra = {
-        "degraded": {"type": "string"},
-        dialect.field("needs_embedding"): {"type": "integer"},
-    }
-    always = {"freshness": freshness_schema(dialect)}
-    results = {"type": "array", "items": object_schema(hit, optional=("explain",))}
-    return object_schema({"results": results, **always, **extra}, optional=tuple(extra))
+    return output_schema(SearchReply, dialect, freshness=Freshness)

@@ -8,8 +8,10 @@ from qmd.kb import KnowledgeBase
 from qmd.tools import texts
 from qmd.tools.arguments import StatusArguments
 from qmd.tools.definition import Reply, TextBlock, object_schema
+from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
 from qmd.values import Freshness
+from qmd.values.wire import to_wire
 
 
 def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> Reply:
@@ -40,23 +42,12 @@ def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> R
 
 def freshness_fields(freshness: Freshness, dialect: Dialect) -> dict[str, Any]:
     """How far the index is behind the disk, for programs; part of every search as well."""
-    return {
-        dialect.field("last_sync"): freshness.last_sync,
-        dialect.field("files_pending"): freshness.files_pending,
-        dialect.field("embeddings_pending"): freshness.embeddings_pending,
-        "indexing": freshness.indexing,
-    }
+    fields: dict[str, Any] = to_wire(freshness, dialect.field)
+    return fields
 
 
 def freshness_schema(dialect: Dialect) -> dict[str, Any]:
-    return object_schema(
-        {
-            dialect.field("last_sync"): {"type": ["string", "null"]},
-            dialect.field("files_pending"): {"type": "integer"},
-            dialect.field("embeddings_pending"): {"type": "integer"},
-            "indexing": {"type": "boolean"},
-        }
-    )
+    return output_schema(Freshness, dialect)
 
 
 def status_schema(dialect: Dialect) -> dict[str, Any]:

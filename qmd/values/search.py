@@ -1,11 +1,13 @@
-"""What is stored, asked for and found."""
+"""What is stored, what a search is to find, and what it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
+
+from qmd.values.facts import Describe, Name, NotSent, OmitDefault, Range
 
 Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
@@ -70,26 +72,34 @@ class Hit:
     """
     One document that answers a query.
 
-    ``score`` is 0..1 and orders the hits. ``relevance`` is 0..1: the estimated chance that the
-    document answers the query, whatever its rank. ``snippet`` is lines ``N: text``; ``line`` its
-    best line.
+    ``file`` is the display path, ``collection/path``: what every face prints and accepts.
     """
 
-    docid: str
-    collection: str
-    path: str
+    docid: Annotated[str, Describe("# and six or more hex digits; /get takes it")]
+    file: Annotated[str, Describe("collection/path; /get takes it")]
     title: str
-    score: float
-    context: str | None
-    snippet: str
-    line: int
-    relevance: float
+    score: Annotated[float, Range(0, 1), Describe("Orders the hits")]
+    context: Annotated[str | None, Describe("What people said about the place it lies in")]
+    snippet: Annotated[str, Describe("Lines 'N: text' with their numbers in the document")]
+    line: Annotated[int, Range(1), Describe("The best line of the snippet")]
+    relevance: Annotated[
+        float, Range(0, 1), Describe("The estimated chance that it answers the query")
+    ]
     match: Match
-    explain: Mapping[str, Any] | None = None
+    explain: Annotated[
+        Mapping[str, Any] | None,
+        OmitDefault(),
+        Describe("With explain: how the score came about"),
+    ] = None
 
     @property
-    def file(self) -> str:
-        return f"{self.collection}/{self.path}"
+    def collection(self) -> str:
+        return self.file.partition("/")[0]
+
+    @property
+    def path(self) -> str:
+        """Below the collection."""
+        return self.file.partition("/")[2]
 
     @property
     def uri(self) -> str:
@@ -98,9 +108,17 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchReply:
-    """``degraded`` says in one sentence what a missing model or index took away, else None."""
+    """
+    The hits of one query, and what they lack.
 
-    query: str
-    hits: tuple[Hit, ...]
-    degraded: str | None = None
-    needs_embedding: int = 0
+    ``degraded`` is a sentence, or None.
+    """
+
+    query: Annotated[str, NotSent()]
+    hits: Annotated[tuple[Hit, ...], Name("results"), Describe("Best first")]
+    degraded: Annotated[
+        str | None, OmitDefault(), Describe("What a missing model or index took away")
+    ] = None
+    needs_embedding: Annotated[
+        int, Range(0), OmitDefault(), Describe("Documents that have no vectors yet")
+    ] = 0

@@ -18,11 +18,11 @@ from qmd.errors import (
 from qmd.tools import texts
 from qmd.values import Collection, Hit, Status
 
-HIT = Hit("#abc123", "path", "to/file.md", "Title", 0.85, None, "1: x", 1, 0.5, "exact")
+HIT = Hit("#abc123", "path/to/file.md", "Title", 0.85, None, "1: x", 1, 0.5, "exact")
 
 
 def test_the_summary_is_a_header_a_blank_line_and_a_line_for_each_hit() -> None:
-    other = replace(HIT, docid="#def456", collection="another", path="path.md", score=0.72)
+    other = replace(HIT, docid="#def456", file="another/path.md", score=0.72)
     assert texts.search_summary([HIT, replace(other, title="Another Title")], "query") == (
         'Found 2 results for "query":\n\n'
         "#abc123 85% path/to/file.md - Title\n"

@@ -68,8 +68,7 @@ stored = awkward.map(lambda text: text.replace("\ud800", "?"))  # no name holds 
 hits = st.builds(
     Hit,
     docid=st.just("#abc123"),
-    collection=stored,
-    path=stored,
+    file=st.builds("{}/{}".format, stored, stored),
     title=awkward,
     score=st.floats(0, 1),
     context=st.none() | awkward,

@@ -52,7 +52,7 @@ class Endpoint:
     group: str
     summary: str
     description: str
-    reply: type[models.Reply]
+    reply: type[BaseModel]
     run: Callable[[Call], BaseModel | Generator[None, None, BaseModel]]
     body: type[Arguments] | None = None
     query: type[Arguments] = models.NoArguments

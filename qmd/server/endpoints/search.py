@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 from pydantic import BaseModel
 
-from qmd.server import rest_models as models
 from qmd.server.endpoints import tool
 from qmd.server.endpoints.definition import Call, Endpoint
 from qmd.tools.arguments import SearchArguments, VsearchArguments
+from qmd.tools.schemas import reply_model
+from qmd.values import Freshness, SearchReply
+from qmd.values.facts import Describe
+
+REPLY = reply_model(
+    SearchReply,
+    content=Annotated[str, Describe("The same as a text")],
+    freshness=Freshness,
+)
 
 
 def _search(name: str) -> Callable[[Call], BaseModel]:
     def answer(call: Call) -> BaseModel:
         reply = tool.run(name, call.kb, call.arguments)
-        return models.SearchReply.model_validate(tool.fields(reply))
+        return REPLY.model_validate(tool.fields(reply))
 
     return answer
 
@@ -29,7 +38,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Full-text search (BM25)",
         description=tool.TOOLS["search"].description,
         body=SearchArguments,
-        reply=models.SearchReply,
+        reply=REPLY,
         run=_search("search"),
         errors=(404,),
         examples=({"query": "meeting notes", "limit": 5, "min_score": 0.5},),
@@ -42,7 +51,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Semantic search by vectors",
         description=tool.TOOLS["vsearch"].description,
         body=VsearchArguments,
-        reply=models.SearchReply,
+        reply=REPLY,
         run=_search("vsearch"),
         errors=(404,),
         examples=({"query": "how do we back up the database?"},),
@@ -55,7 +64,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Hybrid search, the best results",
         description=tool.TOOLS["query"].description,
         body=SearchArguments,
-        reply=models.SearchReply,
+        reply=REPLY,
         run=_search("query"),
         errors=(404,),
         examples=({"query": "how do we back up the database?", "collection": "notes"},),

@@ -1,0 +1,165 @@
+"""
+What the annotation of a field says beyond its type, once for every face::
+
+    limit: Annotated[int | None, Range(1, 1000), Describe("Most hits to return")] = 10
+
+The command line makes its options from these facts, MCP and REST their JSON Schemas and the
+checks of arguments. pydantic reads them by its ``__get_pydantic_…`` methods; nothing here loads
+it. The classes are plain ones, because `qmd search` loads them at each start and a dataclass takes
+half a millisecond to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, fields
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+FactT = TypeVar("FactT")
+_Schema = dict[str, Any]  # of pydantic: a core schema, or a JSON Schema
+
+
+class Describe:
+    """One line for whoever chooses or reads the value, without a full stop."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get_pydantic_json_schema__(
+        self, schema: Any, handler: Callable[[Any], _Schema]
+    ) -> _Schema:
+        return {**handler(schema), "description": self.text}
+
+
+class Range:
+    """The least and the greatest number that is allowed."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: int, high: int | None = None) -> None:
+        self.low = low
+        self.high = high
+
+    def __contains__(self, number: float) -> bool:
+        return self.low <= number and (self.high is None or number <= self.high)
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: Callable[[Any], _Schema]
+    ) -> _Schema:
+        schema = handler(source)
+        bounds = {"ge": self.low} if self.high is None else {"ge": self.low, "le": self.high}
+        if schema["type"] == "nullable":
+            return {**schema, "schema": {**schema["schema"], **bounds}}
+        return {**schema, **bounds}
+
+
+class IsoDate:
+    """A text that is an ISO 8601 date or time; a year or a month stands for its first day."""
+
+    __slots__ = ()
+
+
+class Name:
+    """The name on the wire, in snake case, where it is not that of the field."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class OmitDefault:
+    """Not sent while it has its default value."""
+
+    __slots__ = ()
+
+
+class NotSent:
+    """Known to this process only."""
+
+    __slots__ = ()
+
+
+class Inline:
+    """A value whose fields are sent beside those of the value that holds it."""
+
+    __slots__ = ()
+
+
+class LocalOnly:
+    """An option that no server takes, only a process that has the database open."""
+
+    __slots__ = ()
+
+
+class ForCommands:
+    """An option of these commands only."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
+class FieldFacts:
+    """A field of a dataclass: its type without facts, and the facts."""
+
+    __slots__ = ("default", "facts", "hint", "name")
+
+    def __init__(self, field: Field[Any], hint: Any) -> None:
+        self.name = field.name
+        self.hint, self.facts = _parts(hint)
+        self.default: Any = field.default
+        if field.default_factory is not MISSING:
+            self.default = field.default_factory()
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is MISSING
+
+    @property
+    def wire_name(self) -> str:
+        name = self.get(Name)
+        return self.name if name is None else name.text
+
+    @property
+    def description(self) -> str | None:
+        describe = self.get(Describe)
+        return None if describe is None else describe.text
+
+    def get(self, kind: type[FactT]) -> FactT | None:
+        """The fact of this class, if the annotation has one."""
+        return next((fact for fact in self.facts if isinstance(fact, kind)), None)
+
+    def has(self, kind: type[object]) -> bool:
+        return self.get(kind) is not None
+
+
+def field_facts(value_type: type) -> tuple[FieldFacts, ...]:
+    """The fields of a dataclass in order."""
+    return _field_facts(value_type)
+
+
+@cache
+def _field_facts(value_type: Any) -> tuple[FieldFacts, ...]:
+    hints = get_type_hints(value_type, include_extras=True)
+    return tuple(FieldFacts(field, hints[field.name]) for field in fields(value_type))
+
+
+def wire_fields(value_type: type) -> Iterator[FieldFacts]:
+    """The fields that are sent, those of a value held inline in its place."""
+    for field in field_facts(value_type):
+        if field.has(Inline):
+            yield from wire_fields(field.hint)
+        elif not field.has(NotSent):
+            yield field
+
+
+def _parts(hint: Any) -> tuple[Any, tuple[object, ...]]:
+    """A type hint without its outermost ``Annotated``, and what that holds."""
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[0], hint.__metadata__
+    return hint, ()

@@ -1,0 +1,91 @@
+"""
+A value as JSON programs see it, on every face: `to_wire`; and back again: `from_wire`.
+
+The wire form of a dataclass is an object with its fields in order, by the facts of their
+annotations (`qmd.values.facts`). A mapping is already as it is to be sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from qmd.values.facts import Inline, NotSent, OmitDefault, field_facts
+
+ValueT = TypeVar("ValueT")
+
+
+def to_wire(value: Any, rename: Callable[[str], str] = str) -> Any:
+    """
+    What `json.dumps` takes of a value.
+
+    Args:
+        rename: Gives the name to send for one in snake case.
+    """
+    if isinstance(value, (list, tuple)):
+        return [to_wire(each, rename) for each in value]
+    if not is_dataclass(value):
+        return value
+    sent: dict[str, Any] = {}
+    for field in field_facts(type(value)):
+        part = getattr(value, field.name)
+        if field.has(NotSent) or (field.has(OmitDefault) and part == field.default):
+            continue
+        if field.has(Inline):
+            sent.update(to_wire(part, rename))
+        else:
+            sent[rename(field.wire_name)] = to_wire(part, rename)
+    return sent
+
+
+def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT:
+    """
+    The value that was sent, in snake case; names that it does not have are passed over.
+
+    Args:
+        local: The fields that are not sent.
+
+    Raises:
+        ValueError: Something is missing or has another type.
+    """
+    if not isinstance(sent, Mapping):
+        raise ValueError(  # noqa: TRY004 - what was sent is wrong, not the call
+            f"{value_type.__name__} is sent as an object, not as {sent!r}"
+        )
+    values = dict(local)
+    for field in field_facts(value_type):
+        if field.has(Inline):
+            values[field.name] = from_wire(field.hint, sent)
+        elif field.has(NotSent):
+            continue
+        elif field.wire_name in sent:
+            values[field.name] = _read(field.hint, sent[field.wire_name])
+        elif field.is_required:
+            raise ValueError(f"{value_type.__name__} lacks {field.wire_name}")
+    return value_type(**values)
+
+
+def _read(hint: Any, sent: Any) -> Any:
+    """One part of a value. Raises ValueError."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        return from_wire(hint, sent)
+    if origin in (Union, UnionType):
+        if sent is None and NoneType in arguments:
+            return None
+        (hint,) = (each for each in arguments if each is not NoneType)
+        return _read(hint, sent)
+    if origin is tuple and isinstance(sent, list):
+        return tuple(_read(arguments[0], each) for each in sent)
+    if hint is float and isinstance(sent, int):
+        return float(sent)
+    if origin is Literal:
+        fits = sent in arguments
+    else:
+        fits = hint is Any or isinstance(sent, origin or hint)
+    if not fits:
+        raise ValueError(f"{sent!r} is not {hint}")
+    return sent
