@@ -21,7 +21,9 @@ Every exception qmd raises on purpose.
     ├─ OutsideRootsError              a client named a path below no write root
     │  └─ SteeringFileError           an agent named a file that steers other programs
     ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
-    ├─ SummaryError                   update_summary, in the words of its specification
+    ├─ SummaryError                   a wrong argument of update_summary, or its own words
+    ├─ FileAccessError                the operating system refused to write a file; os_error
+    ├─ UnencodableTextError           a text that the encoding of its file lacks
     ├─ PhotoError                     a photo, or its new metadata; problem, cause, reason
     ├─ ExifToolError                  cause, reason
     ├─ ProtocolError                  number, data: MCP answers it as an error of JSON-RPC
@@ -230,10 +232,43 @@ class WriteDeclinedError(QmdError):
 
 
 class SummaryError(QmdError):
-    """Nothing was written; the message says why and what to do, in the words of the source."""
+    """
+    No summary was written: an argument is wrong; or, from the tool, any reason in its words.
+    """
 
     code = "summary_failed"
     http_status = 400
+
+
+class FileAccessError(QmdError):
+    """The operating system refused to write a file, which is as it was; ``os_error`` says why."""
+
+    code = "file_access"
+
+    def __init__(self, path: str, os_error: OSError) -> None:
+        reason = os_error.strerror or str(os_error)
+        super().__init__(
+            f"Failed to write {path}: {reason}.",
+            hint="Check the disk, the path and its permissions.",
+        )
+        self.path = path
+        self.os_error = os_error
+
+
+class UnencodableTextError(QmdError):
+    """A text cannot be appended: the encoding of its file (a Python codec) lacks a character."""
+
+    code = "unencodable_text"
+    http_status = 400
+
+    def __init__(self, path: str, encoding: str, character: str) -> None:
+        super().__init__(
+            f"{path} is in {encoding}, which lacks {character!a}.",
+            hint="Convert it to UTF-8 first, or replace its whole content.",
+        )
+        self.path = path
+        self.encoding = encoding
+        self.character = character
 
 
 class ExifToolError(QmdError):

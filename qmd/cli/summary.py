@@ -9,7 +9,7 @@ from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
-from qmd.errors import SummaryError
+from qmd.errors import QmdError, SummaryError
 
 
 @command(
@@ -35,23 +35,28 @@ def summary(
     are made as needed; what --overwrite replaces can be had back with 'qmd restore'. Searches
     find the text at once.
     """
-    from qmd.files.summary import checked, failure
+    from qmd.files.summary import SummaryMode, checked
+    from qmd.tools import summary_texts
 
-    text, mode = _text(source, content), "overwrite" if overwrite else "append"
+    text = _text(source, content)
+    mode: SummaryMode = "overwrite" if overwrite else "append"
     try:
         checked(text, file, mode)  # before there is a new database
         with session().open(create=True) as kb:
-            done = kb.summary.update(text, file, mode)
+            try:
+                written = kb.summary.update(text, file, mode)
+            except QmdError as error:
+                raise summary_texts.in_words(error, file, kb.policy) from error
     except SummaryError as error:
         if as_json:
-            write_json(failure(error))
+            write_json(summary_texts.failure(error))
         raise
     if as_json:
-        write_json(done.as_dict())
+        write_json(summary_texts.success(written))
         return
-    write(one_line(done.message) + "\n")
-    if done.problem is not None:
-        note(f"Not searchable yet: {done.problem}", style="warning")
+    write(one_line(summary_texts.message(written)) + "\n")
+    if written.problem is not None:
+        note(f"Not searchable yet: {written.problem}", style="warning")
 
 
 def _text(source: str | None, content: str | None) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from qmd.errors import SummaryError
-from qmd.files import summary
+from qmd.errors import QmdError, SummaryError
+from qmd.files.summary import SummaryMode, checked
 from qmd.kb import KnowledgeBase
+from qmd.tools import summary_texts
 from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
 from qmd.tools.spelling import shortened
@@ -36,7 +37,7 @@ class UpdateSummaryArguments(Arguments):
             "路径必须以 .md 或 .markdown 扩展名结尾。"
         )
     )
-    mode: Literal["append", "overwrite"] = Field(
+    mode: SummaryMode = Field(
         "append",
         description=(
             "定义写入文件的方式。append：将新的总结内容追加到文件末尾。"
@@ -51,7 +52,7 @@ def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
         return SummaryError(f"Invalid {excess.name}: {excess}")
     arguments = error.arguments
     try:
-        summary.checked(*map(arguments.get, ("content", "file_path", "mode")))
+        checked(*map(arguments.get, ("content", "file_path", "mode")))
     except SummaryError as problem:
         return problem
     unknown = next(each.name for each in error.problems if each.kind == "unknown")
@@ -60,8 +61,12 @@ def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
 
 
 def _run(kb: KnowledgeBase, arguments: UpdateSummaryArguments, dialect: Dialect) -> Reply:
-    done = kb.summary.update(arguments.content, arguments.file_path, arguments.mode)
-    return _reply(done.as_dict())
+    path = arguments.file_path
+    try:
+        summary = kb.summary.update(arguments.content, path, arguments.mode)
+    except QmdError as error:
+        raise summary_texts.in_words(error, path, kb.policy) from error
+    return _reply(summary_texts.success(summary))
 
 
 def _reply(result: Mapping[str, str], *, is_error: bool = False) -> Reply:
@@ -96,6 +101,6 @@ TOOLS: tuple[Tool[Any], ...] = (
         destructive=True,
         idempotent=False,
         refusal=invalid_arguments,
-        failed=lambda error: _reply(summary.failure(error), is_error=True),
+        failed=lambda error: _reply(summary_texts.failure(error), is_error=True),
     ),
 )

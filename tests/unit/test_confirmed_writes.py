@@ -11,7 +11,8 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.parser import ToolCall
-from qmd.errors import FileChangedError, NoteAccessError, PhotoError, SummaryError
+from qmd.errors import FileChangedError, NoteAccessError, PhotoError, WriteDeclinedError
+from qmd.tools import summary_texts
 from qmd.tools.toolsets import select
 from qmd.values import PhotoChange
 from qmd.values.proposed import Proposed, ProposedFields, ProposedText
@@ -96,8 +97,10 @@ def test_anything_but_yes_leaves_everything_as_it_was(
         kb.notes.create("notes/a", "new")
     with pytest.raises(NoteAccessError, match="The person declined"):
         kb.notes.create("notes/new/folder/b", "new")
-    with pytest.raises(SummaryError, match=r"写入文件失败：未获用户同意.*The person declined"):
+    with pytest.raises(WriteDeclinedError, match="The person declined") as declined:
         kb.summary.update("new", str(notes / "sub/c.md"))
+    message = str(summary_texts.in_words(declined.value, "c.md", kb.policy))
+    assert message.startswith("写入文件失败：未获用户同意，文件未改动（The person declined")
     assert files(notes) == ["a.md"]
     assert (notes / "a.md").read_text("utf-8") == "old"
 
@@ -117,9 +120,11 @@ def test_a_note_that_changes_while_the_person_reads_is_not_written(
             kb.notes.create("notes/a", "new", mode=mode)  # type: ignore[arg-type]
     with pytest.raises(NoteAccessError, match="has changed since"):
         kb.notes.create("notes/b", "new")
-    with pytest.raises(SummaryError, match="文件在征求用户同意之后发生了变化"):
+    with pytest.raises(FileChangedError) as changed:
         (notes / "c.md").unlink(missing_ok=True)
         kb.summary.update("new", str(notes / "c.md"), "overwrite")
+    message = str(summary_texts.in_words(changed.value, "c.md", kb.policy))
+    assert "文件在征求用户同意之后发生了变化" in message
     with pytest.raises(FileChangedError):
         (notes / "a.md").write_text("old", "utf-8")
         kb.files.write(notes / "a.md", b"new", tool="test")

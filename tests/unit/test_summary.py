@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase, Settings
-from qmd.errors import DatabaseBusyError, DiskFullError, QmdError, SummaryError
+from qmd.errors import DatabaseBusyError, DiskFullError, QmdError
 from qmd.files.policy import WritePolicy
 from qmd.files.summary import Summary
 from qmd.files.writer import FileWriter
+from qmd.tools import summary_texts
 
 NOON = time.strptime("2026-02-03 04:05:06", "%Y-%m-%d %H:%M:%S")
 SEPARATOR = "\n\n---\n\n## 总结更新 [2026-02-03 04:05:06]\n\n"
@@ -37,9 +38,10 @@ def summary(kb: KnowledgeBase) -> Summary:
 
 
 def refused(summary: Summary, *arguments: object) -> str:
-    with pytest.raises(SummaryError) as caught:
-        summary.update(*arguments)
-    return str(caught.value)
+    """The message of the tool."""
+    with pytest.raises(QmdError) as caught:
+        summary.update(*arguments)  # type: ignore[arg-type]
+    return str(summary_texts.in_words(caught.value, str(arguments[1]), summary._files.policy))
 
 
 # --- what is written -------------------------------------------------------------------
@@ -49,8 +51,8 @@ def test_a_new_file_holds_the_content_alone(summary: Summary) -> None:
     path = Path.cwd() / "a/b/week.md"
     done = summary.update("# 总结\r\nno newline", "a/b/week.md")
     assert path.read_bytes() == "# 总结\r\nno newline".encode()
-    assert done.file == path
-    assert done.message == f"总结已成功追加至文件：{path}"
+    assert done.path == path
+    assert summary_texts.message(done) == f"总结已成功追加至文件：{path}"
 
 
 @pytest.mark.parametrize("before", ["", "first", "first\n", "\r\n\r\n"])
@@ -82,18 +84,18 @@ def test_overwriting_leaves_the_content_alone(summary: Summary) -> None:
     path.write_bytes(b"first")
     done = summary.update(" second ", str(path), "overwrite")
     assert path.read_bytes() == b" second "
-    assert done.message == f"总结已成功写入文件：{path}"
+    assert summary_texts.message(done) == f"总结已成功写入文件：{path}"
 
 
 def test_the_file_in_the_answer_has_no_links_in_it(summary: Summary) -> None:
     Path("real").mkdir()
     Path("link").symlink_to("real")
-    assert summary.update("x", "link/./week.md").file == Path.cwd() / "real/week.md"
+    assert summary.update("x", "link/./week.md").path == Path.cwd() / "real/week.md"
 
 
 def test_two_dots_in_a_name_are_no_way_up(summary: Summary) -> None:
-    assert summary.update("x", "a..b.md").file.name == "a..b.md"
-    assert summary.update("x", "..c.md").file.name == "..c.md"
+    assert summary.update("x", "a..b.md").path.name == "a..b.md"
+    assert summary.update("x", "..c.md").path.name == "..c.md"
 
 
 def test_the_time_is_local(kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,192 @@
+"""
+The texts of update_summary, verbatim from its specification; ``qmd summary`` prints them too.
+
+They are Chinese, but for those about wrong arguments, which are in `qmd.files.summary`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from qmd.errors import (
+    ConflictError,
+    DatabaseBusyError,
+    DatabaseReplacedError,
+    DiskFullError,
+    FileAccessError,
+    FileChangedError,
+    OutsideRootsError,
+    QmdError,
+    ReadOnlyError,
+    SteeringFileError,
+    SummaryError,
+    UnencodableTextError,
+    WriteDeclinedError,
+)
+from qmd.files.policy import WritePolicy, lies_below
+from qmd.files.summary import WrittenSummary
+
+_FAILED = "写入文件失败："
+_DENIED = "权限被拒绝。请检查文件是否已被打开或您是否有写权限。"
+_FULL = "磁盘空间不足。请清理磁盘空间后重试。"
+_IN_USE = "文件正被其他进程占用。请关闭正在使用该文件的程序，稍后重试。"
+_READ_ONLY_DISK = "文件系统是只读的。请改用可写的磁盘，或将其重新挂载为可写。"
+_FOLDER = "目标是一个目录：{path}。请指定该目录中的一个 .md 文件。"
+_BELOW_A_FILE = "上级路径不是目录：{path}。请换一个目录，或先移走同名的文件。"
+_LINKS_IN_A_CIRCLE = "路径中的符号链接无法跟随：{path}。请直接使用它指向的路径。"
+_NO_PLAIN_FILE = "目标不是普通文件，或文件名无效：{path}。请指定一个普通的 .md 文件。"
+_TOO_LARGE = "文件超过了允许的大小。请改用另一个文件。"
+_NO_FOLDER = "目录不存在：{path}。请检查路径后重试。"
+_LONG_NAME = "文件名过长。请将文件名缩短到 255 字节以内（一个汉字占 3 字节）后重试。"
+_LONG_PATH = "路径过长。请缩短文件名或减少目录层级后重试。"
+
+#: By `OSError.errno`. ENAMETOOLONG is either `_LONG_NAME` or `_LONG_PATH`.
+_SYSTEM_PROBLEMS = {
+    errno.EBUSY: _IN_USE,
+    errno.ETXTBSY: _IN_USE,
+    errno.EAGAIN: _IN_USE,
+    errno.EDEADLK: _IN_USE,
+    errno.ENOSPC: _FULL,
+    getattr(errno, "EDQUOT", errno.ENOSPC): _FULL,
+    errno.EROFS: _READ_ONLY_DISK,
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.EISDIR: _FOLDER,
+    errno.ENOTDIR: _BELOW_A_FILE,
+    errno.EEXIST: _BELOW_A_FILE,
+    errno.ELOOP: _LINKS_IN_A_CIRCLE,
+    errno.EINVAL: _NO_PLAIN_FILE,
+    errno.EFBIG: _TOO_LARGE,
+    errno.ENOENT: _NO_FOLDER,
+}
+#: By `OSError.winerror`: sharing and lock violations, a full disk.
+_WINDOWS_PROBLEMS = {32: _IN_USE, 33: _IN_USE, 112: _FULL, 39: _FULL}
+_WINDOWS_NAME_TOO_LONG = 206
+
+
+# --- results -------------------------------------------------------------------------
+
+
+def message(summary: WrittenSummary) -> str:
+    done = "追加至" if summary.mode == "append" else "写入"
+    return f"总结已成功{done}文件：{summary.path}"
+
+
+def success(summary: WrittenSummary) -> dict[str, str]:
+    """The JSON of the specification; why a search does not find it yet is a ``warning``."""
+    result = {
+        "status": "success",
+        "message": message(summary),
+        "file_path": str(summary.path),
+    }
+    return result if summary.problem is None else {**result, "warning": summary.problem}
+
+
+def failure(error: QmdError) -> dict[str, str]:
+    """The JSON of the specification for an error."""
+    return {"status": "error", "message": error.with_hint}
+
+
+# --- errors --------------------------------------------------------------------------
+
+
+def in_words(error: QmdError, path: str, policy: WritePolicy) -> SummaryError:
+    """
+    What `Summary.update` raised, in the words of the specification.
+
+    Args:
+        path: The file as the client named it.
+        policy: The one that the file was judged by.
+    """
+    if isinstance(error, SummaryError):
+        return error
+    return SummaryError(_FAILED + _problem(error, path, policy))
+
+
+def _problem(error: QmdError, path: str, policy: WritePolicy) -> str:
+    if isinstance(error, FileAccessError):
+        return _system_problem(error.os_error, path)
+    if isinstance(error, UnencodableTextError):
+        return (
+            f"文件的编码是 {error.encoding}，无法表示字符“{error.character}”。"
+            "请先将文件转换为 UTF-8，或改用 overwrite 模式。"
+        )
+    if isinstance(error, SteeringFileError):
+        return (
+            f"{error.path} 会影响其他程序的行为（{error.reason}），智能体不得写入。"
+            "请换一个文件名，或由用户自己写入。"
+        )
+    if isinstance(error, OutsideRootsError):
+        return _refusal(path, policy)
+    return _writer_problem(error)
+
+
+def _system_problem(error: OSError, path: str) -> str:
+    """What the operating system said, and what to do about it."""
+    windows_code = getattr(error, "winerror", None)
+    if windows_code in _WINDOWS_PROBLEMS:
+        return _WINDOWS_PROBLEMS[windows_code]
+    if windows_code == _WINDOWS_NAME_TOO_LONG or error.errno == errno.ENAMETOOLONG:
+        return _LONG_NAME if len(os.fsencode(Path(path).name)) > 255 else _LONG_PATH
+    sentence = _SYSTEM_PROBLEMS.get(error.errno or 0)
+    if sentence is None:
+        return f"{error.strerror or error}。请检查磁盘和路径后重试。"
+    return sentence.format(path=error.filename if isinstance(error.filename, str) else path)
+
+
+def _refusal(path: str, policy: WritePolicy) -> str:
+    """Why the policy does not allow this path, and what would."""
+    if not policy.writable:
+        return (
+            "服务器以只读模式（--read-only）运行，不允许写入任何文件。"
+            "请去掉 --read-only 后重新启动。"
+        )
+    if "\0" in path:
+        return "路径中含有空字符（NUL）。请去掉该字符后重试。"
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "路径无法编码为 UTF-8。请改用有效的文件名后重试。"
+    try:
+        as_named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+    except FileNotFoundError:
+        return "当前工作目录已不存在。请使用绝对路径。"
+    try:
+        target = Path(os.path.realpath(as_named))
+    except OSError:  # a link that is being changed
+        return f"路径中的符号链接无法跟随：{as_named}。请稍后重试。"
+    advice = f"请改用允许的目录，或在启动服务器时加上 --write-root {target.parent} 。"
+    if policy.agent:
+        return f"{target} 不在集合和笔记库之内，智能体只能写入那里。{advice}"
+    if target != as_named and any(lies_below(as_named, root) for root in policy.roots):
+        return f"路径中的符号链接指向允许写入的目录之外：{target}。{advice}"
+    return (
+        f"{target} 不在允许写入的目录之内"
+        f"（主目录和临时目录中以“.”开头的文件和目录也不开放）。{advice}"
+    )
+
+
+def _writer_problem(error: QmdError) -> str:
+    """Why the writer left the file as it was."""
+    if isinstance(error, DiskFullError):
+        return _FULL
+    if isinstance(error, DatabaseBusyError):
+        return "数据库正被其他进程占用，无法保存文件的旧内容，文件未改动。请稍后重试。"
+    if isinstance(error, DatabaseReplacedError):
+        return (
+            "数据库文件在使用期间被删除、移动或替换，无法保存文件的旧内容，文件未改动。"
+            f"请恢复数据库后重试。（{error.with_hint}）"
+        )
+    if isinstance(error, ReadOnlyError):
+        return "数据库不可写，无法保存文件的旧内容，文件未改动。请检查数据库文件的权限。"
+    if isinstance(error, FileChangedError):
+        return "文件在征求用户同意之后发生了变化，未作改动。请重新读取后再试。"
+    if isinstance(error, ConflictError):
+        return (
+            "现有内容过长，无法保存为历史版本，文件未改动。请先将该文件改名，或改用 append 模式。"
+        )
+    if isinstance(error, WriteDeclinedError):
+        return f"未获用户同意，文件未改动（{error.with_hint}）"
+    return error.with_hint
