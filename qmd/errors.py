@@ -5,9 +5,14 @@ Every exception qmd raises on purpose.
 
     QmdError                          code, hint, exit_code, http_status
     ├─ InputError                     the caller's argument is wrong
+    │  ├─ BlankQueryError             a text to look for in posts
     │  ├─ ConfigError                 a setting is wrong
-    │  └─ InvalidPathError            no note or folder can be at that path
+    │  ├─ InvalidPathError            no note or folder can be at that path
+    │  └─ UnreadablePostsError        kind (archive, folder, post), path, reason
     ├─ NotFoundError                  what was named does not exist
+    │  ├─ ArchiveNotFoundError        directory of posts
+    │  ├─ AuthorNotFoundError         author of posts
+    │  ├─ PostNotFoundError           path
     │  ├─ DocumentNotFoundError       file, suggestions
     │  ├─ CollectionNotFoundError     name, suggestions
     │  ├─ ContextNotFoundError
@@ -88,6 +93,32 @@ class ConfigError(InputError):
     code = "invalid_config"
 
 
+class BlankQueryError(InputError):
+    code = "blank_query"
+
+    def __init__(self) -> None:
+        super().__init__("The query is blank.")
+
+
+class UnreadablePostsError(InputError):
+    """An archive of posts, a folder or a post in it cannot be read, for a ``reason``."""
+
+    code = "unreadable_posts"
+
+    def __init__(
+        self,
+        kind: Literal["archive", "folder", "post"],
+        path: str,
+        reason: str,
+        *,
+        hint: str | None = "Check its permissions.",
+    ) -> None:
+        super().__init__(f"The {kind} {path} cannot be read: {reason}", hint=hint)
+        self.kind = kind
+        self.path = path
+        self.reason = reason
+
+
 class InvalidPathError(InputError):
     code = "invalid_path"
 
@@ -129,6 +160,40 @@ class CollectionNotFoundError(NotFoundError):
 
 class ContextNotFoundError(NotFoundError):
     code = "context_not_found"
+
+
+class ArchiveNotFoundError(NotFoundError):
+    """There is no such directory of posts."""
+
+    code = "archive_not_found"
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"No such archive of posts: {directory}",
+            hint="Name its directory with --posts-dir or QMD_POSTS_DIR.",
+        )
+        self.directory = directory
+
+
+class AuthorNotFoundError(NotFoundError):
+    code = "author_not_found"
+
+    def __init__(self, author: str) -> None:
+        super().__init__(
+            f"Author not found: {author}", hint="'qmd posts authors' lists all authors."
+        )
+        self.author = author
+
+
+class PostNotFoundError(NotFoundError):
+    code = "post_not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"Post not found: {path}",
+            hint="A path begins with the author; 'qmd posts list' shows the path of each post.",
+        )
+        self.path = path
 
 
 class NoMatchError(NotFoundError):

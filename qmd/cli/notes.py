@@ -85,15 +85,18 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
     Folders are made as needed. A note that is there is replaced, unless --append puts the text
     right behind it; 'qmd restore' brings an earlier text back. Searches find it at once.
     """
+    from qmd.tools import notes_texts
+
     data = _text(source, content)
     with _opened(to_write=True) as notes:
         created = notes.create(path, data, mode="append" if append else "overwrite")
+    message = notes_texts.written(created)
     if created.problem is not None:
         note(f"Not searchable yet: {created.problem}", style="warning")
     if as_json:
-        write_json({"success": True, "data": created.message, "path": created.path})
+        write_json({"success": True, "data": message, "path": created.path})
     else:
-        write(f"{one_line(created.message)}\n")
+        write(f"{one_line(message)}\n")
 
 
 @command("list", examples=("qmd note list", "qmd note list notes/2025", "qmd note list --json"))
@@ -106,14 +109,17 @@ def list_(path: str, as_json: bool) -> None:
 
     Without PATH it is the root of the vault.
     """
+    from qmd.tools import notes_texts
+
     with _opened() as notes:
-        found = notes.list_folder(path)
+        listing = notes.list_folder(path)
+    text = notes_texts.listing(listing)
     if as_json:
         kinds = {True: "folder", False: "file"}
-        entries = [{"name": each.name, "type": kinds[each.is_folder]} for each in found.entries]
-        write_json({"success": True, "data": found.text, "path": found.path, "entries": entries})
+        entries = [{"name": each.name, "type": kinds[each.is_folder]} for each in listing.entries]
+        write_json({"success": True, "data": text, "path": listing.path, "entries": entries})
     else:
-        lines = (one_line(line) for line in found.text.split("\n"))
+        lines = (one_line(line) for line in text.split("\n"))
         write("".join(f"{line}\n" for line in lines))
 
 

@@ -12,7 +12,7 @@ from qmd.cli.command import Group, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write_json, write_text
-from qmd.errors import DatabaseBusyError, InputError, ReadOnlyError
+from qmd.errors import DatabaseBusyError, InputError, QmdError, ReadOnlyError
 
 if TYPE_CHECKING:
     from qmd.files.posts.archive import Posts
@@ -99,7 +99,7 @@ def read(path: str | None, author: str | None, title: str | None, as_json: bool)
         if not path:
             if not author or not title:
                 raise InputError(
-                    "请提供 path 或 author+title 参数",
+                    posts_texts.NO_POST,
                     hint="qmd posts read PATH, or --author and --title.",
                 )
             found = archive.matching(author, title)
@@ -155,16 +155,25 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
 
 @contextmanager
 def _archive() -> Iterator[Posts]:
-    """The archive, which is a collection from here on where the database can be written."""
-    from qmd.files.posts import folder
+    """
+    The archive, which is a collection from here on where the database can be written.
 
-    folder.require(session().settings.posts_dir)  # before a database is made for nothing
-    with _opened() as kb:
-        try:
-            added = kb.posts.adopt()
-        except (ReadOnlyError, DatabaseBusyError):
-            added = None
-        yield kb.posts
+    Raises:
+        QmdError: In the words of the tools.
+    """
+    from qmd.files.posts import folder
+    from qmd.tools.posts_texts import error_in_words
+
+    try:
+        folder.require(session().settings.posts_dir)  # before a database is made for nothing
+        with _opened() as kb:
+            try:
+                added = kb.posts.adopt()
+            except (ReadOnlyError, DatabaseBusyError):
+                added = None
+            yield kb.posts
+    except QmdError as error:
+        raise error_in_words(error) from error.__cause__
     if added is not None:  # behind the work: an error stands alone on stderr
         note(
             f"Added collection '{added.name}': {added.path}. "

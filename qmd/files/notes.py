@@ -1,8 +1,7 @@
 """
-Notes: read, create, list; what the disk says now, not what the index knows.
+Notes: read, create and list them as they are on the disk now; the index may be behind it.
 
-The texts of results and errors are verbatim those of the notes tools' specification, so that
-every face says the same.
+The messages of errors are verbatim those of the notes tools' specification.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class WrittenNote:
     """
     ``bytes`` is the size of the file now. ``problem``: why the index does not hold it yet.
     """
@@ -86,28 +85,13 @@ class Created:
     bytes: int
     problem: str | None = None
 
-    @property
-    def message(self) -> str:
-        how = {
-            "created": "File created",
-            "overwritten": "File overwritten",
-            "appended": "Content appended to",
-        }
-        return f"{how[self.action]}: {self.path}"
-
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """A file or folder, by its name alone."""
 
     name: str
     is_folder: bool
-
-    @property
-    def marked(self) -> str:
-        """One line, whatever the name holds."""
-        name = self.name.replace("\r", "\\r").replace("\n", "\\n")
-        return f"{'📁' if self.is_folder else '📄'} {name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +99,7 @@ class Listing:
     """What lies directly in a folder (``path``; "" is the root): folders first, then by name."""
 
     path: str
-    entries: tuple[Entry, ...]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(each.marked for each in self.entries) or "(empty folder)"
+    entries: tuple[FolderEntry, ...]
 
 
 class Notes:
@@ -170,7 +150,7 @@ class Notes:
             vault.locate(wanted)  # says that there is no such collection, and which there are
         raise _not_found(vault, wanted, plain, candidates, notes)
 
-    def create(self, path: str, content: str | bytes, *, mode: Mode = "overwrite") -> Created:
+    def create(self, path: str, content: str | bytes, *, mode: Mode = "overwrite") -> WrittenNote:
         """
         Write a note, or put something behind it; folders on the way are made.
 
@@ -216,7 +196,7 @@ class Notes:
             raise _refused(error) from error
         except OSError as error:
             raise _failed("write file", wanted, error) from error
-        return Created(wanted, action, written.bytes, written.problem)
+        return WrittenNote(wanted, action, written.bytes, written.problem)
 
     def list_folder(self, path: str = "") -> Listing:
         """
@@ -230,7 +210,7 @@ class Notes:
         wanted = folder_path(path)
         vault = self._vault()
         if vault.is_above_collections(wanted):
-            return Listing("", tuple(Entry(name, True) for name in vault.collections))
+            return Listing("", tuple(FolderEntry(name, True) for name in vault.collections))
         if not can_exist(wanted):
             raise FolderNotFoundError(shown(wanted))
         place = vault.locate(wanted)
@@ -312,10 +292,10 @@ def _not_found(
     return NoteNotFoundError(shown(wanted), found, hint=hint)
 
 
-def _entries(place: Place) -> list[Entry]:
+def _entries(place: Place) -> list[FolderEntry]:
     """Raises OSError."""
     with place.entries() as found:
-        return [Entry(shown(each.name), _is_folder(each)) for each in found]
+        return [FolderEntry(shown(each.name), _is_folder(each)) for each in found]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from qmd.errors import InputError, NoteNotFoundError, QmdError
 from qmd.files.notes import Mode
 from qmd.kb import KnowledgeBase
+from qmd.tools import notes_texts
 from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
 from qmd.tools.texts import Dialect
@@ -63,12 +64,13 @@ def read_note(kb: KnowledgeBase, arguments: ReadNoteArguments, dialect: Dialect)
 def create_note(kb: KnowledgeBase, arguments: CreateNoteArguments, dialect: Dialect) -> Reply:
     created = kb.notes.create(arguments.path, arguments.content, mode=arguments.mode)
     return succeeded(
-        created.message, **({} if created.problem is None else {"problem": created.problem})
+        notes_texts.written(created),
+        **({} if created.problem is None else {"problem": created.problem}),
     )
 
 
 def list_folder(kb: KnowledgeBase, arguments: ListFolderArguments, dialect: Dialect) -> Reply:
-    return succeeded(kb.notes.list_folder(arguments.path).text)
+    return succeeded(notes_texts.listing(kb.notes.list_folder(arguments.path)))
 
 
 # --- replies -------------------------------------------------------------------------

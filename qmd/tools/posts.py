@@ -55,7 +55,7 @@ class SearchPostsArguments(PostArguments):
     author: TextAsSent | None = Field(None, description="限定搜索范围的作者名（可选）")
 
 
-_MISSING = {"author": "请提供 author 参数", "query": "请提供搜索关键词"}
+_MISSING = {"author": texts.NO_AUTHOR, "query": texts.NO_QUERY}
 
 
 def invalid_arguments(tool: str, error: InvalidArgumentsError) -> InputError:
@@ -88,7 +88,7 @@ def read_post(kb: KnowledgeBase, arguments: ReadPostArguments, dialect: Dialect)
     if arguments.path:
         return _reply(texts.post(kb.posts.read(arguments.path)))
     if not arguments.author or not arguments.title:
-        raise InputError("请提供 path 或 author+title 参数")
+        raise InputError(texts.NO_POST)
     matches = kb.posts.matching(arguments.author, arguments.title)
     if len(matches.posts) == 1:
         text = texts.post(kb.posts.read(matches.posts[0].path))
@@ -108,7 +108,7 @@ def _reply(*parts: str | None) -> Reply:
 
 def failed(error: QmdError) -> Reply:
     """The message alone: it is the specification's to the letter."""
-    return Reply((TextBlock(str(error)),), is_error=True)
+    return Reply((TextBlock(str(texts.error_in_words(error))),), is_error=True)
 
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from qmd.errors import (
+    ArchiveNotFoundError,
+    AuthorNotFoundError,
+    BlankQueryError,
+    InputError,
+    NotFoundError,
+    PostNotFoundError,
+    QmdError,
+    UnreadablePostsError,
+)
 from qmd.values import AuthorPosts, Post, PostHit, PostHits, PostText
 
 NO_AUTHORS = "当前没有已下载的作者。"
+NO_AUTHOR = "请提供 author 参数"
+NO_POST = "请提供 path 或 author+title 参数"
+NO_QUERY = "请提供搜索关键词"
 _MOTIONS = "motions"
 
 
@@ -55,6 +68,38 @@ def unread(found: PostHits | AuthorPosts) -> str | None:
         return None
     undone = "未搜索" if isinstance(found, PostHits) else "未列出"
     return f"有 {len(found.unread)} 处无法读取，{undone}：{'、'.join(found.unread)}"
+
+
+def error_in_words(error: QmdError) -> QmdError:
+    """What `kb.posts` raised, with the message and the hint in Chinese; others as they are."""
+    match error:
+        case ArchiveNotFoundError():
+            return NotFoundError(
+                f"数据目录不存在：{error.directory}",
+                hint="请用 --posts-dir 或环境变量 QMD_POSTS_DIR 指定数据目录。",
+            )
+        case AuthorNotFoundError():
+            return NotFoundError(
+                f"作者不存在：{error.author}", hint="qmd posts authors 会列出所有作者。"
+            )
+        case PostNotFoundError():
+            return NotFoundError(
+                f"文件不存在：{error.path}",
+                hint="路径以作者名开头；qmd posts list 会列出每篇文章的路径。",
+            )
+        case BlankQueryError():
+            return InputError(NO_QUERY)
+        case UnreadablePostsError(kind="archive"):
+            return InputError(
+                f"数据目录无法读取：{error.path}（{error.reason}）", hint="请检查该目录的权限。"
+            )
+        case UnreadablePostsError(kind="folder"):
+            return InputError(
+                f"无法读取目录：{error.path}（{error.reason}）", hint="请检查该目录的权限。"
+            )
+        case UnreadablePostsError():
+            return InputError(f"无法读取文件：{error.path}（{error.reason}）", hint=error.hint)
+    return error
 
 
 def _listed(found: Iterable[Post]) -> str:

@@ -17,6 +17,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
+from qmd.tools import notes_texts
 from qmd.values import PhotoChange
 from tests.support.live import WAIT_S
 from tests.support.photos import make
@@ -101,7 +102,7 @@ def test_notes(vault: Path) -> None:
             vault,
             lambda: notes.read("author/note").text,
             lambda: notes.read("plan"),
-            lambda: notes.list_folder("author").text,
+            lambda: notes_texts.listing(notes.list_folder("author")),
             lambda: notes.create("author/note", "ours again\n"),
             lambda: notes.create("author/motions/note", "ours\n", mode="append"),
             lambda: notes.create("author/new/note", "ours\n"),

@@ -24,6 +24,7 @@ from qmd.files import vault as vault_module
 from qmd.files.notes import MAX_BYTES, Mode, Notes
 from qmd.files.vault import Vault, note_path
 from qmd.files.writer import FileWriter
+from qmd.tools import notes_texts
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
 
@@ -213,8 +214,8 @@ def test_links_within_the_vault_are_followed(kb: KnowledgeBase, vault: Path) -> 
     assert kb.notes.create("alias", "new").action == "overwritten"
     assert (vault / "real/note.md").read_text() == "new"
     assert (vault / "alias.md").is_symlink()
-    assert kb.notes.list_folder("shelf").text == "📄 note.md"
-    assert kb.notes.list_folder("").text == "📁 real\n📁 shelf\n📄 alias.md"
+    assert notes_texts.listing(kb.notes.list_folder("shelf")) == "📄 note.md"
+    assert notes_texts.listing(kb.notes.list_folder("")) == "📁 real\n📁 shelf\n📄 alias.md"
 
 
 @posix
@@ -225,7 +226,7 @@ def test_the_vault_itself_may_be_a_link(tmp_path: Path) -> None:
     with KnowledgeBase.open(database, Settings(vault=tmp_path / "link"), create=True) as kb:
         assert kb.notes.read("a").text == "a"
         kb.notes.create("b", "b")
-        assert kb.notes.list_folder("/").text == "📄 a.md\n📄 b.md"
+        assert notes_texts.listing(kb.notes.list_folder("/")) == "📄 a.md\n📄 b.md"
 
 
 # --- reading -------------------------------------------------------------------------
@@ -288,7 +289,7 @@ def test_a_name_that_no_utf8_can_hold_is_listed_and_not_found(
         (vault / os.fsdecode(b"\xff.md")).touch()
     except OSError:
         pytest.skip("the file system takes UTF-8 names alone")
-    assert kb.notes.list_folder("").text == "📄 \\udcff.md"
+    assert notes_texts.listing(kb.notes.list_folder("")) == "📄 \\udcff.md"
     assert refusal(NoteNotFoundError, kb.notes.read, "\udcff") == "File not found: \\udcff.md"
     message = refusal(InvalidPathError, kb.notes.create, "\udcff", "x")
     assert message.startswith("Invalid path: ")
@@ -411,10 +412,13 @@ def test_in_a_vault_too_large_to_look_through_only_exact_paths_are_found(
 
 
 def test_the_message_says_what_was_done(kb: KnowledgeBase, vault: Path) -> None:
-    assert kb.notes.create("log", "1", mode="append").message == "File created: log.md"
-    assert kb.notes.create("/log", "2", mode="append").message == "Content appended to: log.md"
-    assert kb.notes.create("log.md", "3").message == "File overwritten: log.md"
-    assert kb.notes.create("new/log", "4").message == "File created: new/log.md"
+    assert notes_texts.written(kb.notes.create("log", "1", mode="append")) == "File created: log.md"
+    assert (
+        notes_texts.written(kb.notes.create("/log", "2", mode="append"))
+        == "Content appended to: log.md"
+    )
+    assert notes_texts.written(kb.notes.create("log.md", "3")) == "File overwritten: log.md"
+    assert notes_texts.written(kb.notes.create("new/log", "4")) == "File created: new/log.md"
     assert (vault / "log.md").read_bytes() == b"3"
 
 
@@ -548,9 +552,9 @@ def test_read_only_files_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_the_root_lists_the_collections_as_folders(many: KnowledgeBase) -> None:
     for root in ("", "/", " ", ".", "//"):
-        assert many.notes.list_folder(root).text == "📁 home\n📁 work"
-    assert many.notes.list_folder("/work/").text == "📁 2025\n📄 log.txt"
-    assert many.notes.list_folder("work/2025").text == "📄 plan.md"
+        assert notes_texts.listing(many.notes.list_folder(root)) == "📁 home\n📁 work"
+    assert notes_texts.listing(many.notes.list_folder("/work/")) == "📁 2025\n📄 log.txt"
+    assert notes_texts.listing(many.notes.list_folder("work/2025")) == "📄 plan.md"
 
 
 def test_what_a_search_returns_as_file_can_be_read_and_written(
@@ -602,7 +606,7 @@ def test_a_collection_may_be_called_what_no_note_may(many: KnowledgeBase, tmp_pa
 
 def test_without_collections_the_vault_is_empty(tmp_path: Path) -> None:
     with KnowledgeBase.open(tmp_path / "none.sqlite", create=True) as kb:
-        assert kb.notes.list_folder("/").text == "(empty folder)"
+        assert notes_texts.listing(kb.notes.list_folder("/")) == "(empty folder)"
         message = "Invalid path: no collection named 'a' (collections: none)"
         assert refusal(InvalidPathError, kb.notes.create, "a/b", "x") == message
 
@@ -634,7 +638,7 @@ def test_a_name_holding_line_ends_is_one_line_of_a_listing(kb: KnowledgeBase, va
     if sys.platform == "win32":
         pytest.skip("no such names")
     put(vault / "a\n📁 b.md")
-    assert kb.notes.list_folder("").text == "📄 a\\n📁 b.md"
+    assert notes_texts.listing(kb.notes.list_folder("")) == "📄 a\\n📁 b.md"
 
 
 def test_a_listing_names_folders_first_and_everything_in_them(
@@ -643,7 +647,7 @@ def test_a_listing_names_folders_first_and_everything_in_them(
     for file in (".obsidian/app.json", "b.md", "a.png", ".hidden", "Zoo/x.md", "empty/x"):
         put(vault / file)
     (vault / "empty/x").unlink()
-    assert kb.notes.list_folder("").text == (
+    assert notes_texts.listing(kb.notes.list_folder("")) == (
         "📁 .obsidian\n📁 Zoo\n📁 empty\n📄 .hidden\n📄 a.png\n📄 b.md"
     )
-    assert kb.notes.list_folder("empty/").text == "(empty folder)"
+    assert notes_texts.listing(kb.notes.list_folder("empty/")) == "(empty folder)"

@@ -11,6 +11,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError, NotFoundError, ReadOnlyError
+from qmd.tools.posts_texts import error_in_words
 from tests.support import child
 
 LONG_AGO = (1_700_000_000.5, 1_700_000_000.5)
@@ -105,7 +106,7 @@ def test_only_a_folder_of_the_archive_is_an_author(
     for ask in (kb.posts.posts, lambda author: kb.posts.search("x", author=author)):
         with pytest.raises(NotFoundError) as raised:
             ask(name)
-        assert str(raised.value) == f"作者不存在：{name}"
+        assert str(error_in_words(raised.value)) == f"作者不存在：{name}"
 
 
 def test_an_author_and_a_title_are_known_in_any_unicode_form(kb: KnowledgeBase, root: Path) -> None:
@@ -136,7 +137,7 @@ def test_no_directory_is_an_error_until_it_is_there(tmp_path: Path) -> None:
         ):
             with pytest.raises(NotFoundError) as raised:
                 ask()
-            assert str(raised.value) == f"数据目录不存在：{place}"
+            assert str(error_in_words(raised.value)) == f"数据目录不存在：{place}"
         assert kb.posts.adopt() is None
         write(place, "a/motions/x.md", "found")
         assert found(kb, "found") == [("a/motions/x.md", 1)]
@@ -176,7 +177,7 @@ def test_what_is_no_post_is_answered_like_what_does_not_exist(
     path = path.replace("{root}", str(root))
     with pytest.raises(NotFoundError) as raised:
         kb.posts.read(path)
-    assert str(raised.value) == f"文件不存在：{path}"
+    assert str(error_in_words(raised.value)) == f"文件不存在：{path}"
 
 
 def test_a_fifo_is_no_post_and_stops_nothing(kb: KnowledgeBase, root: Path) -> None:
@@ -230,8 +231,9 @@ def test_a_line_beyond_a_mebibyte_and_the_ones_behind_it_are_searched(
 
 @pytest.mark.parametrize("query", ["", " ", "\u3000\n\t"])
 def test_a_blank_query_is_refused(kb: KnowledgeBase, query: str) -> None:
-    with pytest.raises(InputError, match=r"^请提供搜索关键词$"):
+    with pytest.raises(InputError) as raised:
         kb.posts.search(query)
+    assert str(error_in_words(raised.value)) == "请提供搜索关键词"
 
 
 def test_posts_in_other_encodings_are_searched_as_the_index_reads_them(
@@ -280,13 +282,14 @@ import sys
 from pathlib import Path
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError
+from qmd.tools.posts_texts import error_in_words
 with KnowledgeBase.open(sys.argv[1], Settings(posts_dir=Path(sys.argv[2]))) as kb:
     reply = kb.posts.search("needle")
     print(*(hit.path for hit in reply.hits), "|", *sorted(reply.unread))
     try:
         kb.posts.read("a/m/closed.md")
     except InputError as error:
-        print(error)
+        print(error_in_words(error))
 """
 
 
@@ -448,5 +451,6 @@ def test_a_path_may_be_typed_though_the_disk_has_it_decomposed(
     write(root, "e\u0301/cafe\u0301/ガ.md", "needle")
     assert kb.posts.read("\u00e9/caf\u00e9/ガ.md").text == "needle"
     for absent in ("\u00e9/caf\u00e9/no.md", "\u00e9/no/ガ.md", "no.md"):
-        with pytest.raises(NotFoundError, match=f"^文件不存在：{absent}"):
+        with pytest.raises(NotFoundError) as raised:
             kb.posts.read(absent)
+        assert str(error_in_words(raised.value)) == f"文件不存在：{absent}"

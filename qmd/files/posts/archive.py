@@ -20,7 +20,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from qmd.errors import DecodeError, FileVanishedError, IngestError, InputError, NotFoundError
+from qmd.errors import (
+    ArchiveNotFoundError,
+    AuthorNotFoundError,
+    BlankQueryError,
+    DecodeError,
+    FileVanishedError,
+    IngestError,
+    NotFoundError,
+    PostNotFoundError,
+    UnreadablePostsError,
+)
 from qmd.files.posts import folder
 from qmd.files.posts.literal import Literal, around
 from qmd.files.posts.names import SUFFIX, post_at, printable
@@ -50,8 +60,8 @@ class Posts:
     """
     The posts below ``directory``, which the errors name as it was given.
 
-    Every method raises NotFoundError while there is no such directory, and InputError where
-    it cannot be read. Messages are in the language of the tools, Chinese.
+    Every method raises ArchiveNotFoundError while there is no such directory, and
+    UnreadablePostsError where it cannot be read.
     """
 
     def __init__(self, store: Store, directory: Path) -> None:
@@ -67,8 +77,8 @@ class Posts:
         An author's posts in their groups; what lies deeper or outside of any is left out.
 
         Raises:
-            NotFoundError: There is no such author.
-            InputError: No posts were found, and a folder that may have some cannot be read.
+            AuthorNotFoundError.
+            UnreadablePostsError: There are no posts but in folders that cannot be read.
         """
         root = folder.require(self._directory)
         author = self._author(root, author)
@@ -100,27 +110,25 @@ class Posts:
         Raises:
             As `posts`.
         """
-        wanted = _folded(title)
-        found = self.posts(author)
+        part = _folded(title)
+        all_posts = self.posts(author)
         groups = (
-            replace(group, posts=tuple(p for p in group.posts if wanted in _folded(p.title)))
-            for group in found.groups
+            replace(group, posts=tuple(p for p in group.posts if part in _folded(p.title)))
+            for group in all_posts.groups
         )
-        return replace(found, groups=tuple(group for group in groups if group.posts))
+        return replace(all_posts, groups=tuple(group for group in groups if group.posts))
 
     def read(self, path: str) -> PostText:
         """
         A post by its path in the archive, as it is on the disk now.
 
         Raises:
-            NotFoundError: No Markdown file is there, or it is not in the archive: which of
-                both is not told.
-            InputError: It cannot be read.
+            PostNotFoundError: No Markdown file is there, or it is not in the archive; the error
+                does not say which.
+            UnreadablePostsError: It cannot be read.
         """
         root = folder.require(self._directory)
-        missing = NotFoundError(
-            f"文件不存在：{path}", hint="路径以作者名开头；qmd posts list 会列出每篇文章的路径。"
-        )
+        missing = PostNotFoundError(path)
         parts = path.split("/")
         if not path.endswith(SUFFIX) or path.startswith("/") or ".." in parts or "\0" in path:
             raise missing
@@ -137,7 +145,7 @@ class Posts:
         except FileVanishedError as error:
             raise missing from error
         except IngestError as error:
-            raise InputError(f"无法读取文件：{path}（{error}）", hint=error.hint) from error
+            raise UnreadablePostsError("post", path, str(error), hint=error.hint) from error
         clean = "/".join(part for part in parts if part not in ("", "."))
         mark = "\ufeff" if data.startswith(BOM_UTF8) else ""  # part of what is in the file
         return PostText(post_at(clean), mark + _text(data))
@@ -148,11 +156,10 @@ class Posts:
         and line. ``limit`` None means all of them.
 
         Raises:
-            InputError: The query is blank.
-            NotFoundError: There is no such author.
+            BlankQueryError, AuthorNotFoundError.
         """
         if not query.strip():
-            raise InputError("请提供搜索关键词")
+            raise BlankQueryError
         root = folder.require(self._directory)
         if author is None:
             authors = self._authors(root)
@@ -177,10 +184,10 @@ class Posts:
                 text = _on_disk(root, path, unread)
                 lines = literal.lines(text)
                 if lines:
-                    # Later ones are not among the first of all, so nobody asks for their text.
-                    wanted = limit is None or kept < limit
+                    # Behind the first ``limit`` hits only the number of lines counts.
+                    is_shown = limit is None or kept < limit
                     kept += len(lines)
-                    matches.append(_Match(path, lines, text=text if wanted else b""))
+                    matches.append(_Match(path, lines, text=text if is_shown else b""))
             hits = _first(connection, literal, sorted(matches, key=_match_order), limit)
         total = sum(len(match.lines) for match in matches)
         return PostHits(query, tuple(hits), total, tuple(unread))
@@ -198,7 +205,7 @@ class Posts:
         """
         try:
             root = folder.require(self._directory)
-        except (NotFoundError, InputError):
+        except (ArchiveNotFoundError, UnreadablePostsError):
             return None
         place = new_collection(root, None, _MASK, ())
 
@@ -233,7 +240,7 @@ class Posts:
         The author's folder. Only a name from the list is one: no path leads out.
 
         Raises:
-            NotFoundError.
+            AuthorNotFoundError.
         """
         authors = self._authors(root)
         # An archive from macOS may have decomposed names; nobody types those.
@@ -242,7 +249,7 @@ class Posts:
         ]
         if len(same) == 1:
             return same[0]
-        raise NotFoundError(f"作者不存在：{name}", hint="qmd posts authors 会列出所有作者。")
+        raise AuthorNotFoundError(name)
 
     @staticmethod
     def _stored(connection: Connection, root: Path, author: str | None) -> Iterator[StoredPost]:
@@ -263,10 +270,8 @@ class Posts:
                     yield post._replace(path=post.path[len(above) :]) if above else post
 
 
-def _closed(path: str, error: OSError) -> InputError:
-    return InputError(
-        f"无法读取目录：{printable(path)}（{error.strerror}）", hint="请检查该目录的权限。"
-    )
+def _closed(path: str, error: OSError) -> UnreadablePostsError:
+    return UnreadablePostsError("folder", printable(path), str(error.strerror))
 
 
 class _Match(NamedTuple):
@@ -344,8 +349,8 @@ def _real_names(directory: str, parts: list[str]) -> list[str]:
 
     From the first that is not there on, they stay as they are.
     """
-    found: list[str] = []
-    for number, part in enumerate(parts):
+    real_names: list[str] = []
+    for index, part in enumerate(parts):
         name = part
         if not os.path.lexists(os.path.join(directory, part)):
             names = [each.name for each in Path(directory).iterdir()]
@@ -353,11 +358,11 @@ def _real_names(directory: str, parts: list[str]) -> list[str]:
                 each for each in names if _composed(each) == _composed(part)
             ]
             if len(same) != 1:
-                return found + parts[number:]
+                return real_names + parts[index:]
             name = same[0]
-        found.append(name)
+        real_names.append(name)
         directory = os.path.join(directory, name)
-    return found
+    return real_names
 
 
 def _composed(text: str) -> str:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from qmd.errors import InputError, NotFoundError, QmdError
+from qmd.errors import ArchiveNotFoundError, QmdError, UnreadablePostsError
 from qmd.files.posts.names import SUFFIX, printable
 from qmd.ingest.scan import is_vanished
 from qmd.system.beneath import scandir_beneath
@@ -28,13 +28,13 @@ def require(directory: Path) -> Path:
     The absolute path of an archive; ``directory`` is as a person gave it.
 
     Raises:
-        NotFoundError: There is no such directory.
-        InputError: It cannot be read.
+        ArchiveNotFoundError: There is no such directory.
+        UnreadablePostsError: It cannot be read.
     """
     try:
-        found = directory.expanduser().absolute()
-        with os.scandir(found):
-            return found
+        archive = directory.expanduser().absolute()
+        with os.scandir(archive):
+            return archive
     except (OSError, ValueError, RuntimeError) as error:
         raise unusable(directory, error) from error
 
@@ -42,13 +42,8 @@ def require(directory: Path) -> Path:
 def unusable(directory: Path, error: Exception) -> QmdError:
     """The error for a directory that cannot be listed."""
     if isinstance(error, OSError) and not is_vanished(error):
-        return InputError(
-            f"数据目录无法读取：{directory}（{error.strerror}）", hint="请检查该目录的权限。"
-        )
-    return NotFoundError(
-        f"数据目录不存在：{directory}",
-        hint="请用 --posts-dir 或环境变量 QMD_POSTS_DIR 指定数据目录。",
-    )
+        return UnreadablePostsError("archive", str(directory), str(error.strerror))
+    return ArchiveNotFoundError(str(directory))
 
 
 def folders(root: Path, path: str = "") -> list[str]:
@@ -75,7 +70,7 @@ def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, F
 
     What cannot be looked at is added to ``unread``.
     """
-    found: dict[str, FileState] = {}
+    states_by_path: dict[str, FileState] = {}
     waiting = list(authors)
     while waiting:
         folder = waiting.pop()
@@ -88,11 +83,11 @@ def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, F
                     elif entry.name.endswith(SUFFIX):
                         state = _state(entry)
                         if state is not None:
-                            found[path] = state
+                            states_by_path[path] = state
         except OSError as error:
             if not is_vanished(error):
                 unread.append(printable(folder))
-    return found
+    return states_by_path
 
 
 def _state(entry: os.DirEntry[str]) -> FileState | None:
