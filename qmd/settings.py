@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from qmd.inference.endpoint import Endpoint
     from qmd.inference.llm import LlmSettings
+    from qmd.inference.llm.endpoint import ModelEndpoint
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.values.proposed import Confirm
 
@@ -47,11 +47,11 @@ class BackendSettings:
     allow_insecure_key: bool = False
     key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
 
-    def embedding_server(self) -> Endpoint:
+    def embedding_server(self) -> ModelEndpoint:
         """What models named ``openai:MODEL`` ask. Raises ConfigError."""
-        from qmd.inference.endpoint import Endpoint
+        from qmd.inference.llm.endpoint import ModelEndpoint
 
-        return Endpoint(self.server("embed"))
+        return ModelEndpoint(self.server("embed"))
 
     def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
         """

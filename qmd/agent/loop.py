@@ -13,7 +13,7 @@ from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.parser import Malformed, Parsed, ToolCall, parse
 from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, results_message
 from qmd.errors import QmdError
-from qmd.inference.llm import Answer, Event, Message
+from qmd.inference.llm import ChatAnswer, Event, Message
 
 MAX_ITERATIONS = 10
 MAX_CALLS = 50
@@ -34,7 +34,7 @@ class Chat(Protocol):
 
     def chat(
         self, messages: Sequence[Message], *, listen: Callable[[Event], None] | None = None
-    ) -> Answer:
+    ) -> ChatAnswer:
         """Raises QmdError."""
         ...
 
@@ -212,7 +212,7 @@ class ExecutionLoop:
             return run.result(interrupted=True)
         return run.result(interrupted=self._stopped(), at_limit=True)
 
-    def _take(self, run: _Run, answer: Answer) -> bool:
+    def _take(self, run: _Run, answer: ChatAnswer) -> bool:
         """Take the model's turn, and run what it calls; True if it was its last one."""
         parsed = parse(answer.text)
         run.iterations += 1

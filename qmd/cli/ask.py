@@ -92,8 +92,8 @@ def ask(
 
     with view_of_a_run(settings.model, silent=as_json) as view, _interrupts() as interrupts:
         questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
-        with _open(here, questions if may_write else None) as kb, LlmClient(settings) as model:
-            loop = _loop(kb, model, view, interrupts, max_rounds, toolsets)
+        with _open(here, questions if may_write else None) as kb:
+            loop = _loop(kb, LlmClient(settings), view, interrupts, max_rounds, toolsets)
             result = _with_second_chances(loop, loop.run(asked), as_json)
     if as_json:
         _write_run(asked, settings.model, result)

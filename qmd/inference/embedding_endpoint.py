@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError, ModelMismatchError, TransientInferenceError
-from qmd.inference.endpoint import Endpoint, Reply
 from qmd.inference.families import family
 from qmd.inference.fastembedder import clean
+from qmd.inference.llm.endpoint import ModelEndpoint, ModelReply
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class EndpointEmbedder:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: ModelEndpoint,
         model: str,
         *,
         name: str,
@@ -148,7 +148,7 @@ class EndpointEmbedder:
         total: NDArray[np.float32] = vectors.T @ np.array([len(part) for part in parts], np.float32)
         return self._unit(total)
 
-    def _vectors(self, reply: Reply, count: int, dimension: int) -> NDArray[np.float32]:
+    def _vectors(self, reply: ModelReply, count: int, dimension: int) -> NDArray[np.float32]:
         import numpy as np
 
         rows = self._rows(reply.json(), count)
@@ -188,9 +188,9 @@ class EndpointEmbedder:
             hint="Is it an embedding model? 'qmd doctor' tries it, 'qmd models use' names another.",
         )
 
-    def _ask(self, texts: list[str], timeout_s: float) -> Reply:
+    def _ask(self, texts: list[str], timeout_s: float) -> ModelReply:
         body = {"model": self._model, "input": texts, "encoding_format": "float"}
-        return self._endpoint.ask("/embeddings", body, timeout_s=timeout_s, most_bytes=_MOST_BYTES)
+        return self._endpoint.ask("/embeddings", body, timeout_s=timeout_s, max_bytes=_MOST_BYTES)
 
 
 def _vector(value: object) -> NDArray[np.float32] | None:

@@ -119,8 +119,8 @@ def is_set(setting: str | None) -> bool:
 
 def open_expander(settings: BackendSettings) -> Expander:
     """Raises ConfigError: it is no setting, or there is no such server."""
-    from qmd.inference.assistant import Chat, LlmExpander
-    from qmd.inference.endpoint import Endpoint
+    from qmd.inference.assistant import ChatModel, LlmExpander
+    from qmd.inference.llm.endpoint import ModelEndpoint
 
     kind, _, model = (settings.expander or "").partition(":")
     if kind != "llm":
@@ -129,23 +129,23 @@ def open_expander(settings: BackendSettings) -> Expander:
             hint="expander (QMD_EXPANDER) is none, llm or llm:MODEL.",
         )
     server = settings.server(model=model)
-    return LlmExpander(Chat(Endpoint(server), server.model))
+    return LlmExpander(ChatModel(ModelEndpoint(server), server.model))
 
 
 def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
     """Raises ConfigError, ModelMissingError."""
-    from qmd.inference.assistant import Chat, LlmReranker, RerankEndpoint
-    from qmd.inference.endpoint import Endpoint
+    from qmd.inference.assistant import ChatModel, LlmReranker, RerankEndpoint
+    from qmd.inference.llm.endpoint import ModelEndpoint
 
     setting = settings.reranker or ""
     kind, _, model = setting.partition(":")
     if kind in {"llm", "chat", "rerank"}:
         server = settings.server(model=model)
-        marks = LlmReranker(Chat(Endpoint(server), server.model))
+        marks = LlmReranker(ChatModel(ModelEndpoint(server), server.model))
         if kind == "chat":
             return marks
         return RerankEndpoint(
-            Endpoint(settings.server("rerank")),
+            ModelEndpoint(settings.server("rerank")),
             server.model,
             otherwise=marks if kind == "llm" else None,
         )

@@ -23,7 +23,7 @@ from qmd.values import ModelSpec, ProgressCallback
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
-    from qmd.inference.endpoint import Endpoint
+    from qmd.inference.llm.endpoint import ModelEndpoint
 
 DEFAULT_MODEL = build.NAME
 _ALIASES = {"default", "multilingual-e5-small", "intfloat/multilingual-e5-small"}
@@ -99,7 +99,7 @@ def open_embedder(
     download: bool = False,
     threads: int | None = None,
     progress: ProgressCallback | None = None,
-    server: Callable[[], Endpoint] | None = None,
+    server: Callable[[], ModelEndpoint] | None = None,
     dimension: int | None = None,
 ) -> Embedder:
     """

@@ -23,6 +23,7 @@ Guard = Literal["token", "user", "everyone"]
 """Whom a server answers: who has its token, programs of its own user, or all of its machine."""
 
 _MAX_BYTES = 65536
+_MAX_REPLY_BYTES = 256 << 20  # documents may be large
 _CONNECT_S = 1.0  # it is on this machine, or its socket is gone
 _HEALTH_S = 5.0  # it may be busy
 
@@ -96,7 +97,7 @@ def call(server: RunningServer, path: str, body: object, *, timeout_s: float) ->
         OSError: Nobody answers there, or not in time.
         ValueError: Something that is not qmd answers.
     """
-    return _request(server, "POST", path, json.dumps(body).encode(), timeout_s)
+    return _request(server, path, json.dumps(body).encode(), timeout_s)
 
 
 def answers(server: RunningServer) -> bool:
@@ -106,33 +107,37 @@ def answers(server: RunningServer) -> bool:
     Its process id alone may by now be that of another program.
     """
     try:
-        _, reply = _request(server, "GET", "/health", None, _HEALTH_S)
+        _, reply = _request(server, "/health", None, _HEALTH_S)
     except (OSError, ValueError):
         return False
     return isinstance(reply, dict) and "status" in reply
 
 
 def _request(
-    server: RunningServer, method: str, path: str, body: bytes | None, timeout_s: float
+    server: RunningServer, path: str, body: bytes | None, timeout_s: float
 ) -> tuple[int, Any]:
-    import http.client
-    from urllib.parse import urlsplit
+    # Imported late: most commands find no server, and http.client takes 10 ms.
+    from qmd.system import http_client
 
-    parts = urlsplit(server.url)
     headers = {} if body is None else {"Content-Type": "application/json"}
     if server.token is not None:
         headers["Authorization"] = f"Bearer {server.token}"
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_S)
     try:
-        connection.connect()
-        connection.sock.settimeout(timeout_s)
-        connection.request(method, path, body, headers)
-        response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    except http.client.HTTPException as error:
-        raise ValueError(f"Not an answer of qmd: {error!r}") from error
-    finally:
-        connection.close()
+        with http_client.request(
+            server.url + path,
+            limit=http_client.TimeLimit(timeout_s, timeout_s),
+            body=body,
+            headers=headers,
+            connect_s=_CONNECT_S,
+            use_proxy=False,
+        ) as reply:
+            return reply.status, json.loads(reply.read(_MAX_REPLY_BYTES))
+    except http_client.TimeLimitError as error:
+        raise TimeoutError(f"No answer from {server.url} within {timeout_s:g} s") from error
+    except (http_client.NotHttpError, http_client.UnreadableReplyError) as error:
+        raise ValueError(f"Not an answer of qmd: {error}") from error
+    except http_client.HttpError as error:
+        raise ConnectionError(f"No answer from {server.url}: {error}") from error
 
 
 def is_alive(pid: int) -> bool:

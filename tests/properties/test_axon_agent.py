@@ -23,7 +23,7 @@ from qmd.agent.loop import ExecutionLoop
 from qmd.agent.parser import Malformed, ToolCall, parse
 from qmd.agent.prompt import Prompt, system_prompt
 from qmd.inference.fence import Fence
-from qmd.inference.llm import Answer, Message
+from qmd.inference.llm import ChatAnswer, Message
 from qmd.tools.definition import Reply
 from qmd.tools.toolsets import select
 
@@ -86,9 +86,9 @@ class Scripted:
         self.answers = list(answers)
         self.asked: list[list[Message]] = []
 
-    def chat(self, messages: Sequence[Message], *, listen: object = None) -> Answer:
+    def chat(self, messages: Sequence[Message], *, listen: object = None) -> ChatAnswer:
         self.asked.append(list(messages))
-        return Answer(self.answers.pop(0))
+        return ChatAnswer(self.answers.pop(0))
 
 
 # --- 11: parameters ------------------------------------------------------------------

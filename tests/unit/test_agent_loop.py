@@ -27,7 +27,7 @@ from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import LONGEST_RESULT, Prompt, results_message, system_prompt
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.fence import Fence
-from qmd.inference.llm import Answer, Message
+from qmd.inference.llm import ChatAnswer, Message
 from qmd.tools.toolsets import select
 
 RULES = Prompt("the rules", Fence("0123456789abcdef"))
@@ -46,12 +46,12 @@ class Model:
         self.script = list(script)
         self.asked: list[list[Message]] = []
 
-    def chat(self, messages: Sequence[Message], *, listen: object = None) -> Answer:
+    def chat(self, messages: Sequence[Message], *, listen: object = None) -> ChatAnswer:
         self.asked.append(list(messages))
         said = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(said, BaseException):
             raise said
-        return Answer(said, finish_reason="stop")
+        return ChatAnswer(said, finish_reason="stop")
 
     @property
     def told(self) -> str:
@@ -158,7 +158,7 @@ class TestConversation:
 
     def test_a_block_that_was_cut_off_is_said_to_be(self, kb: KnowledgeBase) -> None:
         class CutOff(Model):
-            def chat(self, messages: Sequence[Message], *, listen: object = None) -> Answer:
+            def chat(self, messages: Sequence[Message], *, listen: object = None) -> ChatAnswer:
                 return replace(super().chat(messages), finish_reason="length")
 
         model = CutOff('```json:tool\n{"tool": "create_note", "para', "Shorter.")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import ConfigError, InferenceError
-from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import DEFAULT_URL, LlmClient, LlmSettings, Message, read_key
+from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.settings import BackendSettings, Role
 from tests.support.cli import Scratch, filled
 from tests.support.model_server import Call, ModelServer, fails, says
@@ -19,12 +19,11 @@ PROXIES = ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy"
 
 
 def asked_by_client(settings: LlmSettings) -> None:
-    with LlmClient(settings, retries=0) as llm:
-        llm.chat([Message("user", "Hello")])
+    LlmClient(settings, retries=0).chat([Message("user", "Hello")])
 
 
 def asked_by_endpoint(settings: LlmSettings) -> None:
-    Endpoint(settings).ask("/rerank", {"query": "Hello"}, timeout_s=60).json()
+    ModelEndpoint(settings).ask("/rerank", {"query": "Hello"}, timeout_s=60).json()
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +85,8 @@ class TestDeepSeek:
         with (
             ModelServer(fails(401)) as server,
             pytest.raises(InferenceError) as caught,
-            LlmClient(LlmSettings(server.url)) as llm,
         ):
-            llm.chat([Message("user", "Hello")])
+            LlmClient(LlmSettings(server.url)).chat([Message("user", "Hello")])
         assert "set QMD_LLM_API_KEY" in (caught.value.hint or "")
         assert "DEEPSEEK_API_KEY is sent to https://api.deepseek.com alone" in (
             caught.value.hint or ""

@@ -19,8 +19,8 @@ from support.model_server import Call, ModelServer, Step, fails, hangs, resets, 
 
 from qmd import KnowledgeBase
 from qmd.inference.assistant import RerankEndpoint
-from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import LlmSettings
+from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.inference.protocols import Expansion
 from qmd.settings import BackendSettings, Settings
 from qmd.store.sqlite import model_cache
@@ -248,7 +248,7 @@ def test_long_passages_are_cut_and_cut_again_where_the_server_refuses_them() -> 
             ranks(*(0.5 for _ in texts))(call)
 
     with ModelServer(step) as server:
-        judge = RerankEndpoint(Endpoint(LlmSettings(url=server.url)), "m")
+        judge = RerankEndpoint(ModelEndpoint(LlmSettings(url=server.url)), "m")
         long = ["word " * 2000, "数据库" * 2000, "short"]
         for _ in range(2):
             assert judge.rerank("q", long, timeout_s=AMPLE_S) == [0.5] * 3
@@ -258,7 +258,7 @@ def test_long_passages_are_cut_and_cut_again_where_the_server_refuses_them() -> 
 
 def test_logits_become_shares_by_one_rule_for_all_replies_of_a_server() -> None:
     with ModelServer(ranks(0.5, 0.25), ranks(-3.0, 0.5, 8.0, -1e300), ranks(0.5, 0.25)) as server:
-        judge = RerankEndpoint(Endpoint(LlmSettings(url=server.url)), "m")
+        judge = RerankEndpoint(ModelEndpoint(LlmSettings(url=server.url)), "m")
         plain, logits, by_chance = (
             judge.rerank("q", ["text"] * count, timeout_s=AMPLE_S) for count in (2, 4, 2)
         )

@@ -16,8 +16,8 @@ from qmd import KnowledgeBase
 from qmd.errors import ConfigError, InferenceError, ModelMismatchError, TransientInferenceError
 from qmd.inference import embedding_endpoint
 from qmd.inference.embedding_endpoint import EndpointEmbedder
-from qmd.inference.endpoint import Endpoint
 from qmd.inference.llm import LlmSettings
+from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.settings import BackendSettings, Settings
 
 AMPLE_S = 60.0
@@ -78,7 +78,7 @@ def opening(waits: Waits) -> Opening:
     def make(server: ModelServer, model: str = "tiny", **options: Any) -> EndpointEmbedder:
         settings = LlmSettings(url=server.url, timeout_s=options.pop("timeout_s", AMPLE_S))
         name = f"openai:{model}"
-        return EndpointEmbedder(Endpoint(settings), model, name=name, wait=waits, **options)
+        return EndpointEmbedder(ModelEndpoint(settings), model, name=name, wait=waits, **options)
 
     return make
 
@@ -322,7 +322,7 @@ def test_a_proxy_that_is_none_is_an_error_without_its_password(
     proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", proxy)
-    endpoint = Endpoint(LlmSettings(url="https://model.invalid/v1"))
+    endpoint = ModelEndpoint(LlmSettings(url="https://model.invalid/v1"))
     with pytest.raises(ConfigError, match="proxy") as problem:
         endpoint.ask("/chat/completions", {}, timeout_s=AMPLE_S)
     assert "s3cr" not in f"{problem.value} {problem.value.hint}"

@@ -10,7 +10,7 @@ A language model behind an OpenAI-compatible server: DeepSeek, Ollama, llama.cpp
 The agent asks it for answers; expansion, reranking and remote embeddings may ask it, too.
 """
 
-from qmd.inference.llm.answer import Answer, Delta, Event, Message, Retry
+from qmd.inference.llm.answer import ChatAnswer, Delta, Event, Message, Retry
 from qmd.inference.llm.client import LlmClient
 from qmd.inference.llm.key import read_key
 from qmd.inference.llm.settings import (
@@ -24,7 +24,7 @@ __all__ = [
     "DEFAULT_MODEL",
     "DEFAULT_TIMEOUT_S",
     "DEFAULT_URL",
-    "Answer",
+    "ChatAnswer",
     "Delta",
     "Event",
     "LlmClient",

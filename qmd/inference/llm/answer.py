@@ -30,7 +30,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChatAnswer:
     """
     ``text`` is what the model says; what it thinks first, if it shows that, is ``reasoning``.
 
@@ -101,7 +101,7 @@ class Assembly:
         self._reasoning.append(thought)
         return shown + rest
 
-    def answer(self) -> Answer:
+    def answer(self) -> ChatAnswer:
         """
         Raises TransientInferenceError or InferenceError if there is no text.
         """
@@ -121,7 +121,7 @@ class Assembly:
             raise TransientInferenceError(
                 "The model answered with nothing.", hint="Try again, or choose another model."
             )
-        return Answer(text, reasoning, self.finish_reason)
+        return ChatAnswer(text, reasoning, self.finish_reason)
 
     def _take(self, text: str) -> str:
         shown, thought = self._split.feed(text)

@@ -1,0 +1,156 @@
+"""
+The proxy that the environment names (``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
+``NO_PROXY``, or the settings of Windows and macOS), and the way through it.
+
+No error holds the proxy's address, for that may hold a password.
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+_MAX_HEAD_BYTES = 1 << 16
+_DEFAULT_PORTS = {"http": 80, "socks5": 1080, "socks5h": 1080}
+
+
+class ProxyError(Exception):
+    """The proxy that the environment names cannot be used."""
+
+
+class SocksSupportError(ProxyError):
+    """It speaks SOCKS, and the package `socksio` is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    scheme: str
+    host: str
+    port: int
+    user: str | None = None
+    password: str = field(default="", repr=False)
+
+    @property
+    def is_socks(self) -> bool:
+        return self.scheme != "http"
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header that names the user; empty without one."""
+        if self.user is None:
+            return {}
+        pair = f"{self.user}:{self.password}".encode()
+        return {"Proxy-Authorization": "Basic " + base64.b64encode(pair).decode()}
+
+    def open_tunnel(
+        self, link: socket.socket, host: str, port: int, left_s: Callable[[], float]
+    ) -> None:
+        """
+        Make ``link``, which is connected to the proxy, lead to ``host``.
+
+        Args:
+            left_s: Seconds that are left; raises TimeoutError if none are.
+
+        Raises:
+            OSError: The proxy refuses, or says something else.
+        """
+        if self.is_socks:
+            self._socks_tunnel(link, host, port, left_s)
+        else:
+            self._http_tunnel(link, host, port, left_s)
+
+    def _http_tunnel(
+        self, link: socket.socket, host: str, port: int, left_s: Callable[[], float]
+    ) -> None:
+        name = f"[{host}]" if ":" in host else host.encode("idna").decode("ascii")
+        target = f"{name}:{port}"
+        headers = {"Host": target} | self.authorization
+        lines = [f"CONNECT {target} HTTP/1.1", *(f"{n}: {value}" for n, value in headers.items())]
+        link.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            link.settimeout(left_s())
+            byte = link.recv(1)  # what follows the head belongs to the server behind the proxy
+            if not byte or len(head) > _MAX_HEAD_BYTES:
+                raise OSError("the proxy does not answer as one")
+            head += byte
+        status = head.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")[2]
+        if not status.startswith("2"):
+            raise OSError(f"the proxy answered {status}")
+
+    def _socks_tunnel(
+        self, link: socket.socket, host: str, port: int, left_s: Callable[[], float]
+    ) -> None:
+        """SOCKS5 (RFC 1928) with or without a user (RFC 1929); the proxy resolves the name."""
+        from socksio import ProtocolError, socks5
+
+        dialogue = socks5.SOCKS5Connection()
+
+        def ask(message: object) -> Any:
+            dialogue.send(message)
+            link.settimeout(left_s())
+            link.sendall(dialogue.data_to_send())
+            data = link.recv(1024)
+            if not data:
+                raise OSError("the proxy closed the connection")
+            return dialogue.receive_data(data)
+
+        methods = [socks5.SOCKS5AuthMethod.NO_AUTH_REQUIRED]
+        if self.user is not None:
+            methods = [socks5.SOCKS5AuthMethod.USERNAME_PASSWORD]
+        try:
+            chosen = ask(socks5.SOCKS5AuthMethodsRequest(methods))
+            if chosen.method not in methods:
+                raise OSError("the proxy wants another user")
+            if self.user is not None:
+                pair = (self.user.encode(), self.password.encode())
+                if not ask(socks5.SOCKS5UsernamePasswordRequest(*pair)).success:
+                    raise OSError("the proxy refuses the user")
+            command = socks5.SOCKS5Command.CONNECT
+            reply = ask(socks5.SOCKS5CommandRequest.from_address(command, (host, port)))
+        except ProtocolError:
+            raise OSError("the proxy does not speak SOCKS5") from None
+        if reply.reply_code != socks5.SOCKS5ReplyCode.SUCCEEDED:
+            raise OSError(f"the proxy cannot connect ({reply.reply_code.name})")
+
+
+def for_url(url: str) -> Proxy | None:
+    """
+    The proxy for this address, or None.
+
+    Raises:
+        ProxyError: Its address is none, or of a kind that is not supported.
+        SocksSupportError: It needs the package `socksio`.
+    """
+    # Imported late: a server of this machine is asked without it, and it takes 15 ms.
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    proxies = getproxies()
+    address = proxies.get(parts.scheme) or proxies.get("all")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if not address or proxy_bypass(f"{parts.hostname}:{port}"):
+        return None
+    try:
+        place = urlsplit(address if "://" in address else f"http://{address}")
+        proxy = Proxy(
+            scheme=place.scheme,
+            host=place.hostname or "",
+            port=place.port or _DEFAULT_PORTS[place.scheme],
+            user=None if place.username is None else unquote(place.username),
+            password=unquote(place.password or ""),
+        )
+    except (ValueError, KeyError):  # whose message quotes a part of the address
+        raise ProxyError("its address is none") from None
+    if proxy.scheme not in _DEFAULT_PORTS or not proxy.host:
+        raise ProxyError("its address is none")
+    if proxy.is_socks:
+        try:
+            import socksio  # noqa: F401
+        except ImportError:
+            raise SocksSupportError("it speaks SOCKS") from None
+    return proxy
