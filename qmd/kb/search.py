@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
 from qmd.search import pipeline
-from qmd.values import Filters
+from qmd.values import Filters, SearchRequest
+from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
     from qmd.search.hybrid import Models
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store.sqlite.library import Connection
-    from qmd.values import SearchReply
+    from qmd.values import SearchCommand, SearchReply
 
 
 class Search(Parts):
@@ -32,16 +33,22 @@ class Search(Parts):
         Raises:
             InputError, CollectionNotFoundError.
         """
-        request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
-        with self._store.reading() as connection:
-            return pipeline.search(connection, request)
+        request = SearchRequest(
+            query,
+            limit=limit,
+            min_score=min_score,
+            filters=filters,
+            explain=explain,
+            min_relevance=min_relevance,
+        )
+        return self.answer("search", request)
 
     def vsearch(
         self,
         query: str,
         *,
         limit: int | None = 10,
-        min_score: float = 0.3,
+        min_score: float = VSEARCH_MIN_SCORE,
         filters: Filters = Filters(),
         explain: bool = False,
         min_relevance: float = 0.0,
@@ -55,12 +62,17 @@ class Search(Parts):
             VectorIndexMissingError, ModelMissingError, ModelMismatchError,
             VectorsUnavailableError, InputError, CollectionNotFoundError.
         """
-        from qmd.search import hybrid
-
-        request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
-        with self._store.reading() as connection:
-            models = self._models(connection, expand=expand, rerank=False)
-            return hybrid.vsearch(connection, request, models, intent=intent)
+        request = SearchRequest(
+            query,
+            limit=limit,
+            min_score=min_score,
+            filters=filters,
+            explain=explain,
+            min_relevance=min_relevance,
+            expand=expand,
+            intent=intent,
+        )
+        return self.answer("vsearch", request)
 
     def query(
         self,
@@ -88,12 +100,43 @@ class Search(Parts):
         Raises:
             InputError, CollectionNotFoundError.
         """
-        from qmd.search import hybrid
+        request = SearchRequest(
+            query,
+            limit=limit,
+            min_score=min_score,
+            filters=filters,
+            explain=explain,
+            min_relevance=min_relevance,
+            rerank=rerank,
+            expand=expand,
+            candidates=candidates,
+            intent=intent,
+        )
+        return self.answer("query", request)
 
-        request = pipeline.Request(query, limit, min_score, filters, explain, min_relevance)
+    def answer(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
+        """
+        What the method named by ``command`` answers, with all options as one value.
+
+        Raises:
+            What that method raises.
+        """
         with self._store.reading() as connection:
-            models = self._models(connection, expand=expand, rerank=rerank)
-            return hybrid.query(connection, request, models, candidates=candidates, intent=intent)
+            if command == "search":
+                return pipeline.search(connection, request)
+            from qmd.search import hybrid
+
+            rerank = request.rerank and command == "query"
+            models = self._models(connection, expand=request.expand, rerank=rerank)
+            if command == "vsearch":
+                return hybrid.vsearch(connection, request, models, intent=request.intent)
+            return hybrid.query(
+                connection,
+                request,
+                models,
+                candidates=request.candidates,
+                intent=request.intent,
+            )
 
     def _models(self, connection: Connection, *, expand: bool, rerank: bool) -> Models:
         """For one query; together they take no more time than it may cost."""

@@ -11,13 +11,13 @@ from qmd.errors import InferenceError
 from qmd.search import fuse as fusion
 from qmd.search import rerank
 from qmd.search.meaning import retrieval as semantic
-from qmd.search.pipeline import Found, Request, read, reply, search
+from qmd.search.pipeline import Found, read, reply, search
 from qmd.search.query import language, lines
 from qmd.search.words import retrieval as lexical
 from qmd.store.sqlite.filters import Where
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import Model
-from qmd.values import ModelSpec, SearchReply, Source
+from qmd.values import ModelSpec, SearchReply, SearchRequest, Source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ class Models:
 
 
 def vsearch(
-    connection: Connection, request: Request, models: Models, *, intent: str | None = None
+    connection: Connection, request: SearchRequest, models: Models, *, intent: str | None = None
 ) -> SearchReply:
     """
     Vectors. With an expander, a document's score is the best of the question's and of the
@@ -136,7 +136,7 @@ def _explain_near(hit: semantic.SemanticHit, spec: ModelSpec, score: float) -> d
 
 def query(
     connection: Connection,
-    request: Request,
+    request: SearchRequest,
     models: Models,
     *,
     candidates: int = 30,

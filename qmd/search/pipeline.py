@@ -8,11 +8,10 @@ apart because `qmd search` must not load what only vectors need.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from qmd.errors import InputError
 from qmd.parse import segment
 from qmd.search.present import contexts, relevance, snippet
 from qmd.search.query import language
@@ -22,63 +21,7 @@ from qmd.store.sqlite import contexts as stored_contexts
 from qmd.store.sqlite import documents, upkeep, vectors
 from qmd.store.sqlite import filters as store_filters
 from qmd.store.sqlite.library import Connection
-from qmd.values import Filters, Hit, Match, SearchReply
-
-#: The most hits one search returns (docs/cli.md); more is an error that says so.
-MAX_LIMIT = 1000
-#: Characters of a query: a pasted chapter. More is a mistake, and costs seconds.
-MAX_QUERY = 120_000
-#: Tags to filter by; each is a condition of its own, of which SQLite takes a thousand.
-MAX_TAGS = 100
-#: With a minimum relevance, so many of the best are looked at (or the limit, if that is more).
-DEPTH = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One question; ``limit`` None means all hits."""
-
-    query: str
-    limit: int | None = 10
-    min_score: float = 0.0
-    filters: Filters = field(default_factory=Filters)
-    explain: bool = False
-    min_relevance: float = 0.0
-
-    @property
-    def depth(self) -> int | None:
-        """How many hits to look for: more than the limit, where some of them may be refused."""
-        if self.limit is None or not self.min_relevance:
-            return self.limit
-        return max(self.limit, DEPTH)
-
-    def check(self) -> None:
-        """Raises InputError."""
-        if self.limit is not None and not 1 <= self.limit <= MAX_LIMIT:
-            raise InputError(
-                f"The limit must be between 1 and {MAX_LIMIT}, not {self.limit}.",
-                hint="On the command line --all lifts the limit.",
-            )
-        if len(self.query) > MAX_QUERY:
-            raise InputError(
-                f"The query has {len(self.query):,} characters, more than {MAX_QUERY:,}.",
-                hint="Ask with the words that matter most.",
-            )
-        if len(self.filters.tags) > MAX_TAGS:
-            raise InputError(
-                f"There are {len(self.filters.tags):,} tags to filter by, more than {MAX_TAGS:,}.",
-                hint="Name fewer.",
-            )
-        if not 0 <= self.min_score <= 1:
-            raise InputError(
-                f"The minimum score must be between 0 and 1, not {self.min_score}.",
-                hint="Scores are 0 to 1, 1 best.",
-            )
-        if not 0 <= self.min_relevance <= 1:
-            raise InputError(
-                f"The minimum relevance must be between 0 and 1, not {self.min_relevance}.",
-                hint="Relevance is 0 to 1: the estimated chance that a hit answers the question.",
-            )
+from qmd.values import Hit, Match, SearchReply, SearchRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +42,7 @@ class Found:
     explain: Mapping[str, Any] | None = None
 
 
-def search(connection: Connection, request: Request) -> SearchReply:
+def search(connection: Connection, request: SearchRequest) -> SearchReply:
     """Full text (BM25)."""
     request.check()
     query, where = read(connection, request)
@@ -148,7 +91,7 @@ def _explain(
 
 
 def read(
-    connection: Connection, request: Request
+    connection: Connection, request: SearchRequest
 ) -> tuple[language.ParsedQuery, store_filters.Where]:
     filters = request.filters
     if filters.after or filters.before:
@@ -171,7 +114,7 @@ def read(
 
 def reply(
     connection: Connection,
-    request: Request,
+    request: SearchRequest,
     query: language.ParsedQuery,
     found: Sequence[Found],
     weights: lexical.Weights | None = None,
@@ -209,7 +152,7 @@ def reply(
 
 def _relevant(
     connection: Connection,
-    request: Request,
+    request: SearchRequest,
     found: Sequence[Found],
     words: Mapping[str, bm25.Word],
 ) -> Iterator[tuple[Found, documents.Page, relevance.Evidence]]:

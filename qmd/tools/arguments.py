@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
-from qmd.search.pipeline import MAX_LIMIT
 from qmd.search.query.dates import iso_date
 from qmd.values import Filters
+from qmd.values.search import MAX_LIMIT
 
 
 class Arguments(BaseModel):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from qmd.ingest.new_collection import MAX_CONTEXT
-from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
+from qmd.values.search import MAX_QUERY, MAX_TAGS
 
 
 class Bound(NamedTuple):

@@ -49,7 +49,9 @@ if TYPE_CHECKING:
         Filters,
         Hit,
         Match,
+        SearchCommand,
         SearchReply,
+        SearchRequest,
         Source,
         encode_uri,
     )
@@ -94,7 +96,9 @@ __all__ = [
     "ProgressCallback",
     "Rescued",
     "Revision",
+    "SearchCommand",
     "SearchReply",
+    "SearchRequest",
     "SkippedDocument",
     "SkippedFile",
     "Source",
@@ -112,7 +116,8 @@ _NAMES = {
     "reports": "Check CleanupReport EmbedReport Explanation IndexReport ModelChange ModelInfo"
     " Progress ProgressCallback Rescued SkippedFile Status",
     "revisions": "Revision",
-    "search": "Context DocumentInfo Filters Hit Match SearchReply Source encode_uri",
+    "search": "Context DocumentInfo Filters Hit Match SearchCommand SearchReply SearchRequest"
+    " Source encode_uri",
     "stored": "Collection ModelSpec",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

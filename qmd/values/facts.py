@@ -89,14 +89,23 @@ class Inline:
     __slots__ = ()
 
 
-class LocalOnly:
-    """An option that no server takes, only a process that has the database open."""
+class AtMostOne:
+    """A tuple of which at most one item can be sent, under this name and without a list."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class LocalOnly(NotSent):
+    """An option for the process that has the database open; no server takes it."""
 
     __slots__ = ()
 
 
 class ForCommands:
-    """An option of these commands only."""
+    """An option that these commands heed and others do not."""
 
     __slots__ = ("names",)
 
@@ -122,8 +131,10 @@ class FieldFacts:
 
     @property
     def wire_name(self) -> str:
-        name = self.get(Name)
-        return self.name if name is None else name.text
+        one, other = self.get(AtMostOne), self.get(Name)
+        if one is not None:
+            return one.name
+        return self.name if other is None else other.text
 
     @property
     def description(self) -> str | None:

@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from qmd.values.facts import Describe, Name, NotSent, OmitDefault, Range
+from qmd.errors import InputError
+from qmd.values.facts import (
+    AtMostOne,
+    Describe,
+    ForCommands,
+    Inline,
+    IsoDate,
+    LocalOnly,
+    Name,
+    NotSent,
+    OmitDefault,
+    Range,
+)
 
 Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
+SearchCommand = Literal["search", "vsearch", "query"]
+
+#: The most hits one search returns (docs/cli.md); more is an error that says so.
+MAX_LIMIT = 1000
+#: Characters of a query: a pasted chapter. More is a mistake, and costs seconds.
+MAX_QUERY = 120_000
+#: Tags to filter by; each is a condition of its own, of which SQLite takes a thousand.
+MAX_TAGS = 100
+#: With a minimum relevance, this many of the best are looked at (or the limit, if that is more).
+RELEVANCE_DEPTH = 100
+#: Below this cosine a document has little to do with the question.
+VSEARCH_MIN_SCORE = 0.3
 
 
 def encode_uri(file: str) -> str:
@@ -60,11 +84,89 @@ class DocumentInfo:
 class Filters:
     """What a hit must satisfy, before the limit. Dates are ISO 8601: after ≤ date < before."""
 
-    collections: tuple[str, ...] = ()
-    path: str | None = None
-    tags: tuple[str, ...] = ()
-    after: str | None = None
-    before: str | None = None
+    collections: Annotated[
+        tuple[str, ...], AtMostOne("collection"), Describe("Only this collection")
+    ] = ()
+    path: Annotated[
+        str | None,
+        Describe("Only below this folder, with or without the collection in front"),
+    ] = None
+    tags: Annotated[tuple[str, ...], Describe("Only documents with all of these tags")] = ()
+    after: Annotated[str | None, IsoDate(), Describe("ISO date, inclusive")] = None
+    before: Annotated[str | None, IsoDate(), Describe("ISO date, exclusive")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """
+    One search with all its options, of `search`, `vsearch` and `query` alike.
+
+    ``limit`` None means all hits. `vsearch` has another default of ``min_score``:
+    `VSEARCH_MIN_SCORE`.
+    """
+
+    query: Annotated[str, Describe("What to look for")]
+    _: KW_ONLY
+    limit: Annotated[int | None, Range(1, MAX_LIMIT), Describe("Most hits to return")] = 10
+    min_score: Annotated[float, Range(0, 1), Describe("Drop hits that score less")] = 0
+    filters: Annotated[Filters, Inline()] = Filters()
+    explain: Annotated[bool, Describe("Say how each score came about")] = False
+    min_relevance: Annotated[float, Range(0, 1), Describe("Drop hits less likely to answer")] = 0
+    rerank: Annotated[bool, LocalOnly(), ForCommands("query"), Describe("Rerank the best")] = True
+    expand: Annotated[
+        bool,
+        LocalOnly(),
+        ForCommands("vsearch", "query"),
+        Describe("Search for variants of the query, too"),
+    ] = True
+    candidates: Annotated[
+        int,
+        Range(1),
+        LocalOnly(),
+        ForCommands("query"),
+        Describe("How many of the best are reranked"),
+    ] = 30
+    intent: Annotated[
+        str | None,
+        LocalOnly(),
+        ForCommands("vsearch", "query"),
+        Describe("What the question is about, to tell meanings apart"),
+    ] = None
+
+    @property
+    def depth(self) -> int | None:
+        """How many candidates to look at: more than the limit, where some may be refused."""
+        if self.limit is None or not self.min_relevance:
+            return self.limit
+        return max(self.limit, RELEVANCE_DEPTH)
+
+    def check(self) -> None:
+        """Raises InputError."""
+        if self.limit is not None and not 1 <= self.limit <= MAX_LIMIT:
+            raise InputError(
+                f"The limit must be between 1 and {MAX_LIMIT}, not {self.limit}.",
+                hint="On the command line --all lifts the limit.",
+            )
+        if len(self.query) > MAX_QUERY:
+            raise InputError(
+                f"The query has {len(self.query):,} characters, more than {MAX_QUERY:,}.",
+                hint="Ask with the words that matter most.",
+            )
+        if len(self.filters.tags) > MAX_TAGS:
+            raise InputError(
+                f"There are {len(self.filters.tags):,} tags to filter by, more than {MAX_TAGS:,}.",
+                hint="Name fewer.",
+            )
+        if not 0 <= self.min_score <= 1:
+            raise InputError(
+                f"The minimum score must be between 0 and 1, not {self.min_score}.",
+                hint="Scores are 0 to 1, 1 best.",
+            )
+        if not 0 <= self.min_relevance <= 1:
+            raise InputError(
+                f"The minimum relevance must be between 0 and 1, not {self.min_relevance}.",
+                hint="Relevance is 0 to 1: the estimated chance that a hit answers the question.",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from qmd.values.facts import Inline, NotSent, OmitDefault, field_facts
+from qmd.values.facts import AtMostOne, Inline, NotSent, OmitDefault, field_facts
 
 ValueT = TypeVar("ValueT")
 
@@ -23,6 +23,9 @@ def to_wire(value: Any, rename: Callable[[str], str] = str) -> Any:
 
     Args:
         rename: Gives the name to send for one in snake case.
+
+    Raises:
+        ValueError: It holds more than can be sent.
     """
     if isinstance(value, (list, tuple)):
         return [to_wire(each, rename) for each in value]
@@ -35,6 +38,10 @@ def to_wire(value: Any, rename: Callable[[str], str] = str) -> Any:
             continue
         if field.has(Inline):
             sent.update(to_wire(part, rename))
+        elif field.has(AtMostOne):
+            if len(part) > 1:
+                raise ValueError(f"{field.wire_name} can be only one, not {len(part)}")
+            sent[rename(field.wire_name)] = part[0] if part else None
         else:
             sent[rename(field.wire_name)] = to_wire(part, rename)
     return sent
@@ -60,6 +67,9 @@ def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT
             values[field.name] = from_wire(field.hint, sent)
         elif field.has(NotSent):
             continue
+        elif field.has(AtMostOne):
+            item = sent.get(field.wire_name)
+            values[field.name] = () if item is None else _read(field.hint, [item])
         elif field.wire_name in sent:
             values[field.name] = _read(field.hint, sent[field.wire_name])
         elif field.is_required:

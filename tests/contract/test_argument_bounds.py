@@ -19,7 +19,6 @@ from support.vault import make_index
 from qmd import Filters, KnowledgeBase, Settings
 from qmd.errors import InputError, ProtocolError
 from qmd.ingest.new_collection import MAX_CONTEXT, MAX_GLOB, MAX_IGNORE
-from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import Endpoint
 from qmd.server.mcp import McpFace
@@ -28,6 +27,7 @@ from qmd.tools.arguments import input_schema
 from qmd.tools.bounds import MAX_ARGUMENTS, MAX_PATH, excesses
 from qmd.tools.definition import TextBlock, Tool
 from qmd.tools.toolsets import select
+from qmd.values.search import MAX_QUERY, MAX_TAGS
 
 #: As much as fits into one request, where the tool says no earlier.
 CONTENT = {"content", "texts"}

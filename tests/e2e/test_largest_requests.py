@@ -13,8 +13,8 @@ from support.http_server import MCP_ACCEPT, WAIT_S, Answer, Serving, qmd_server
 
 from qmd import KnowledgeBase
 from qmd.search.lookup.documents import MAX_NAMES
-from qmd.search.pipeline import MAX_QUERY, MAX_TAGS
 from qmd.tools.bounds import MAX_PATH
+from qmd.values.search import MAX_QUERY, MAX_TAGS
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts CPU in /proc")
 

@@ -18,7 +18,7 @@ from qmd.store.sqlite import embeddings, files, filters, models, vector_state, v
 from qmd.store.sqlite.filters import EVERYTHING
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.store import Store
-from qmd.values import Filters, ModelSpec
+from qmd.values import Filters, ModelSpec, SearchRequest
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 
@@ -349,7 +349,7 @@ def test_the_words_of_a_question_are_counted_once(corpus: Corpus) -> None:
     with corpus.store.reading() as connection:
         seen: list[str] = []
         connection.set_trace_callback(seen.append)
-        reply = pipeline.search(connection, pipeline.Request("word 3 elephant 49"))
+        reply = pipeline.search(connection, SearchRequest("word 3 elephant 49"))
         connection.set_trace_callback(None)
     assert {hit.match for hit in reply.hits} == {"relaxed"}
     counts = [
