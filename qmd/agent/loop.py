@@ -1,4 +1,4 @@
-"""Asks the model, runs the tools it calls, tells it what they did, until it has answered."""
+"""Asks the model, runs the tools that it calls, sends their results, until it has answered."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COPIED = (
 CUT_OFF = "the server cut the answer off here: write less at once, and append the rest"
 
 
-class Chat(Protocol):
+class ChatModel(Protocol):
     """A language model: `qmd.inference.llm.LlmClient`, or one that a test wrote."""
 
     def chat(
@@ -157,7 +157,7 @@ class ExecutionLoop:
 
     def __init__(
         self,
-        model: Chat,
+        model: ChatModel,
         executor: ToolExecutor,
         *,
         system: Prompt,
@@ -182,12 +182,12 @@ class ExecutionLoop:
         Args:
             history: What was said before, without a system prompt.
         """
-        return self._go_on(_Run([*history, Message("user", question)]))
+        return self._go_on(_Conversation([*history, Message("user", question)]))
 
     def resume(self, stopped: LoopResult) -> LoopResult:
         """Go on with a run that an error or the user ended, from where it was."""
         return self._go_on(
-            _Run(
+            _Conversation(
                 list(stopped.messages),
                 list(stopped.tool_executions),
                 list(stopped.parse_errors),
@@ -196,7 +196,7 @@ class ExecutionLoop:
             )
         )
 
-    def _go_on(self, run: _Run) -> LoopResult:
+    def _go_on(self, run: _Conversation) -> LoopResult:
         try:
             while run.iterations < self._max_iterations:
                 if self._stopped():
@@ -212,11 +212,11 @@ class ExecutionLoop:
             return run.result(interrupted=True)
         return run.result(interrupted=self._stopped(), at_limit=True)
 
-    def _take(self, run: _Run, answer: ChatAnswer) -> bool:
+    def _take(self, run: _Conversation, answer: ChatAnswer) -> bool:
         """Take the model's turn, and run what it calls; True if it was its last one."""
         parsed = parse(answer.text)
         run.iterations += 1
-        run.said = parsed.text
+        run.text = parsed.text
         run.cut_off = answer.finish_reason == "length"
         run.messages.append(Message("assistant", answer.text))
         self._tell(Answered(parsed, final=not parsed.blocks))
@@ -231,13 +231,13 @@ class ExecutionLoop:
             for block in parsed.blocks[len(results) :]:
                 name = block.tool if isinstance(block, ToolCall) else BAD_BLOCK
                 results.append((name, ToolResult(success=False, error="Not run: the user stopped")))
-            room = MOST_RESULTS - sum(map(len, _told(run.messages)))
+            room = MOST_RESULTS - sum(map(len, _tool_results(run.messages)))
             run.messages.append(Message("user", results_message(results, self._fence, room=room)))
         return False
 
     def _handle(
         self,
-        run: _Run,
+        run: _Conversation,
         block: ToolCall | Malformed,
         number: int,
         results: list[tuple[str, ToolResult]],
@@ -274,7 +274,7 @@ class ExecutionLoop:
             self._listen(happening)
 
 
-def _told(messages: Sequence[Message]) -> list[str]:
+def _tool_results(messages: Sequence[Message]) -> list[str]:
     """What the tools have returned so far, a message for each round."""
     return [
         each.content
@@ -290,11 +290,11 @@ _LAYOUT = re.compile(r"(?m)^\d+: |[\s`]+")
 def _is_copied(call: ToolCall, messages: Sequence[Message]) -> bool:
     """Whether the model only repeats a call that stands in what a tool returned."""
     words = _LAYOUT.sub("", call.source).removeprefix("json:tool")
-    return bool(words) and any(words in _LAYOUT.sub("", each) for each in _told(messages))
+    return bool(words) and any(words in _LAYOUT.sub("", each) for each in _tool_results(messages))
 
 
-class _Run:
-    """How far a run has come."""
+class _Conversation:
+    """The state of a run: its messages, its calls, and how often the model answered."""
 
     def __init__(
         self,
@@ -302,13 +302,13 @@ class _Run:
         executions: list[ToolExecution] | None = None,
         problems: list[Malformed] | None = None,
         iterations: int = 0,
-        said: str = "",
+        text: str = "",
     ) -> None:
         self.messages = messages
         self.executions = executions or []
         self.problems = problems or []
         self.iterations = iterations
-        self.said = said
+        self.text = text
         self.cut_off = False
 
     def result(
@@ -319,7 +319,7 @@ class _Run:
         at_limit: bool = False,
     ) -> LoopResult:
         return LoopResult(
-            final_response=self.said,
+            final_response=self.text,
             tool_executions=tuple(self.executions),
             parse_errors=tuple(self.problems),
             iteration_count=self.iterations,

@@ -238,8 +238,8 @@ def _quoted(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _next(places: list[int], after: int) -> int | None:
-    found = bisect.bisect_left(places, after)
-    return places[found] if found < len(places) else None
+    index = bisect.bisect_left(places, after)
+    return places[index] if index < len(places) else None
 
 
 def _behind(text: str, end: int) -> int:

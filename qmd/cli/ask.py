@@ -82,7 +82,7 @@ def ask(
     for DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode 600 (QMD_LLM_KEY_FILE). What
     the model reads of your notes is sent to that server.
     """
-    asked = _question(question)
+    question_text = _question(question)
     here = session()
     may_write = _may_write(here, write=write, yes=yes, read_only=read_only)
     settings = here.llm()
@@ -94,9 +94,9 @@ def ask(
         questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
         with _open(here, questions if may_write else None) as kb:
             loop = _loop(kb, LlmClient(settings), view, interrupts, max_rounds, toolsets)
-            result = _with_second_chances(loop, loop.run(asked), as_json)
+            result = _with_second_chances(loop, loop.run(question_text), as_json)
     if as_json:
-        _write_run(asked, settings.model, result)
+        _write_run(question_text, settings.model, result)
     if result.error is not None:
         raise result.error
     if result.interrupted:

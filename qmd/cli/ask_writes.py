@@ -78,13 +78,13 @@ class WriteQuestions:
         try:
             with self._answering():
                 while True:
-                    given = click.prompt(
+                    reply = click.prompt(
                         f"{question} [{'y/N/a' if more else 'y/N'}]",
                         default="",
                         show_default=False,
                         err=True,
                     )
-                    if (answer := choices.get(given.strip().lower())) is not None:
+                    if (answer := choices.get(reply.strip().lower())) is not None:
                         return answer
         except click.Abort:  # Ctrl-C or the end of the input is no yes
             return "n"

@@ -12,8 +12,12 @@ import click
 
 from qmd.cli.command import command, json_option
 from qmd.cli.progress import progress_bar
+from qmd.cli.render_bench import bench_object, render_bench
+from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, write_json
+from qmd.evaluate import corpus, fixtures
+from qmd.evaluate.run import run
 
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import Judgments
@@ -98,10 +102,6 @@ def bench(
     nDCG@10, MRR@10, success and recall, and the paired differences from the baseline with
     their 95 % intervals. docs/evaluation.md describes files and figures.
     """
-    from qmd.cli.render_bench import bench_object, render_bench
-    from qmd.cli.render_reports import count
-    from qmd.evaluate import fixtures
-    from qmd.evaluate.run import run
 
     judgments = fixtures.read(fixture.expanduser(), qrels.expanduser() if qrels else None)
     if limit is not None:
@@ -140,7 +140,7 @@ def _opened(
     judgments: Judgments, keep: Path | None, meaning: bool, progress: ProgressCallback | None
 ) -> Iterator[tuple[KnowledgeBase, Mapping[str, str] | None]]:
     """
-    The database to ask; one of its own, with the ids in it, for what brings documents.
+    The database to ask, and the ids in it; a separate one for a fixture that brings documents.
 
     ``meaning``: whether it needs vectors.
     """
@@ -148,16 +148,15 @@ def _opened(
         with session().open(ask_server=True) as kb:
             yield kb, None
         return
-    from qmd.evaluate import corpus
 
     built = nullcontext(str(keep.expanduser())) if keep else TemporaryDirectory(prefix="qmd-bench-")
     with built as folder:
         name = f"{judgments.name}-{corpus.fingerprint(judgments.documents)}"
         place = Path(folder).absolute() / name
         ids = corpus.write(judgments.documents, place)
-        own = Session()
-        own.db = str(place.with_name(f"{name}.sqlite"))
-        with own.open(create=True) as kb:
+        separate = Session()
+        separate.db = str(place.with_name(f"{name}.sqlite"))
+        with separate.open(create=True) as kb:
             if corpus.COLLECTION not in {each.name for each in kb.collections()}:
                 kb.add_collection(place, name=corpus.COLLECTION)
             kb.index(progress=progress)

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from qmd.cli.command import Command, Group, command, json_option
+from qmd.cli.indexing import index_and_report
+from qmd.cli.render_reports import collection_object, context_object, render_collections
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
 from qmd.errors import InputError
@@ -45,7 +47,6 @@ def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_inde
 
     Without PATH it is the directory that you are in.
     """
-    from qmd.cli.indexing import index_and_report
 
     refuse_missing(path)
     with session().open(create=True) as kb:
@@ -69,14 +70,13 @@ def refuse_missing(path: str) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the collections, the last changed first."""
-    from qmd.cli.render_reports import collection_object, render_collections
 
     with session().open() as kb:
-        found = kb.collections()
+        collections = kb.collections()
     if as_json:
-        write_json([collection_object(each) for each in found])
+        write_json([collection_object(each) for each in collections])
     else:
-        render_collections(found)
+        render_collections(collections)
 
 
 @command("show", examples=("qmd collection show notes",))
@@ -84,23 +84,22 @@ def list_(as_json: bool) -> None:
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Show one collection: its directory, rules, contexts and counts."""
-    from qmd.cli.render_reports import collection_object, context_object
 
     with session().open() as kb:
-        found = kb.collection(name)
+        shown = kb.collection(name)
         contexts = [context for context in kb.contexts() if context.collection == name]
     if as_json:
-        facts = collection_object(found)
+        facts = collection_object(shown)
         write_json(facts | {"contexts": [context_object(context) for context in contexts]})
         return
     rows = [
-        ("Name", found.name),
-        ("Path", found.path),
-        ("Mask", found.pattern),
-        *(("Ignore", pattern) for pattern in found.ignore),
-        ("Documents", f"{found.documents:,}"),
-        ("Changed", found.last_updated or "never"),
-        ("Indexed", found.last_indexed or "never"),
+        ("Name", shown.name),
+        ("Path", shown.path),
+        ("Mask", shown.pattern),
+        *(("Ignore", pattern) for pattern in shown.ignore),
+        ("Documents", f"{shown.documents:,}"),
+        ("Changed", shown.last_updated or "never"),
+        ("Indexed", shown.last_indexed or "never"),
         *(("Context", f"{context.path}: {context.text}") for context in contexts),
     ]
     for label, value in rows:

@@ -108,8 +108,8 @@ class Group(click.Group):
             return super().resolve_command(ctx, args)
         import difflib
 
-        known = [*self.list_commands(ctx), *self.lazy]
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        names = [*self.list_commands(ctx), *self.lazy]
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f"Did you mean: {near[0]}" if near else f"Run '{ctx.command_path} --help'."
         raise UnknownCommand(f"No such command: {name}", hint, ctx)
 
@@ -148,9 +148,9 @@ def command(name: str, *, examples: Sequence[str], **kwargs: Any) -> Callable[[F
     """Declare a command; every one shows an example."""
 
     def wrap(function: F) -> Command:
-        made = click.command(name, cls=Command, examples=examples, **kwargs)(function)
-        assert isinstance(made, Command)
-        return made
+        declared = click.command(name, cls=Command, examples=examples, **kwargs)(function)
+        assert isinstance(declared, Command)
+        return declared
 
     return wrap
 

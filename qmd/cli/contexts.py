@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from qmd.cli.command import Group, command, json_option
+from qmd.cli.render_reports import context_object, render_contexts
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
 
@@ -45,14 +46,13 @@ def add(words: tuple[str, ...]) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the contexts."""
-    from qmd.cli.render_reports import context_object, render_contexts
 
     with session().open() as kb:
-        found = kb.contexts()
+        contexts = kb.contexts()
     if as_json:
-        write_json([context_object(each) for each in found])
+        write_json([context_object(each) for each in contexts])
     else:
-        render_contexts(found)
+        render_contexts(contexts)
 
 
 @command("rm", examples=("qmd context rm ~/notes/work", "qmd context rm qmd://notes/2025"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from qmd.cli.command import command, json_option
+from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
 
@@ -81,7 +82,6 @@ def rescue(as_json: bool) -> None:
             }
         )
         return
-    from qmd.cli.render_reports import count
 
     write(
         f"Saved {count(saved.collections, 'collection')}, {count(saved.contexts, 'context')},"

@@ -13,6 +13,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from qmd.parse.lines import split_lines
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("cli", "json", "csv", "md", "xml", "files")
@@ -45,7 +47,6 @@ def format_options(function: F) -> F:
 
 def numbered(text: str, first: int = 1) -> str:
     """Each line as ``N: text``, as the MCP tools number them."""
-    from qmd.parse.lines import split_lines
 
     return "".join(f"{number}: {line}\n" for number, line in enumerate(split_lines(text), first))
 

@@ -16,18 +16,18 @@ def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
 
     Words are marked from their start and to their end, whatever the ending; Chinese anywhere.
     """
-    wanted = needles(parse(query))
+    query_needles = needles(parse(query))
     # Marking every "the" would hide the rest.
-    loud = [needle for needle in wanted if needle.text not in STOP_WORDS] or wanted
+    loud = [needle for needle in query_needles if needle.text not in STOP_WORDS] or query_needles
     if not loud:
         return lambda text: text
     patterns = map(_pattern, sorted(loud, key=lambda needle: -len(needle.text)))
     # A lookahead finds matches that overlap: 数据库 is 数据 and 据库.
-    found = re.compile("(?=(" + "|".join(patterns) + "))", re.IGNORECASE)
+    pattern = re.compile("(?=(" + "|".join(patterns) + "))", re.IGNORECASE)
 
     def marked(text: str) -> str:
         pieces, end = [], 0
-        for start, stop in _spans(found, text):
+        for start, stop in _spans(pattern, text):
             pieces += [text[end:start], mark(text[start:stop])]
             end = stop
         return "".join(pieces) + text[end:]
@@ -35,10 +35,10 @@ def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
     return marked
 
 
-def _spans(found: re.Pattern[str], text: str) -> list[tuple[int, int]]:
-    """What is found, in order, matches that touch made one."""
+def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """The matches in order; those that touch are one span."""
     spans: list[tuple[int, int]] = []
-    for match in found.finditer(text):
+    for match in pattern.finditer(text):
         start, stop = match.span(1)
         if spans and start <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))

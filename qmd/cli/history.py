@@ -32,15 +32,15 @@ def history(path: str, show: int | None, as_json: bool) -> None:
         if show is not None:
             _show(kb.revisions.content(path, show))
             return
-        found = kb.revisions.history(path)
+        revisions = kb.revisions.history(path)
     if as_json:
-        write_json([_object(revision) for revision in found])
-    elif not found:
+        write_json([_object(revision) for revision in revisions])
+    elif not revisions:
         note(f"No earlier content of {path} is kept.")
     else:
         rows = (
             f"{each.number:>6}  {each.created[:19]}Z  {each.bytes:>10,}  {one_line(each.tool)}\n"
-            for each in found
+            for each in revisions
         )
         write("".join(rows))
 

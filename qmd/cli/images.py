@@ -91,11 +91,11 @@ def show(file: str, as_json: bool) -> None:
     """
     from qmd.kb import KnowledgeBase
 
-    found = KnowledgeBase.photo_metadata(Path(file).expanduser())
+    photo = KnowledgeBase.photo_metadata(Path(file).expanduser())
     if as_json:
-        write_json({"file": file, **photo_object(found)})
+        write_json({"file": file, **photo_object(photo)})
     else:
-        rows: dict[str, Any] = photo_object(found)
+        rows: dict[str, Any] = photo_object(photo)
         warnings = rows.pop("warnings")
         for name, value in rows.items():
             shown = ", ".join(value) if isinstance(value, list) else value or ""

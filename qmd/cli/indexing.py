@@ -10,6 +10,7 @@ import click
 
 from qmd.cli.command import command
 from qmd.cli.progress import progress_bar
+from qmd.cli.render_reports import count, render_embed_report, render_index_report
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write
 from qmd.errors import InferenceError, QmdError
@@ -42,7 +43,7 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> Non
     """
     with session().open(write=True) as kb:
         report = index_and_report(kb, collections, verify=verify)
-        embed_and_report(kb, collections, wanted=embed)
+        embed_and_report(kb, collections, embed=embed)
     fail_if_incomplete(report)
 
 
@@ -60,13 +61,12 @@ def update(pull: bool, embed: bool | None) -> None:
     told. Programs of your own ~/.gitconfig (ssh, credential helpers, git-lfs) run as ever.
     """
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
-    from qmd.cli.render_reports import render_index_report
 
     with session().open(write=True) as kb:
         with progress_bar() as progress:
             report = kb.update(pull=pull, progress=progress)
         render_index_report(report, verb="Updated")
-        embed_and_report(kb, (), wanted=embed)
+        embed_and_report(kb, (), embed=embed)
     fail_if_incomplete(report)
 
 
@@ -86,7 +86,6 @@ def embed(force: bool, collections: tuple[str, ...]) -> None:
 def index_and_report(
     kb: KnowledgeBase, collections: Sequence[str], *, verify: bool = False
 ) -> IndexReport:
-    from qmd.cli.render_reports import render_index_report
 
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
     with progress_bar() as progress:
@@ -95,16 +94,15 @@ def index_and_report(
     return report
 
 
-def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, wanted: bool | None) -> None:
+def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bool | None) -> None:
     """Embed behind an index run; where no model can run, that is a remark and no failure."""
-    if wanted is False:
+    if embed is False:
         return
-    from qmd.cli.render_reports import count
 
     pending = kb.status().needs_embedding
     if not pending:
         return
-    if wanted is None and not kb.can_embed():
+    if embed is None and not kb.can_embed():
         # Fetching a model needs a yes, which 'qmd embed' is.
         note(
             f"Everything is searchable by words. For search by meaning run 'qmd embed' "
@@ -116,7 +114,7 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, wanted: b
     try:
         run_embed(kb, collections, force=False)
     except InferenceError as error:
-        if wanted:
+        if embed:
             raise
         note(f"No vectors: {error}", style="warning")
         if error.hint:
@@ -124,7 +122,6 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, wanted: b
 
 
 def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> None:
-    from qmd.cli.render_reports import render_embed_report
 
     session().interrupted = "The vectors made so far stay: run 'qmd embed' to go on."
     with progress_bar() as progress:

@@ -16,7 +16,7 @@ import click
 from qmd import __version__
 from qmd.cli.command import Group
 from qmd.cli.session import Session
-from qmd.cli.terminal import harmless, paint, prepare_streams, use_color
+from qmd.cli.terminal import escape_json, harmless, paint, prepare_streams, use_color
 from qmd.errors import QmdError
 
 _LAZY = {
@@ -182,8 +182,6 @@ def _fail(
         _silence_stdout()
     if as_json:
         import json
-
-        from qmd.cli.terminal import escape_json
 
         error = {"error": {"code": code, "message": message, "hint": hint}}
         text = escape_json(json.dumps(error, ensure_ascii=False))

@@ -10,11 +10,15 @@ import click
 
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.progress import progress_bar
+from qmd.cli.render_documents import readable_size
+from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
 
 if TYPE_CHECKING:
     from qmd.values import ModelChange, ModelInfo
+
+_STATE_MARKS = {"active": "*", "coming": ">"}
 
 
 @click.group(
@@ -38,13 +42,13 @@ def list_(ready: bool, as_json: bool) -> None:
     tokenizer.json can be named by its path, and openai:MODEL is one of an OpenAI-compatible
     server.
     """
-    found = _list(session())
+    listed = _list(session())
     if ready:
-        found = [each for each in found if each.ready or each.state]
+        listed = [each for each in listed if each.ready or each.state]
     if as_json:
-        write_json([_object(each) for each in found])
+        write_json([_object(each) for each in listed])
     else:
-        _render(found)
+        _render(listed)
 
 
 @command(
@@ -66,12 +70,12 @@ def pull(name: str | None, as_json: bool) -> None:
             with session().open() as kb:
                 got = kb.models.pull(name, progress)
         else:
-            from qmd.models import catalogue
+            from qmd.models import catalogue  # loads the embedding library
             from qmd.models.embedders import DEFAULT_MODEL
 
             settings = session().settings
-            wanted = name or settings.model or DEFAULT_MODEL
-            got = catalogue.pull(wanted, settings.cache_dir, progress)
+            model = name or settings.model or DEFAULT_MODEL
+            got = catalogue.pull(model, settings.cache_dir, progress)
     if as_json:
         write_json(_object(got))
         return
@@ -123,8 +127,6 @@ def use(name: str, as_json: bool) -> None:
 
 
 def _render_change(change: ModelChange) -> None:
-    from qmd.cli.render_reports import count
-
     name = one_line(change.model)
     if not change.waiting:
         write(f"{name} is the model of this database; every document has its vectors.\n")
@@ -136,13 +138,13 @@ def _render_change(change: ModelChange) -> None:
         write(f"Until all have them, those of {one_line(change.before)} answer.\n")
 
 
-def _list(of: Session) -> list[ModelInfo]:
-    if of.settings.db.exists():
-        with of.open() as kb:
+def _list(here: Session) -> list[ModelInfo]:
+    if here.settings.db.exists():
+        with here.open() as kb:
             return kb.models.list()
     from qmd.models import catalogue
 
-    return catalogue.known_models(of.settings.cache_dir, wanted=of.settings.model)
+    return catalogue.known_models(here.settings.cache_dir, wanted=here.settings.model)
 
 
 def _object(model: ModelInfo) -> dict[str, Any]:
@@ -159,23 +161,31 @@ def _object(model: ModelInfo) -> dict[str, Any]:
     }
 
 
-def _render(found: Sequence[ModelInfo]) -> None:
-    from qmd.cli.render_documents import readable_size
-
+def _render(listed: Sequence[ModelInfo]) -> None:
     color = use_color(sys.stdout)
-    width = max((len(one_line(each.name)) for each in found), default=0)
+    width = max((len(one_line(model.name)) for model in listed), default=0)
     kind = None
-    for each in found:
-        if each.kind != kind:
-            kind = each.kind
+    for model in listed:
+        if model.kind != kind:
+            kind = model.kind
             title = "Embedding models" if kind == "embedding" else "Rerankers"
             write(paint(title, "dim", color) + "\n")
-        mark = {"active": "*", "coming": ">"}.get(each.state or "", "+" if each.ready else " ")
-        name = paint(f"{one_line(each.name):<{width}}", "title" if each.ready else "dim", color)
-        dimension = f"{each.dimension:>5}" if each.dimension else "     "
-        size = readable_size(each.size_bytes) if each.size_bytes else each.source
-        facts = f"{dimension}  {size:>8}  {each.languages or ''}"
-        write(f"{mark} {name} {one_line(facts).rstrip()}\n")
+        style = "title" if model.ready else "dim"
+        name = paint(f"{one_line(model.name):<{width}}", style, color)
+        write(f"{_mark(model)} {name} {one_line(_facts(model)).rstrip()}\n")
+
+
+def _mark(model: ModelInfo) -> str:
+    if model.state in _STATE_MARKS:
+        return _STATE_MARKS[model.state]
+    return "+" if model.ready else " "
+
+
+def _facts(model: ModelInfo) -> str:
+    """Dimension, size and languages in columns."""
+    dimension = model.dimension or ""
+    size = readable_size(model.size_bytes) if model.size_bytes else model.source
+    return f"{dimension:>5}  {size:>8}  {model.languages or ''}"
 
 
 for _command in (list_, pull, use):

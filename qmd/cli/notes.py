@@ -54,15 +54,15 @@ def read(path: str, as_json: bool) -> None:
     made harmless; in a file or a pipe every byte of a UTF-8 note arrives.
     """
     with _opened() as notes:
-        found = notes.read(path)
-    if found.path != found.asked:
-        note(f"{found.asked}: {found.path} is the one note that is meant.")
+        result = notes.read(path)
+    if result.path != result.asked:
+        note(f"{result.asked}: {result.path} is the one note that is meant.")
     if as_json:
-        write_json({"success": True, "data": found.text, "path": found.path})
+        write_json({"success": True, "data": result.text, "path": result.path})
     elif sys.stdout.isatty():
-        write(harmless(found.text))
+        write(harmless(result.text))
     else:
-        _write_exactly(found.text)
+        _write_exactly(result.text)
 
 
 @command(

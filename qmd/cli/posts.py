@@ -13,6 +13,8 @@ from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write_json, write_text
 from qmd.errors import DatabaseBusyError, InputError, QmdError, ReadOnlyError
+from qmd.files.posts import folder
+from qmd.tools import posts_texts
 
 if TYPE_CHECKING:
     from qmd.files.posts.archive import Posts
@@ -44,14 +46,13 @@ def posts() -> None:
 @json_option
 def authors(as_json: bool) -> None:
     """List the authors: the folders of the archive."""
-    from qmd.tools import posts_texts
 
     with _archive() as archive:
-        found = archive.authors()
+        names = archive.authors()
     if as_json:
-        write_json(found)
+        write_json(names)
     else:
-        _print(posts_texts.authors(found))
+        _print(posts_texts.authors(names))
 
 
 @command("list", examples=("qmd posts list q9adg", "qmd posts list q9adg --json"))
@@ -60,19 +61,18 @@ def authors(as_json: bool) -> None:
 @json_option
 def list_(author: str, as_json: bool) -> None:
     """List an author's posts: motions, then each album."""
-    from qmd.tools import posts_texts
 
     with _archive() as archive:
-        found = archive.posts(author)
+        listed = archive.posts(author)
     if as_json:
         groups = [
             {"name": group.name, "posts": [_post_object(post) for post in group.posts]}
-            for group in found.groups
+            for group in listed.groups
         ]
-        write_json({"author": found.author, "groups": groups})
+        write_json({"author": listed.author, "groups": groups})
     else:
-        _print(posts_texts.posts(found))
-    _warn(posts_texts.unread(found))
+        _print(posts_texts.posts(listed))
+    _warn(posts_texts.unread(listed))
 
 
 @command(
@@ -93,29 +93,40 @@ def read(path: str | None, author: str | None, title: str | None, as_json: bool)
 
     PATH is as 'qmd posts list' shows it. Where several titles fit, they are listed.
     """
-    from qmd.tools import posts_texts
 
     with _archive() as archive:
         if not path:
-            if not author or not title:
-                raise InputError(
-                    posts_texts.NO_POST,
-                    hint="qmd posts read PATH, or --author and --title.",
-                )
-            found = archive.matching(author, title)
-            _warn(posts_texts.unread(found))
-            if len(found.posts) != 1:
-                if as_json:
-                    write_json({"matches": [_post_object(post) for post in found.posts]})
-                else:
-                    _print(posts_texts.matches(title, found.posts))
-                return
-            path = found.posts[0].path
-        post = archive.read(path)
+            path = _only_match(archive, author, title, as_json)
+        post = archive.read(path) if path else None
+    if post is None:
+        return
     if as_json:
         write_json(_post_object(post.post) | {"text": post.text})
     else:
         _print(posts_texts.post(post))
+
+
+def _only_match(archive: Posts, author: str | None, title: str | None, as_json: bool) -> str | None:
+    """
+    The path of the one post that fits; None after the list of several or none is printed.
+
+    Raises:
+        InputError: The author or the title is missing.
+    """
+    if not author or not title:
+        raise InputError(
+            posts_texts.NO_POST,
+            hint="qmd posts read PATH, or --author and --title.",
+        )
+    matching = archive.matching(author, title)
+    _warn(posts_texts.unread(matching))
+    if len(matching.posts) == 1:
+        return matching.posts[0].path
+    if as_json:
+        write_json({"matches": [_post_object(post) for post in matching.posts]})
+    else:
+        _print(posts_texts.matches(title, matching.posts))
+    return None
 
 
 @command(
@@ -141,16 +152,15 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
     A hit is a line, in the order of authors, paths and lines. For search by words and by
     meaning, in the archive as in all else, there are 'qmd search' and 'qmd query'.
     """
-    from qmd.tools import posts_texts
 
     with _archive() as archive:
-        found = archive.search(" ".join(query), author=author, limit=limit)
+        result = archive.search(" ".join(query), author=author, limit=limit)
     if as_json:
-        hits = [_hit_object(hit) for hit in found.hits]
-        write_json({"query": found.query, "total": found.total, "hits": hits})
+        hits = [_hit_object(hit) for hit in result.hits]
+        write_json({"query": result.query, "total": result.total, "hits": hits})
     else:
-        _print(posts_texts.hits(found))
-    _warn(posts_texts.unread(found))
+        _print(posts_texts.hits(result))
+    _warn(posts_texts.unread(result))
 
 
 @contextmanager
@@ -161,9 +171,6 @@ def _archive() -> Iterator[Posts]:
     Raises:
         QmdError: In the words of the tools.
     """
-    from qmd.files.posts import folder
-    from qmd.tools.posts_texts import error_in_words
-
     try:
         folder.require(session().settings.posts_dir)  # before a database is made for nothing
         with _opened() as kb:
@@ -173,7 +180,7 @@ def _archive() -> Iterator[Posts]:
                 added = None
             yield kb.posts
     except QmdError as error:
-        raise error_in_words(error) from error.__cause__
+        raise posts_texts.error_in_words(error) from error.__cause__
     if added is not None:  # behind the work: an error stands alone on stderr
         note(
             f"Added collection '{added.name}': {added.path}. "

@@ -6,6 +6,12 @@ import click
 
 from qmd.cli.command import command, json_option
 from qmd.cli.formats import format_options
+from qmd.cli.render_documents import (
+    listing_object,
+    render_document,
+    render_documents,
+    render_listing,
+)
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
 from qmd.errors import NoMatchError
@@ -41,13 +47,14 @@ def get(
     document ends so, or a #docid. Numbered lines are for reading: with --no-line-numbers, and
     in --json, --csv and --xml, the text is exactly the document's.
     """
-    from qmd.cli.render_documents import render_document
 
     with session().open() as kb:
-        found = kb.get(file, from_line=from_line, max_lines=lines)
-    render_document(found, output, line_numbers=line_numbers and output == "cli")
-    if found.more_lines and output == "cli":
-        lines_left = "1 more line" if found.more_lines == 1 else f"{found.more_lines:,} more lines"
+        excerpt = kb.get(file, from_line=from_line, max_lines=lines)
+    render_document(excerpt, output, line_numbers=line_numbers and output == "cli")
+    if excerpt.more_lines and output == "cli":
+        lines_left = (
+            "1 more line" if excerpt.more_lines == 1 else f"{excerpt.more_lines:,} more lines"
+        )
         note(f"… {lines_left}")
 
 
@@ -81,7 +88,6 @@ def multi_get(
     unquoted glob, which the shell has resolved, will do. Names that match nothing are named on
     stderr, and the exit code is then 1.
     """
-    from qmd.cli.render_documents import render_documents
 
     with session().open() as kb:
         reply = kb.multi_get(",".join(patterns), max_lines=lines, max_bytes=max_bytes)
@@ -95,7 +101,6 @@ def multi_get(
 @json_option
 def ls(prefix: str, as_json: bool) -> None:
     """List documents: docid, size, time of change, file, title."""
-    from qmd.cli.render_documents import listing_object, render_listing
 
     with session().open() as kb:
         documents = kb.documents(prefix)

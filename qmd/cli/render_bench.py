@@ -12,7 +12,7 @@ from qmd.evaluate.metrics import DEPTH, METRICS
 
 if TYPE_CHECKING:
     from qmd.evaluate.compare import Difference
-    from qmd.evaluate.run import Answer, BenchReport, Measured
+    from qmd.evaluate.run import BenchReport, Measured, SystemAnswer
 
 _COMPARED = ("nDCG@10", "MRR@10", "success@10")  # in the table; JSON has all
 _FEW = 30  # questions
@@ -21,35 +21,53 @@ _FEW = 30  # questions
 def render_bench(report: BenchReport) -> None:
     lines = [
         f"{one_line(report.name)}: {count(report.questions, 'question')}, "
-        f"{count(report.documents, 'document')}"
+        f"{count(report.documents, 'document')}",
+        *_means(report),
+        *_differences(report),
+        *_relevances(report),
     ]
-    systems = report.systems
-    if report.answerable:
-        rows = [
-            [name, *(f"{each.means[metric]:.3f}" for metric in METRICS), _milliseconds(each)]
-            for name, each in systems.items()
-        ]
-        lines += ["", *_table(["", *METRICS, "ms"], rows)]
-    compared = {name: each for name, each in systems.items() if each.differences}
-    if compared:
-        rows = [
-            [name, *(_difference(each.differences[metric]) for metric in _COMPARED)]
-            for name, each in compared.items()
-        ]
-        lines += ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
-        lines += _table(["", *_COMPARED], rows)
-        if report.answerable < _FEW:
-            lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
-    if report.questions > report.answerable:
-        rows = [
-            [name, _share(each.relevance), _share(each.absent)] for name, each in systems.items()
-        ]
-        absent = count(report.questions - report.answerable, "question")
-        lines += ["", f"Relevance of the best hit ({absent} without an answer)"]
-        lines += _table(["", "answered", "not there"], rows)
-    for name, each in systems.items():
+    for name, each in report.systems.items():
         lines += [f"{name}: {one_line(note)}" for note in each.notes]
     write("\n".join(lines) + "\n")
+
+
+def _means(report: BenchReport) -> list[str]:
+    """The mean of each metric, where a question has an answer."""
+    if not report.answerable:
+        return []
+    rows = [
+        [name, *(f"{each.means[metric]:.3f}" for metric in METRICS), _milliseconds(each)]
+        for name, each in report.systems.items()
+    ]
+    return ["", *_table(["", *METRICS, "ms"], rows)]
+
+
+def _differences(report: BenchReport) -> list[str]:
+    """How each system differs from the baseline."""
+    rows = [
+        [name, *(_difference(each.differences[metric]) for metric in _COMPARED)]
+        for name, each in report.systems.items()
+        if each.differences
+    ]
+    if not rows:
+        return []
+    lines = ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
+    lines += _table(["", *_COMPARED], rows)
+    if report.answerable < _FEW:
+        lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
+    return lines
+
+
+def _relevances(report: BenchReport) -> list[str]:
+    """The relevance of the best hits, where some questions have no answer."""
+    unanswerable = report.questions - report.answerable
+    if not unanswerable:
+        return []
+    rows = [
+        [name, _share(each.relevance), _share(each.absent)] for name, each in report.systems.items()
+    ]
+    title = f"Relevance of the best hit ({count(unanswerable, 'question')} without an answer)"
+    return ["", title, *_table(["", "answered", "not there"], rows)]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -63,9 +81,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _difference(found: Difference) -> str:
-    mark = "*" if found.sure else " "
-    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]{mark}"
+def _difference(difference: Difference) -> str:
+    mark = "*" if difference.sure else " "
+    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]{mark}"
 
 
 def _share(value: float | None) -> str:
@@ -114,7 +132,7 @@ def _system_object(system: Measured) -> dict[str, Any]:
     }
 
 
-def _answer_object(answer: Answer) -> dict[str, Any]:
+def _answer_object(answer: SystemAnswer) -> dict[str, Any]:
     return {
         "id": answer.question,
         "rank": answer.rank,

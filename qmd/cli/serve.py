@@ -147,7 +147,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
     from qmd.server.process import ServerOptions
 
     # A folder that merely happens to be called "data" must not end up in all searches.
-    wanted = session().settings.sources["posts_dir"] != "default"
+    names_posts = session().settings.sources["posts_dir"] != "default"
     return ServerOptions(
         transport="http" if options["only_http"] else options["transport"],
         database=session().settings.db,
@@ -158,7 +158,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         allow_other_users=session().settings.allow_other_users,
         read_only=options["read_only"],
         toolsets=options["toolsets"],
-        adopt_posts="posts" in options["toolsets"] or (wanted and not options["toolsets"]),
+        adopt_posts="posts" in options["toolsets"] or (names_posts and not options["toolsets"]),
         watch=not options["no_watch"],
         log_format=options["log_format"],
         access_log=options["access_log"],

@@ -5,7 +5,6 @@ One run of the command line: the settings in force, and the database opened when
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What the global options said; ``ctx.obj`` of every command."""
+    """The global options of one command line; ``ctx.obj`` of every command."""
 
     def __init__(self) -> None:
         self.db: str | None = None
@@ -45,6 +44,8 @@ class Session:
         """What commands in a hint need so that they use the same database."""
         if self.db is None and self.index is None:
             return ""
+        import shlex  # only for a hint; no command needs it to start
+
         return f" --db {shlex.quote(str(self.settings.db))}"
 
     def open(
@@ -94,37 +95,41 @@ class Session:
         )
 
     def remembers(self) -> bool:
-        """Whether queries ask models whose answers the database is to keep."""
-        found = self.settings
-        asked = [each for each in (found.expander, found.reranker) if each and each != "none"]
-        elsewhere = (found.model or "").startswith("openai:")
-        return bool(asked or elsewhere) and os.access(found.db, os.W_OK)
+        """Whether queries use models whose answers the database caches."""
+        configuration = self.settings
+        stages = [
+            each
+            for each in (configuration.expander, configuration.reranker)
+            if each and each != "none"
+        ]
+        elsewhere = (configuration.model or "").startswith("openai:")
+        return bool(stages or elsewhere) and os.access(configuration.db, os.W_OK)
 
     def _backends(self) -> BackendSettings:
         from qmd.settings import BUDGET_S, BackendSettings
 
-        found = self.settings
+        configuration = self.settings
 
         def key(role: Role) -> str | None:
             from qmd.inference.llm import DEFAULT_URL, read_key
 
             if role == "llm":
-                url = found.llm_url or DEFAULT_URL
-                return read_key(os.environ, found.llm_key_file, url=url)
+                url = configuration.llm_url or DEFAULT_URL
+                return read_key(os.environ, configuration.llm_key_file, url=url)
             # The language model's key is no business of another server.
-            url = {"rerank": found.rerank_url, "embed": found.embed_url}[role] or ""
+            url = {"rerank": configuration.rerank_url, "embed": configuration.embed_url}[role] or ""
             return read_key(os.environ, url=url, variable=f"QMD_{role.upper()}_API_KEY")
 
         return BackendSettings(
-            expander=found.expander,
-            reranker=found.reranker,
-            llm_url=found.llm_url,
-            llm_model=found.llm_model,
-            rerank_url=found.rerank_url,
-            embed_url=found.embed_url,
-            budget_s=found.model_budget or BUDGET_S,
-            timeout_s=found.llm_timeout,
-            allow_insecure_key=found.allow_insecure_key,
+            expander=configuration.expander,
+            reranker=configuration.reranker,
+            llm_url=configuration.llm_url,
+            llm_model=configuration.llm_model,
+            rerank_url=configuration.rerank_url,
+            embed_url=configuration.embed_url,
+            budget_s=configuration.model_budget or BUDGET_S,
+            timeout_s=configuration.llm_timeout,
+            allow_insecure_key=configuration.allow_insecure_key,
             key=key,
         )
 
@@ -146,6 +151,6 @@ class Session:
 
 def session() -> Session:
     """The session of the running command."""
-    found = click.get_current_context().find_object(Session)
-    assert found is not None
-    return found
+    current = click.get_current_context().find_object(Session)
+    assert current is not None
+    return current

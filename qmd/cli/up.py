@@ -15,10 +15,12 @@ from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
 from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
 from qmd.cli.progress import progress_bar
+from qmd.cli.render_reports import count, render_index_report, render_status
 from qmd.cli.serve import address_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write
 from qmd.errors import QmdError
+from qmd.system import running
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
@@ -65,21 +67,19 @@ def up(
 
 
 def _running_at(kb: KnowledgeBase) -> str | None:
-    from qmd.system import running
 
     server = running.find(kb.path)
     return server.url if server is not None and running.answers(server) else None
 
 
 def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) -> None:
-    """Vectors are left to a process that makes them anyway, unless it is to be done at once."""
-    from qmd.cli.render_reports import render_status
+    """Index and embed; a process that embeds already does the latter, except with ``once``."""
 
     report = index_and_report(kb, names)
     _show_how(kb, names)
     embedding = kb.freshness().embedding and not once
     if not embedding:
-        embed_and_report(kb, names, wanted=None)
+        embed_and_report(kb, names, embed=None)
     write("\n")
     render_status(kb.status(), embedding=embedding)
     fail_if_incomplete(report)
@@ -115,8 +115,7 @@ def _serve(
 
 
 def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.Event) -> None:
-    """Beside the server: index, say so, and then keep the index until the stop."""
-    from qmd.cli.render_reports import count, render_index_report
+    """Beside the server: index, report, and keep the index until the stop."""
 
     _say(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.\n")
     try:
@@ -165,26 +164,26 @@ def _until(stop: threading.Event, draw: ProgressCallback | None) -> ProgressCall
 
 
 class _TellEmbedded:
-    """Says once that the vectors are made."""
+    """Prints once that all vectors are there."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._reported = False
 
     def __call__(self, event: Event) -> None:
-        if self._told or event.kind != "embedding" or event.done != event.total:
+        if self._reported or event.kind != "embedding" or event.done != event.total:
             return
-        self._told = True
+        self._reported = True
         _say("Everything is searchable by meaning, too.\n")
 
 
 def _say(text: str) -> None:
-    """On stdout at once: someone may wait for it, be it through a pipe."""
+    """Print to stdout at once, as a program may wait for it at the other end of a pipe."""
     write(text)
     sys.stdout.flush()
 
 
 def _collection_at(kb: KnowledgeBase, path: str) -> str:
-    """The collection of this very directory, added if there is none."""
+    """The name of the collection of the directory, which is added if there is none."""
     resolved = Path(path).expanduser().resolve()
     for collection in kb.collections():
         if Path(collection.path) == resolved:
@@ -195,7 +194,7 @@ def _collection_at(kb: KnowledgeBase, path: str) -> str:
 
 
 def _show_how(kb: KnowledgeBase, names: Sequence[str]) -> None:
-    """An example that finds something: a word of the collection's own titles."""
+    """Print an example that has hits: a word of the titles."""
     documents = [document for name in names or [""] for document in kb.documents(name)]
     words = (_WORD.search(document.title) for document in documents)
     word = next(filter(None, words), None)

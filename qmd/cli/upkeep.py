@@ -5,6 +5,16 @@ from __future__ import annotations
 import click
 
 from qmd.cli.command import command, json_option
+from qmd.cli.render_reports import (
+    check_object,
+    cleanup_object,
+    explanation_object,
+    render_checks,
+    render_cleanup,
+    render_explanation,
+    render_status,
+    status_object,
+)
 from qmd.cli.session import session
 from qmd.cli.terminal import write_json
 
@@ -13,15 +23,14 @@ from qmd.cli.terminal import write_json
 @json_option
 def status(as_json: bool) -> None:
     """Show what is indexed, awaits vectors, or was skipped."""
-    from qmd.cli.render_reports import render_status, status_object
 
     with session().open() as kb:
-        found = kb.status()
-        embedding = found.needs_embedding > 0 and kb.freshness().embedding
+        report = kb.status()
+        embedding = report.needs_embedding > 0 and kb.freshness().embedding
     if as_json:
-        write_json(status_object(found))
+        write_json(status_object(report))
     else:
-        render_status(found, embedding=embedding)
+        render_status(report, embedding=embedding)
 
 
 @command("why", examples=("qmd why ~/notes/build/report.md",))
@@ -29,14 +38,13 @@ def status(as_json: bool) -> None:
 @json_option
 def why(path: str, as_json: bool) -> None:
     """Explain why a file is a document, or which rule leaves it out."""
-    from qmd.cli.render_reports import explanation_object, render_explanation
 
     with session().open() as kb:
-        found = kb.why(path)
+        explanation = kb.why(path)
     if as_json:
-        write_json(explanation_object(found))
+        write_json(explanation_object(explanation))
     else:
-        render_explanation(found)
+        render_explanation(explanation)
 
 
 @command("cleanup", examples=("qmd cleanup --dry-run", "qmd cleanup"))
@@ -44,7 +52,6 @@ def why(path: str, as_json: bool) -> None:
 @json_option
 def cleanup(dry_run: bool, as_json: bool) -> None:
     """Remove what nothing refers to, and give the space back."""
-    from qmd.cli.render_reports import cleanup_object, render_cleanup
 
     with session().open(write=not dry_run) as kb:
         report = kb.cleanup(dry_run=dry_run)
@@ -63,7 +70,6 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
     The exit code is 1 if something is broken.
     """
-    from qmd.cli.render_reports import check_object, render_checks
 
     with session().open() as kb:
         checks = kb.doctor()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli.command import command
+from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write
 
@@ -37,15 +38,15 @@ def watch(as_json: bool, polling: bool, no_embed: bool) -> None:
     """
     session().interrupted = "Run 'qmd watch' to go on; what changes meanwhile is found then."
     signal.signal(signal.SIGTERM, _leave)
-    told: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     with session().open(write=True) as kb:
-        kb.events.subscribe(told.put)
+        kb.events.subscribe(events.put)
         kb.keep(embed=not no_embed, polling=polling)
-        printer = _JsonLines() if as_json else _Lines(kb)
+        printer = _JsonEvents() if as_json else _TextEvents(kb)
         while True:
             try:
                 # On Windows a wait without end cannot be interrupted.
-                event = told.get(timeout=1.0)
+                event = events.get(timeout=1.0)
             except queue.Empty:
                 printer.pause()
                 continue
@@ -57,16 +58,16 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise click.exceptions.Exit(0)
 
 
-class _JsonLines:
+class _JsonEvents:
     def tell(self, event: Event) -> None:
         write(escape_json(json.dumps(event.as_dict(), ensure_ascii=False)) + "\n")
 
     def pause(self) -> None:
-        """Nothing is told by silence."""
+        """A pause prints nothing."""
 
 
-class _Lines:
-    """Documents on stdout, the rest on stderr."""
+class _TextEvents:
+    """Events as text: documents on stdout, the rest on stderr."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
@@ -81,15 +82,13 @@ class _Lines:
         elif event.kind == "problem" and event.message:
             note(event.message, style="warning")
         elif event.kind == "synced" and not self._in_step:
-            from qmd.cli.render_reports import count
-
             self._in_step = True
-            found = self._kb.status()
+            report = self._kb.status()
             note(
-                f"In step with the disk: {count(found.total_documents, 'document')} in"
-                f" {count(len(found.collections), 'collection')}. Ctrl-C ends."
+                f"In step with the disk: {count(report.total_documents, 'document')} in"
+                f" {count(len(report.collections), 'collection')}. Ctrl-C ends."
             )
-            if not found.collections:
+            if not report.collections:
                 note("There is no collection yet: qmd collection add FOLDER")
 
     def pause(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from qmd.errors import InputError
 from qmd.evaluate import trec
-from qmd.evaluate.judgments import Judgments, Question
+from qmd.evaluate.judgments import JudgedQuestion, Judgments
 
 _HINT = "docs/evaluation.md shows what a fixture looks like."
 
@@ -96,30 +96,32 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
-def _question(given: object, number: int, name: str) -> Question:
+def _question(entry: object, number: int, name: str) -> JudgedQuestion:
     where = f"{name}, query {number}"
-    if not isinstance(given, dict) or not isinstance(given.get("query"), str):
+    if not isinstance(entry, dict) or not isinstance(entry.get("query"), str):
         raise _wrong(where, 'no "query", which is a text')
-    number_or_id = given.get("id", number)
+    number_or_id = entry.get("id", number)
     if not isinstance(number_or_id, str | int):
         raise _wrong(where, '"id" must be a text or a number')
     # "file" is the short form; "expected_files" is what tobi/qmd's fixtures say.
-    names = [key for key in ("relevant", "file", "files", "expected_files") if key in given]
+    names = [key for key in ("relevant", "file", "files", "expected_files") if key in entry]
     if len(names) != 1:
         raise _wrong(where, 'one of "relevant" and "file" must say which documents answer it')
-    return Question(str(number_or_id), given["query"], _grades(given[names[0]], names[0], where))
+    return JudgedQuestion(
+        str(number_or_id), entry["query"], _grades(entry[names[0]], names[0], where)
+    )
 
 
-def _grades(given: object, key: str, where: str) -> dict[str, int]:
-    if isinstance(given, str):
-        given = [given]
-    if isinstance(given, list) and all(isinstance(each, str) for each in given):
-        return dict.fromkeys(given, 1)
-    if not isinstance(given, dict) or any(type(each) is not int for each in given.values()):
+def _grades(grades: object, key: str, where: str) -> dict[str, int]:
+    if isinstance(grades, str):
+        grades = [grades]
+    if isinstance(grades, list) and all(isinstance(each, str) for each in grades):
+        return dict.fromkeys(grades, 1)
+    if not isinstance(grades, dict) or any(type(each) is not int for each in grades.values()):
         raise _wrong(
             where, f'"{key}" must be a file, a list of files, or an object of file → grade'
         )
-    return {file: grade for file, grade in given.items() if grade > 0}
+    return {file: grade for file, grade in grades.items() if grade > 0}
 
 
 def _unique(ids: Iterable[str], name: str) -> None:
@@ -137,10 +139,10 @@ def _topics(path: Path) -> dict[str, str]:
     """id → text, from TREC topics, from lines ``id<TAB>text``, or from JSON lines."""
     text = _text(path)
     if text.lstrip().startswith("{"):
-        found = {}
+        topics = {}
         for each in _lines(text, path.name):
-            found[str(each.get("_id", each.get("id")))] = str(each.get("text", each.get("query")))
-        return found
+            topics[str(each.get("_id", each.get("id")))] = str(each.get("text", each.get("query")))
+        return topics
     return trec.topics(text, path.name)
 
 
@@ -152,7 +154,9 @@ def _judged(
 ) -> Judgments:
     """Only the topics that were judged; one with no relevant document tells nothing."""
     questions = [
-        Question(number, text, {doc: grade for doc, grade in judged[number].items() if grade > 0})
+        JudgedQuestion(
+            number, text, {doc: grade for doc, grade in judged[number].items() if grade > 0}
+        )
         for number, text in topics.items()
         if number in judged
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgedQuestion:
     """
     One question. ``relevant`` is document → grade, 1 or more; empty where nothing answers it.
 
@@ -28,7 +28,7 @@ class Judgments:
     """
 
     name: str
-    questions: tuple[Question, ...]
+    questions: tuple[JudgedQuestion, ...]
     collection: str | None = None
     documents: Mapping[str, str] | None = None
 

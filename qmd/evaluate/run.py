@@ -1,8 +1,8 @@
-"""Ask every question of every system, and measure what comes back."""
+"""Runs every system on every question, and measures the rankings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from qmd.errors import InferenceError, InputError
 from qmd.evaluate.compare import Difference, Resampling, mean
 from qmd.evaluate.metrics import DEPTH, METRICS
-from qmd.evaluate.names import Names
+from qmd.evaluate.names import DocumentNames
 from qmd.values import Filters, Progress
 
 if TYPE_CHECKING:
-    from qmd.evaluate.judgments import Judgments, Question
+    from qmd.evaluate.judgments import JudgedQuestion, Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback, SearchReply
 
@@ -39,10 +39,12 @@ SYSTEMS: Mapping[str, Ask] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SystemAnswer:
     """
-    What a system said to a question: the rank of the first relevant document (None: not among
-    the first 100), the metrics, the best hit and its ``relevance``.
+    The answer of a system to a question.
+
+    ``rank`` is that of the first relevant document (None: not among the first 100), ``best``
+    the first hit and ``relevance`` that of this hit.
     """
 
     question: str
@@ -58,13 +60,13 @@ class Measured:
     """
     One system: means over the questions that have an answer, and differences from the baseline.
 
-    ``relevance`` is that of the best hit, in the mean, where there is an answer and (``absent``)
-    where there is none; ``answers`` are in the order of the questions.
+    ``relevance`` is the mean relevance of the best hit to questions that have an answer,
+    ``absent`` to those that have none; ``answers`` are in the order of the questions.
     """
 
     means: Mapping[str, float]
     differences: Mapping[str, Difference]
-    answers: tuple[Answer, ...]
+    answers: tuple[SystemAnswer, ...]
     relevance: float | None
     absent: float | None
     median_s: float
@@ -73,7 +75,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """``left_out``: system → why it could not answer. ``unknown``: documents not found."""
+    """``left_out``: system → why it could not run. ``unknown``: documents not in the database."""
 
     name: str
     questions: int
@@ -109,121 +111,142 @@ def run(
     """
     if not collections and judgments.collection is not None:
         collections = (judgments.collection,)
-    only = Filters(collections=tuple(collections))
-    files = [each.file for place in collections or ("",) for each in kb.documents(place)]
-    judged, unknown = _resolved(judgments, files, ids)
-    answered = [relevant for relevant in judged.values() if relevant]
-    if answered and len(unknown) == sum(map(len, judged.values())):
+    filters = Filters(collections=tuple(collections))
+    files = [each.file for name in collections or ("",) for each in kb.documents(name)]
+    grades, unknown = _resolved(judgments, files, ids)
+    answerable = sum(1 for relevant in grades.values() if relevant)
+    if answerable and len(unknown) == sum(map(len, grades.values())):
         raise InputError(
             f"None of the documents that {judgments.name} names is in the database",
             hint=f"It names {unknown[0]}, for example; 'qmd ls' lists what there is.",
         )
-    answers: dict[str, list[Answer]] = {}
-    notes: dict[str, tuple[str, ...]] = {}
+    runs: dict[str, _SystemRun] = {}
     left_out: dict[str, str] = {}
-    for number, system in enumerate(systems):
-        told: dict[str, None] = {}
+    for position, system in enumerate(systems):
+        questions = _ticked(judgments, system, position, len(systems), progress)
         try:
-            answers[system] = [
-                _ask(kb, SYSTEMS[system], question, judged[question.id], only, told)
-                for question in _ticked(judgments, system, number, len(systems), progress)
-            ]
+            runs[system] = _run_system(kb, system, questions, grades, filters)
         except InferenceError as error:
             left_out[system] = str(error)
-        notes[system] = tuple(told)
-    if answers and baseline not in answers:
-        baseline = next(iter(answers))
-    resampling = Resampling(len(answered)) if answered else None
+    if runs and baseline not in runs:
+        baseline = next(iter(runs))
+    resampling = Resampling(answerable) if answerable else None
     return BenchReport(
         judgments.name,
         len(judgments.questions),
-        len(answered),
+        answerable,
         len(files),
         baseline,
-        {
-            system: _measured(given, answers[baseline], resampling, notes[system])
-            for system, given in answers.items()
-        },
+        {name: _measured(run, runs[baseline], resampling) for name, run in runs.items()},
         left_out,
         tuple(unknown),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _SystemRun:
+    """The answers of one system in the order of the questions, and why some are degraded."""
+
+    answers: tuple[SystemAnswer, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def answerable(self) -> list[SystemAnswer]:
+        """Those to questions that have a relevant document, which alone have metrics."""
+        return [answer for answer in self.answers if answer.metrics]
+
+
 def _resolved(
     judgments: Judgments, files: Sequence[str], ids: Mapping[str, str] | None
 ) -> tuple[dict[str, dict[str, int]], list[str]]:
-    """Question → document → grade, and the documents that are not there."""
-    judged: dict[str, dict[str, int]] = {}
+    """Question id → document → grade, and the judged documents that the database lacks."""
+    grades: dict[str, dict[str, int]] = {}
     unknown: dict[str, None] = {}
-    names = Names(files)
+    names = DocumentNames(files)
     for question in judgments.questions:
         if ids is None:
-            judged[question.id], missing = names.resolve(question.relevant)
+            grades[question.id], missing = names.resolve(question.relevant)
         else:
-            judged[question.id] = {ids.get(k, k): grade for k, grade in question.relevant.items()}
-            missing = [given for given in question.relevant if given not in ids]
+            grades[question.id] = {ids.get(k, k): grade for k, grade in question.relevant.items()}
+            missing = [name for name in question.relevant if name not in ids]
         unknown.update(dict.fromkeys(missing))
-    return judged, list(unknown)
+    return grades, list(unknown)
 
 
 def _ticked(
-    judgments: Judgments, system: str, number: int, systems: int, progress: ProgressCallback | None
-) -> Iterator[Question]:
+    judgments: Judgments,
+    system: str,
+    position: int,
+    systems: int,
+    progress: ProgressCallback | None,
+) -> Iterator[JudgedQuestion]:
+    """The questions; reports each, for the ``position``-th of ``systems`` systems."""
     total = len(judgments.questions)
     for done, question in enumerate(judgments.questions):
         if progress is not None:
-            progress(Progress("bench", number * total + done, systems * total, system))
+            progress(Progress("bench", position * total + done, systems * total, system))
         yield question
 
 
-def _ask(
+def _run_system(
     kb: KnowledgeBase,
-    ask: Ask,
-    question: Question,
-    judged: Mapping[str, int],
-    only: Filters,
-    notes: dict[str, None],
-) -> Answer:
-    began = perf_counter()
-    reply = ask(kb, question.text, only)
-    seconds = perf_counter() - began
-    if reply.degraded is not None:
-        notes[reply.degraded] = None
+    system: str,
+    questions: Iterable[JudgedQuestion],
+    grades: Mapping[str, Mapping[str, int]],
+    filters: Filters,
+) -> _SystemRun:
+    """Raises InferenceError: The system needs a model that is not there."""
+    answers: list[SystemAnswer] = []
+    notes: dict[str, None] = {}
+    for question in questions:
+        began = perf_counter()
+        reply = SYSTEMS[system](kb, question.text, filters)
+        seconds = perf_counter() - began
+        answers.append(_answer(question.id, reply, grades[question.id], seconds))
+        if reply.degraded is not None:
+            notes[reply.degraded] = None
+    return _SystemRun(tuple(answers), tuple(notes))
+
+
+def _answer(
+    question_id: str, reply: SearchReply, grades: Mapping[str, int], seconds: float
+) -> SystemAnswer:
     ranking = [hit.file for hit in reply.hits]
-    ranks = (rank for rank, file in enumerate(ranking, 1) if judged.get(file, 0) > 0)
-    return Answer(
-        question.id,
+    ranks = (rank for rank, file in enumerate(ranking, 1) if grades.get(file, 0) > 0)
+    return SystemAnswer(
+        question_id,
         next(ranks, None),
-        {name: metric(ranking, judged) for name, metric in METRICS.items()} if judged else {},
+        {name: metric(ranking, grades) for name, metric in METRICS.items()} if grades else {},
         ranking[0] if ranking else None,
         reply.hits[0].relevance if reply.hits else 0.0,
         seconds,
     )
 
 
-def _measured(
-    answers: Sequence[Answer],
-    baseline: Sequence[Answer],
-    resampling: Resampling | None,
-    notes: tuple[str, ...],
-) -> Measured:
-    answered = [answer for answer in answers if answer.metrics]
-    reference = [answer for answer in baseline if answer.metrics]
+def _measured(run: _SystemRun, baseline: _SystemRun, resampling: Resampling | None) -> Measured:
+    """Means and differences from the baseline; none of either without ``resampling``."""
     means: dict[str, float] = {}
     differences: dict[str, Difference] = {}
-    for name in METRICS if resampling is not None else ():
-        figures = [answer.metrics[name] for answer in answered]
-        means[name] = mean(figures)
-        if answers is not baseline and resampling is not None:
-            figures_of_baseline = [answer.metrics[name] for answer in reference]
-            differences[name] = resampling.compare(figures_of_baseline, figures)
-    absent = [answer.relevance for answer in answers if not answer.metrics]
+    if resampling is not None:
+        figures = {name: _figures(run, name) for name in METRICS}
+        means = {name: mean(values) for name, values in figures.items()}
+        if run is not baseline:
+            differences = {
+                name: resampling.compare(_figures(baseline, name), values)
+                for name, values in figures.items()
+            }
+    answered = [answer.relevance for answer in run.answerable]
+    absent = [answer.relevance for answer in run.answers if not answer.metrics]
     return Measured(
         means,
         differences,
-        tuple(answers),
-        mean([answer.relevance for answer in answered]) if answered else None,
+        run.answers,
+        mean(answered) if answered else None,
         mean(absent) if absent else None,
-        sorted(answer.seconds for answer in answers)[len(answers) // 2],
-        notes,
+        sorted(answer.seconds for answer in run.answers)[len(run.answers) // 2],
+        run.notes,
     )
+
+
+def _figures(run: _SystemRun, metric: str) -> list[float]:
+    return [answer.metrics[metric] for answer in run.answerable]

@@ -23,19 +23,19 @@ def topics(text: str, name: str) -> dict[str, str]:
     Raises:
         InputError: Nothing in the text is a topic.
     """
-    found: dict[str, str] = {}
+    questions: dict[str, str] = {}
     for topic in _TOPIC.findall(text):
         number, title = _NUMBER.search(topic), _TITLE.search(topic)
         if number is not None and title is not None:
-            found[number[1]] = " ".join(title[1].split())
-    if not found:
+            questions[number[1]] = " ".join(title[1].split())
+    if not questions:
         for line in text.split("\n"):
             number_text = line.strip().split(maxsplit=1)
             if len(number_text) == 2:
-                found[number_text[0]] = number_text[1]
-    if not found:
+                questions[number_text[0]] = number_text[1]
+    if not questions:
         raise InputError(f"{name}: no topics", hint="A line is an id, a tab and a question.")
-    return found
+    return questions
 
 
 def qrels(text: str, name: str) -> dict[str, dict[str, int]]:
@@ -46,7 +46,7 @@ def qrels(text: str, name: str) -> dict[str, dict[str, int]]:
     Raises:
         InputError: A line is none.
     """
-    found: dict[str, dict[str, int]] = {}
+    grades: dict[str, dict[str, int]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -56,10 +56,10 @@ def qrels(text: str, name: str) -> dict[str, dict[str, int]]:
                 continue  # a header
             raise InputError(f"{name}, line {number}: no judgment", hint=_HINT)
         topic, document, grade = read
-        found.setdefault(topic, {})[document] = grade
-    if not found:
+        grades.setdefault(topic, {})[document] = grade
+    if not grades:
         raise InputError(f"{name}: no judgments", hint=_HINT)
-    return found
+    return grades
 
 
 def _row(line: str) -> tuple[str, str, int] | None:

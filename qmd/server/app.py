@@ -17,7 +17,7 @@ from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.mcp import McpFace
 from qmd.server.rest import Page, exception_handlers, rest_routes
-from qmd.server.security import Guard, Security, error_body, error_page, wants_page
+from qmd.server.security import RequestGuard, Security, error_body, error_page, wants_page
 from qmd.server.sessions import OPEN_PATH, OpenPage, Sessions
 
 MCP_PATH = "/mcp"
@@ -56,7 +56,7 @@ def build_app(
     manager = None
     if mcp:
         face = face or McpFace(kb)
-        # The SDK checks Host and Origin on its own route only, and in another shape: `Guard`
+        # The SDK checks Host and Origin on its own route only, and in another shape: `RequestGuard`
         # does it for all of them.
         part = face.server.streamable_http_app(
             streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
@@ -74,7 +74,7 @@ def build_app(
 
     middleware = [
         *([Middleware(AccessLog)] if access_log else ()),
-        Middleware(Guard, security=security, sessions=sessions),
+        Middleware(RequestGuard, security=security, sessions=sessions),
         Middleware(EndableStreams, streams=streams or Streams()),
     ]
     app = Starlette(

@@ -41,7 +41,7 @@ def listen(host: str, port: int) -> socket.socket:
         InputError: The host is none of this machine, or the port may not be used.
     """
     try:
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
         )
     except (socket.gaierror, UnicodeError) as error:
@@ -49,19 +49,20 @@ def listen(host: str, port: int) -> socket.socket:
             f"Not a host to listen on: {host}", hint="Leave --host out for this machine only."
         ) from error
     # "localhost" is 127.0.0.1 to every client, and ::1 only to some.
-    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    family, _, _, _, address = min(addresses, key=lambda entry: entry[0] != socket.AF_INET)
     # With the protocol named asyncio switches Nagle's algorithm off; without it each answer on
     # a kept connection waits 40 ms for an acknowledgement.
-    made = Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # notice clients that vanished
-        made.bind(address)
-        made.listen()  # from here on clients wait for us instead of being refused
-        made.setblocking(False)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Notice clients that vanished.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listener.bind(address)
+        listener.listen()  # from here on clients wait for us instead of being refused
+        listener.setblocking(False)
     except OSError as error:
-        made.close()
+        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise ConflictError(
                 f"Port {port} on {host} is in use.",
@@ -72,9 +73,9 @@ def listen(host: str, port: int) -> socket.socket:
             hint="Give an address of this machine and a port above 1023.",
         ) from error
     except BaseException:
-        made.close()
+        listener.close()
         raise
-    return made
+    return listener
 
 
 def url_of(listener: socket.socket) -> str:

@@ -26,7 +26,7 @@ from qmd import __version__
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server.subscriptions import Subscriptions
-from qmd.server.workers import BULKY_AT_ONCE, TooBusyError, Workers
+from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.tools import texts
 from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
@@ -64,8 +64,8 @@ class McpFace:
         self._tools = {tool.name: tool for tool in chosen.tools}
         self._withheld = {tool.name: tool for tool in chosen.withheld}
         self._listed = [_listed(tool) for tool in chosen.tools]
-        self._workers = Workers(_WORKERS, max_waiting=_MAX_WAITING)
-        self._bulk_workers = Workers(BULKY_AT_ONCE, max_waiting=_MAX_WAITING)
+        self._workers = CallQueue(_WORKERS, max_waiting=_MAX_WAITING)
+        self._bulk_workers = CallQueue(BULKY_AT_ONCE, max_waiting=_MAX_WAITING)
         self.subscriptions = Subscriptions(self._document_name)
         knowledge: dict[str, Any] = {}
         if "qmd" in chosen.toolsets:
@@ -196,8 +196,8 @@ class McpFace:
         if document_path(uri) is None:
             return uri
         try:
-            found = await self._in_thread(lambda: self._kb.get(uri, max_lines=1))
-            return found.document.file
+            excerpt = await self._in_thread(lambda: self._kb.get(uri, max_lines=1))
+            return excerpt.document.file
         except QmdError:  # not there yet, or unclear
             return _decoded(uri)
 
@@ -330,10 +330,10 @@ def _listed(tool: Tool[Any]) -> types.Tool:
     )
 
 
-def _unknown(kind: str, name: str, known: Sequence[str] | dict[str, Any]) -> str:
-    close = closest(name, known)
+def _unknown(kind: str, name: str, names: Sequence[str] | dict[str, Any]) -> str:
+    close = closest(name, names)
     hint = f" (did you mean {close}?)" if close else ""
-    return f"Unknown {kind}: {shortened(name)}{hint}. Known: {', '.join(known)}"
+    return f"Unknown {kind}: {shortened(name)}{hint}. Known: {', '.join(names)}"
 
 
 # --- documents on the wire -----------------------------------------------------------

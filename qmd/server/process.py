@@ -45,27 +45,27 @@ Transport = Literal["both", "mcp", "http"]
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 18765
-AUTO_TOKEN = "auto"  # noqa: S105 - the word that asks for one
+AUTO_TOKEN = "auto"  # noqa: S105 - the option's word for a generated token
 
-_IDLE_S = 2.0  # how long a call nobody waits for may hold up the end of the process
-_END_S = 13.0  # the last resort: a stopping process that still lives is ended
+_IDLE_S = 2.0  # how long an abandoned call may delay the end of the process
+_END_S = 13.0  # a stopping process that still runs after this time is ended
 
 _log = logging.getLogger("qmd.server")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """What `qmd server` was told."""
+    """The options of `qmd server`."""
 
     transport: Transport = "both"
-    database: Path | None = None  # to tell whose server has the port
+    database: Path | None = None  # names the server of the same database in an error
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
-    token: str | None = field(default=None, repr=False)  # "auto": made at the start
+    token: str | None = field(default=None, repr=False)  # "auto": generated at the start
     allowed_hosts: tuple[str, ...] = ()
-    allow_other_users: bool = False  # of this machine, without a token
+    allow_other_users: bool = False  # without a token, serve every user of this machine
     read_only: bool = False
-    toolsets: tuple[str, ...] = ()  # none: all of them
+    toolsets: tuple[str, ...] = ()  # empty: all of them
     adopt_posts: bool = False  # make the archive of posts a collection
     watch: bool = True
     log_format: LogFormat = "text"
@@ -80,16 +80,16 @@ def serve(
     open_kb: Callable[[], KnowledgeBase], options: ServerOptions, beside: Beside | None = None
 ) -> int:
     """
-    Serve until told to stop; returns the process's exit code (130 after SIGINT, else 0).
+    Serve until a signal or the client ends it; returns the exit code (130 after SIGINT, else 0).
 
     With stdin and stdout among the transports, stdout belongs to the protocol from here on.
-    ``open_kb`` opens the database (and creates it where there is none). The index is kept
-    true to the disk meanwhile, unless ``beside`` is there to see to that.
+    ``open_kb`` opens the database, or creates it. The server keeps the index in step with the
+    disk, unless ``beside`` does so.
 
     Raises:
-        ConflictError: The port is taken, or another server of the database runs while the token
-            is ours to make; and HTTP is all that was asked for.
-        ConfigError: The token that was made cannot be kept beside the database.
+        ConflictError: HTTP is the only transport, and the port is taken, or the token is to be
+            generated while another server of the database runs.
+        ConfigError: The generated token cannot be stored beside the database.
         InputError: The host cannot be listened on, or demands a token.
         StoreError: From ``open_kb``.
     """
@@ -99,41 +99,73 @@ def serve(
     )
     quiet = not over_http or beside is not None
     log_to_stderr(options.log_format, logging.WARNING if quiet else logging.INFO)
-    security = Security()
-    listener = None
-    peers = None
-    token_is_made = over_http and options.token == AUTO_TOKEN
-    if token_is_made:
-        options = replace(options, token=secrets.token_urlsafe(32))
-    if over_http:
-        security = security_for(options.host, options.token, options.allowed_hosts)
-        listener = _listen(options, alone=not over_stdio, only_server=token_is_made)
-    if listener is not None and not options.allow_other_users:
-        peers = Peers.open(listener.family)
-    if peers is not None:
-        security = replace(security, users=frozenset({0, os.geteuid()}))
+    http = _open_port(options, is_only_transport=not over_stdio) if over_http else None
     try:
         wire = stdio.claim_wire() if over_stdio else None
         kb = open_kb()
     except BaseException:
-        if listener is not None:
-            listener.close()
+        if http is not None and http.listener is not None:
+            http.listener.close()
         raise
-    process = _Process(kb, options, security, peers, beside, token_is_made=token_is_made)
-    if options.adopt_posts and not options.read_only:
+    process = _ServerProcess(kb, options, http, beside)
+    if not options.read_only:
+        _start_indexing(kb, options, kept_by_caller=beside is not None)
+    anyio.run(process.run, wire)
+    _finish(process, kb)
+    return process.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class _HttpPort:
+    """
+    Where HTTP is served, and to whom.
+
+    ``listener`` is None where the port is taken and stdin and stdout are served all the same.
+    """
+
+    listener: socket.socket | None
+    security: Security
+    token: str | None
+    token_is_generated: bool
+    peers: Peers | None
+
+
+def _open_port(options: ServerOptions, *, is_only_transport: bool) -> _HttpPort:
+    """
+    Listen on the port of the options.
+
+    Raises:
+        ConflictError, InputError: As `serve`.
+    """
+    token_is_generated = options.token == AUTO_TOKEN
+    token = secrets.token_urlsafe(32) if token_is_generated else options.token
+    security = security_for(options.host, token, options.allowed_hosts)
+    listener = _listen(options, alone=is_only_transport, only_server=token_is_generated)
+    peers = None
+    if listener is not None and not options.allow_other_users:
+        peers = Peers.open(listener.family)
+    if peers is not None:
+        security = replace(security, users=frozenset({0, os.geteuid()}))
+    return _HttpPort(listener, security, token, token_is_generated, peers)
+
+
+def _start_indexing(kb: KnowledgeBase, options: ServerOptions, *, kept_by_caller: bool) -> None:
+    if options.adopt_posts:
         _adopt_posts(kb)
-    if beside is None and options.watch and not options.read_only:
+    if options.watch and not kept_by_caller:
         kb.keep()
-    anyio.run(process.run, wire, listener)
+
+
+def _finish(process: _ServerProcess, kb: KnowledgeBase) -> None:
+    """Close the knowledge base, or end the process at once if a call still runs."""
     if not process.is_idle(_IDLE_S):
-        # A call that its client gave up on or that a signal cut short. SQLite needs no
-        # goodbye, and waiting would make the time to stop a matter of luck.
+        # Its client gave up on the call, or a signal cut it short. SQLite needs no orderly
+        # close, and waiting would make the time to stop unpredictable.
         sys.stderr.flush()
         os._exit(process.exit_code)
     kb.close()
     if process.last_resort is not None:
         process.last_resort.cancel()
-    return process.exit_code
 
 
 def _adopt_posts(kb: KnowledgeBase) -> None:
@@ -172,7 +204,7 @@ def _listen(
     """
     None if the port is taken and there is another transport to go on with.
 
-    ``only_server``: no other may run for the database, since commands know the token of one.
+    ``only_server``: no other server of the database may run, as commands use the token of one.
     """
     from qmd.server.http import listen
 
@@ -198,7 +230,7 @@ def _refuse_a_second(options: ServerOptions) -> None:
 
 
 def _explained(error: ConflictError, options: ServerOptions) -> ConflictError:
-    """Names the server of this very database, if it is that which has the port."""
+    """The error, which names the server that has the port if it serves the same database."""
     other = None if options.database is None else running.find(options.database)
     if other is None or urlsplit(other.url).port != options.port:
         return error
@@ -208,25 +240,22 @@ def _explained(error: ConflictError, options: ServerOptions) -> ConflictError:
     )
 
 
-class _Process:
+class _ServerProcess:
+    """The transports of one server, from their start to their end."""
+
     def __init__(
         self,
         kb: KnowledgeBase,
         options: ServerOptions,
-        security: Security,
-        peers: Peers | None,
+        port: _HttpPort | None,
         beside: Beside | None,
-        *,
-        token_is_made: bool,
     ) -> None:
         self.face = McpFace(kb, select(options.toolsets, read_only=options.read_only))
         self.stopped_by: signal.Signals | None = None
         self.last_resort: threading.Timer | None = None
         self._kb = kb
         self._options = options
-        self._security = security
-        self._peers = peers
-        self._token_is_made = token_is_made
+        self._port = port
         self._beside = beside
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -237,11 +266,12 @@ class _Process:
     def exit_code(self) -> int:
         return 130 if self.stopped_by is signal.SIGINT else 0
 
-    async def run(self, wire: stdio.Wire | None, listener: socket.socket | None) -> None:
+    async def run(self, wire: stdio.Wire | None) -> None:
+        """Serve until the stop. ``wire``: stdin and stdout, if MCP is served over them."""
         self._stop = anyio.Event()
         with self._signals():
             try:
-                http = None if listener is None else self._http(listener)
+                http = self._http_server()
                 async with anyio.create_task_group() as tasks:
                     if http is not None:
                         tasks.start_soon(self._serve_http, http)
@@ -260,7 +290,7 @@ class _Process:
                 self._withdraw()
 
     def is_idle(self, timeout_s: float) -> bool:
-        """Whether all that worked for this process has ended, within about ``timeout_s``."""
+        """Whether all calls and threads of this server end within about ``timeout_s``."""
         if self._thread is not None:
             self._thread.join(timeout_s)
             if self._thread.is_alive():
@@ -283,33 +313,36 @@ class _Process:
         await http.serve()
         self._stop.set()
 
-    def _http(self, listener: socket.socket) -> HttpServer:
+    def _http_server(self) -> HttpServer | None:
+        port = self._port
+        if port is None or port.listener is None:
+            return None
         from qmd.server.app import Streams, build_app
         from qmd.server.http import HttpServer, url_of
 
         streams = Streams()
         app = build_app(
             self._kb,
-            security=self._security,
+            security=port.security,
             read_only=self._options.read_only,
             face=self.face,
             streams=streams,
             access_log=self._options.access_log,
         )
-        self._url = url_of(listener)
-        self._announce(self._url)
-        return HttpServer(app, listener, streams, peers=self._peers)
+        self._url = url_of(port.listener)
+        self._announce(self._url, port)
+        return HttpServer(app, port.listener, streams, peers=port.peers)
 
-    def _announce(self, url: str) -> None:
-        token = self._options.token
-        guard: running.Guard = "everyone" if self._security.users is None else "user"
-        server = running.RunningServer(
-            url, os.getpid(), token, __version__, guard if token is None else "token"
-        )
+    def _announce(self, url: str, port: _HttpPort) -> None:
+        """Store the address beside the database, where other qmd processes look for it."""
+        guard: running.Guard = "everyone" if port.security.users is None else "user"
+        if port.token is not None:
+            guard = "token"
+        server = running.RunningServer(url, os.getpid(), port.token, __version__, guard)
         try:
             first = running.announce(self._kb.path, server)
-        except OSError as error:  # a directory we may only read: nobody will find us
-            if self._token_is_made:
+        except OSError as error:  # the directory cannot be written
+            if port.token_is_generated:
                 raise ConfigError(
                     f"The token cannot be kept beside the database: {error.strerror}",
                     hint="Give one of your own in QMD_TOKEN, or make the directory writable.",
@@ -350,29 +383,29 @@ class _Process:
 @contextmanager
 def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """
-    Wake a sleeping loop at any signal, so that its handler runs.
+    Wake a sleeping event loop at any signal, so that the signal's handler runs.
 
-    The system may hand a signal to any thread, but Python's handler runs in this one alone:
-    asleep in its selector, it would not hear of it before the next request.
+    The system may deliver a signal to any thread, but Python runs the handler in the main
+    thread only, which sleeps in its selector until the next request.
     """
-    if sys.platform == "win32":  # asyncio's loop does so by itself there
+    if sys.platform == "win32":  # asyncio's loop does so itself there
         yield
         return
-    heard, told = socket.socketpair()
-    with heard, told:
-        heard.setblocking(False)
-        told.setblocking(False)
-        loop.add_reader(heard, lambda: heard.recv(1024))
-        before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    receiver, sender = socket.socketpair()
+    with receiver, sender:
+        receiver.setblocking(False)
+        sender.setblocking(False)
+        loop.add_reader(receiver, lambda: receiver.recv(1024))
+        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(before)
-            loop.remove_reader(heard)
+            loop.remove_reader(receiver)
 
 
 def _end_within(seconds: float, code: int) -> threading.Timer:
-    """However the rest hangs, the process ends."""
+    """End the process after ``seconds``, whatever still hangs."""
 
     def end() -> None:
         _log.error("Still busy %d seconds after the signal to stop; ending.", seconds)

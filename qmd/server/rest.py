@@ -35,7 +35,7 @@ from qmd.server.rest_errors import (
     response_to_unexpected,
 )
 from qmd.server.rest_models import Health, NoArguments
-from qmd.server.workers import BULKY_AT_ONCE, TooBusyError, Workers
+from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.bounds import excesses
@@ -187,12 +187,12 @@ class _Face:
         self._kb = kb
         self._read_only = read_only
         self._limits = limits
-        self._lanes: dict[Lane, Workers] = {
-            "read": Workers(limits.readers, max_waiting=limits.max_waiting),
-            "bulk": Workers(limits.bulk_readers, max_waiting=limits.max_waiting),
-            "write": Workers(1, max_waiting=limits.max_waiting),
-            "embed": Workers(1, max_waiting=limits.max_waiting),
-            "health": Workers(1, max_waiting=limits.max_waiting),
+        self._lanes: dict[Lane, CallQueue] = {
+            "read": CallQueue(limits.readers, max_waiting=limits.max_waiting),
+            "bulk": CallQueue(limits.bulk_readers, max_waiting=limits.max_waiting),
+            "write": CallQueue(1, max_waiting=limits.max_waiting),
+            "embed": CallQueue(1, max_waiting=limits.max_waiting),
+            "health": CallQueue(1, max_waiting=limits.max_waiting),
         }
         self._streams = 0
 
@@ -225,7 +225,7 @@ class _Face:
         return _json(reply)
 
     async def _health(
-        self, endpoint: Endpoint, call: Call, workers: Workers, seconds: float
+        self, endpoint: Endpoint, call: Call, workers: CallQueue, seconds: float
     ) -> Response:
         try:
             return _json(await _in_turns(endpoint, call, workers, seconds))
@@ -334,7 +334,9 @@ class _EventResponse(StreamingResponse):
 # --- requests and responses ----------------------------------------------------------
 
 
-async def _in_turns(endpoint: Endpoint, call: Call, workers: Workers, seconds: float) -> BaseModel:
+async def _in_turns(
+    endpoint: Endpoint, call: Call, workers: CallQueue, seconds: float
+) -> BaseModel:
     """
     What the endpoint answers; between its steps other calls have their turns.
 

@@ -1,11 +1,11 @@
 """
-What every request passes before any route: who may ask, from where, and how much at once.
+The checks before any route: who sends a request, from which page, and how large it is.
 
-A page in the user's browser must not talk to the server: DNS rebinding makes a stranger's
-name point here (the Host header tells), and a form or script of another site sends its
-Origin. Both are refused on every route, the MCP endpoint included. A browser that shows our own
-page may, by the cookie of a session (`sessions`); to the browser all ports of this machine are
-one site, so with the cookie the page must be of this very port.
+A page of another site in the user's browser must not use the server. With DNS rebinding the
+page's name points to this machine, which the Host header shows; a form or script of another site
+sends its Origin. Both are refused on every route, the MCP endpoint included. A page of this
+server is let in by the cookie of a session (`sessions`); as browsers take all ports of a machine
+for one site, the page must be of this port, too.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from qmd.errors import InputError
 from qmd.server.sessions import OPEN_PATH, Sessions
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""A larger request body is refused (413), whether it tells its length or not."""
+"""A larger request body is refused (413), with or without a Content-Length."""
 
 DISCARDED = 8
 DISCARD_S = 1.0
 """
-So many times the largest body, and for so long, are read and thrown away behind a 413: a client
-that still sends when its connection is closed would lose the answer.
+After a 413 up to ``DISCARDED`` times the largest body is read and thrown away, for at most
+``DISCARD_S`` seconds: a client that still sends when its connection is closed loses the answer.
 """
 
 BODY_TIMEOUT_S = 30.0
@@ -39,12 +39,14 @@ BODY_TIMEOUT_S = 30.0
 
 OPEN_PATHS = frozenset({"/health"})
 """
-Answered without a token: whether the server lives is no secret. Of those who need none no body is
-read: the connections of 512 strangers, each with 4 MiB in 30 seconds, would be the whole server.
+Answered without a token: that the server runs is no secret. Their requests may have no body, as
+512 connections with 4 MiB each would fill the memory.
 """
 
 CLIENT_UID = "client_uid"
-"""Where the state of a request's connection has the user whose program opened it, or None."""
+"""The key, in the state of a connection, of the user id of the program that opened it, or None."""
+
+Headers = dict[bytes, "bytes | None"]
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -56,7 +58,7 @@ _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-"""Sent with each response that does not say otherwise itself."""
+"""Sent with each response that has no header of the same name."""
 
 
 _UNAUTHORIZED = (
@@ -89,7 +91,7 @@ def is_loopback(host: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Security:
     """
-    Who may ask.
+    Whose requests are answered.
 
     ``hosts`` are the names that may stand in Host and Origin beside those of the loopback
     interface; ``any_address`` allows every IP address as well (a server bound to all
@@ -141,12 +143,12 @@ def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()
     names = {each.lower().strip("[]") for each in allowed_hosts}
     every = host in ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
     if not is_loopback(host):
-        own = socket.gethostname().lower()
-        names |= {own, f"{own}.local"} if every else {host.lower().strip("[]")}
+        machine = socket.gethostname().lower()
+        names |= {machine, f"{machine}.local"} if every else {host.lower().strip("[]")}
     return Security(token=token, hosts=frozenset(names), any_address=every)
 
 
-class Guard:
+class RequestGuard:
     """Pure ASGI middleware that holds every request to a `Security`."""
 
     def __init__(self, app: ASGIApp, security: Security, sessions: Sessions | None = None) -> None:
@@ -187,39 +189,47 @@ class Guard:
             return
         await self._app(scope, _replayed(body, receive), send)
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes | None]) -> _Refusal | None:
-        host = headers.get(b"host")
-        if host is None or not self._security.knows(_host_name(host)):
-            return _Refusal(
-                403, "Host not allowed: this server answers to its own names only (localhost)."
+    def _refusal(self, scope: Scope, headers: Headers) -> _Refusal | None:
+        """Why the request is refused: its host, its origin, or who sends it."""
+        return (
+            self._wrong_host(headers)
+            or self._foreign_page(scope, headers)
+            or (
+                self._stranger(scope)
+                if self._expected is None
+                else self._without_token(scope, headers)
             )
+        )
+
+    def _wrong_host(self, headers: Headers) -> _Refusal | None:
+        """A name that was rebound to this machine stands in the Host header."""
+        host = headers.get(b"host")
+        return None if host is not None and self._security.knows(_host_name(host)) else _NO_HOST
+
+    def _foreign_page(self, scope: Scope, headers: Headers) -> _Refusal | None:
+        """A page of another site sends an Origin or, with images and scripts, a fetch site."""
         if b"origin" in headers and not self._may_ask(headers[b"origin"]):
-            return _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
-        # A browser sends no Origin with an image or a script, but says that it is another site's.
-        if headers.get(b"sec-fetch-site") == b"cross-site" and not (
-            scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
-        ):
-            return _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
-        if self._expected is None:
-            return self._stranger(scope)
+            return _NO_ORIGIN
+        follows_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        if headers.get(b"sec-fetch-site") == b"cross-site" and not follows_link:
+            return _NO_ORIGIN
+        return None
+
+    def _without_token(self, scope: Scope, headers: Headers) -> _Refusal | None:
+        """The request needs the token, or the cookie of a session from a page of this server."""
         if scope["path"] in OPEN_PATHS:
             return None
         if scope["path"] == OPEN_PATH and scope["method"] == "GET":
-            return self._stranger(scope)  # its code is looked at there
-        if b"authorization" not in headers and self._sessions.is_in(
-            scope, headers.get(b"cookie") or b""
-        ):
-            if not _is_own_page(scope, headers):
-                return _Refusal(403, "Origin not allowed: this is no page of this server.")
-            return self._stranger(scope)
-        scheme, _, given = (headers.get(b"authorization") or b"").partition(b" ")
-        given = given.strip() if scheme.lower() == b"bearer" else b""
-        if not hmac.compare_digest(given, self._expected):
-            return _Refusal(401, _UNAUTHORIZED, ((b"www-authenticate", b'Bearer realm="qmd"'),))
-        return None
+            return self._stranger(scope)  # the handler checks the code of the link
+        cookies = headers.get(b"cookie") or b""
+        if b"authorization" not in headers and self._sessions.is_in(scope, cookies):
+            return self._stranger(scope) if _is_same_site(scope, headers) else _NO_PAGE
+        scheme, _, token = (headers.get(b"authorization") or b"").partition(b" ")
+        token = token.strip() if scheme.lower() == b"bearer" else b""
+        return None if hmac.compare_digest(token, self._expected or b"") else _NO_TOKEN
 
     def _stranger(self, scope: Scope) -> _Refusal | None:
-        """Refuses the programs of other users of this machine."""
+        """A program of another user of this machine."""
         users = self._security.users
         uid = scope.get("state", {}).get(CLIENT_UID)
         if users is None or uid in users:
@@ -230,7 +240,7 @@ class Guard:
         scheme, _, rest = (origin or b"").lower().partition(b"://")
         return scheme in (b"http", b"https") and self._security.knows(_host_name(rest))
 
-    async def _body(self, headers: dict[bytes, bytes | None], receive: Receive) -> bytes:
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
         """The whole body. Raises _TooLarge, _Gone."""
         length = headers.get(b"content-length")
         limit = self._security.max_body
@@ -293,6 +303,12 @@ class _Refusal:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+_NO_HOST = _Refusal(403, "Host not allowed: this server answers to its own names only (localhost).")
+_NO_ORIGIN = _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
+_NO_PAGE = _Refusal(403, "Origin not allowed: this is no page of this server.")
+_NO_TOKEN = _Refusal(401, _UNAUTHORIZED, ((b"www-authenticate", b'Bearer realm="qmd"'),))
+
+
 async def _discard(receive: Receive, most: int) -> None:
     """Read at most so many bytes of a body, as long as they come without delay."""
     with anyio.move_on_after(DISCARD_S):
@@ -324,7 +340,7 @@ def wants_page(scope: Scope) -> bool:
     )
 
 
-def _is_own_page(scope: Scope, headers: dict[bytes, bytes | None]) -> bool:
+def _is_same_site(scope: Scope, headers: Headers) -> bool:
     """
     Whether a browser's request comes from a page of this very server, or from no page at all.
 
@@ -339,15 +355,15 @@ def _is_own_page(scope: Scope, headers: dict[bytes, bytes | None]) -> bool:
     return scope["method"] in ("GET", "HEAD")
 
 
-def _single(scope: Scope) -> dict[bytes, bytes | None]:
-    """Headers by name; None for one that was sent twice, of which none is to be believed."""
-    found: dict[bytes, bytes | None] = {}
+def _single(scope: Scope) -> Headers:
+    """Headers by name; None for one that was sent twice, as neither value can be trusted."""
+    headers: Headers = {}
     for name, value in scope["headers"]:
-        found[name] = None if name in found else value.strip()
-    return found
+        headers[name] = None if name in headers else value.strip()
+    return headers
 
 
-def _has_body(headers: dict[bytes, bytes | None]) -> bool:
+def _has_body(headers: Headers) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 

@@ -50,29 +50,29 @@ class _Secrets:
         self._ends[value] = self._clock() + self._seconds
         return value
 
-    def take(self, given: str) -> bool:
-        """Whether it was there; it no longer is."""
-        value = self._find(given)
+    def take(self, secret: str) -> bool:
+        """Whether the secret exists; it is removed."""
+        value = self._find(secret)
         if value is None:
             return False
         del self._ends[value]
         return True
 
-    def renew(self, given: str) -> bool:
-        """Whether it is there; its time begins anew."""
-        value = self._find(given)
+    def renew(self, secret: str) -> bool:
+        """Whether the secret exists; its time starts again."""
+        value = self._find(secret)
         if value is None:
             return False
         del self._ends[value]
         self._ends[value] = self._clock() + self._seconds
         return True
 
-    def _find(self, given: str) -> str | None:
+    def _find(self, secret: str) -> str | None:
         """Compares with all of them, so that the time taken tells nothing."""
         self._forget()
         match = None
         for value in self._ends:
-            if hmac.compare_digest(value.encode(), given.encode("utf-8", "replace")):
+            if hmac.compare_digest(value.encode(), secret.encode("utf-8", "replace")):
                 match = value
         return match
 

@@ -150,12 +150,12 @@ def _refusal(line: bytes) -> RefusedLineError:
         return RefusedLineError(
             INVALID_REQUEST, "Invalid Request: no batches, send one message a line"
         )
-    given = value.get("id") if isinstance(value, dict) else None
-    usable = isinstance(given, (str, int)) and not isinstance(given, bool)
+    request_id = value.get("id") if isinstance(value, dict) else None
+    usable = isinstance(request_id, (str, int)) and not isinstance(request_id, bool)
     return RefusedLineError(
         INVALID_REQUEST,
         "Invalid Request: not a JSON-RPC 2.0 message",
-        given if usable else None,
+        request_id if usable else None,
     )
 
 

@@ -74,14 +74,14 @@ class Subscriptions:
                     task.cancel()
 
     def _changed(self, names: Iterable[str]) -> None:
-        wanted = set(names)
+        changed = set(names)
         targets = [
             (client, uri)
             for client, uris in self._clients.items()
             for uri, name in uris.items()
-            if name in wanted
+            if name in changed
         ]
-        listened = [uri for name in wanted for uri in self._listened.get(name, ())]
+        listened = [uri for name in changed for uri in self._listened.get(name, ())]
         if targets or listened:
             task = asyncio.get_running_loop().create_task(self._tell(targets, listened))
             self._tasks.add(task)

@@ -32,7 +32,7 @@ class TooBusyError(Exception):
     """More calls wait than ``max_waiting``."""
 
 
-class Workers:
+class CallQueue:
     """
     A queue before ``width`` threads, first come first served.
 

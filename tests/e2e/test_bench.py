@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from qmd import KnowledgeBase, Settings
-from qmd.evaluate.judgments import Judgments, Question
+from qmd.evaluate.judgments import JudgedQuestion, Judgments
 from qmd.evaluate.run import SYSTEMS, run
 from tests.support.cli import Scratch, filled
 from tests.support.embedder import HashEmbedder
@@ -149,7 +149,7 @@ def test_with_vectors_every_system_takes_part(tmp_path: Path) -> None:
     notes.mkdir()
     for name in ("boat", "bread", "birch"):
         (notes / f"{name}.md").write_text(f"# {name}\n\nAll about the {name}.\n", encoding="utf-8")
-    questions = tuple(Question(name, name, {f"{name}.md": 1}) for name in ("boat", "bread"))
+    questions = tuple(JudgedQuestion(name, name, {f"{name}.md": 1}) for name in ("boat", "bread"))
     ticks = []
     with KnowledgeBase.open(
         tmp_path / "i.sqlite", Settings(embedder=HashEmbedder()), create=True

@@ -13,7 +13,7 @@ from support.vault import make_index
 
 from qmd import KnowledgeBase
 from qmd.errors import RequestEndedError
-from qmd.server.workers import Workers
+from qmd.server.workers import CallQueue
 from qmd.store.sqlite.store import Store
 from qmd.system import cancellation
 from qmd.system.cancellation import Cancellation
@@ -33,7 +33,7 @@ def read_for_ever(store: Store, begun: threading.Event) -> None:
 
 
 def test_a_statement_of_a_late_call_is_interrupted(store: Store) -> None:
-    workers = Workers(1, max_waiting=1)
+    workers = CallQueue(1, max_waiting=1)
     begun = threading.Event()
 
     async def run() -> int:
@@ -50,7 +50,7 @@ def test_a_statement_of_a_late_call_is_interrupted(store: Store) -> None:
 
 
 def test_a_statement_of_a_cancelled_call_is_interrupted(store: Store) -> None:
-    workers = Workers(1, max_waiting=1)
+    workers = CallQueue(1, max_waiting=1)
     begun = threading.Event()
 
     async def run() -> None:
@@ -69,7 +69,7 @@ def test_a_statement_of_a_cancelled_call_is_interrupted(store: Store) -> None:
 
 def test_statements_that_follow_each_other_end_too(store: Store) -> None:
     """An interrupt between two statements stops neither: the next one does not begin."""
-    workers = Workers(1, max_waiting=1)
+    workers = CallQueue(1, max_waiting=1)
 
     def many() -> None:
         with store.reading() as connection:
@@ -85,7 +85,7 @@ def test_statements_that_follow_each_other_end_too(store: Store) -> None:
 
 
 def test_a_loop_that_looks_ends(store: Store) -> None:
-    workers = Workers(1, max_waiting=1)
+    workers = CallQueue(1, max_waiting=1)
 
     def loop() -> None:
         while True:

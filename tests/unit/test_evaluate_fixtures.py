@@ -10,8 +10,8 @@ import pytest
 
 from qmd.errors import InputError
 from qmd.evaluate import fixtures, trec
-from qmd.evaluate.judgments import Judgments, Question
-from qmd.evaluate.names import Names
+from qmd.evaluate.judgments import JudgedQuestion, Judgments
+from qmd.evaluate.names import DocumentNames
 
 
 def given(tmp_path: Path, content: Any, name: str = "fixture.json") -> Path:
@@ -32,7 +32,10 @@ def test_the_whole_form_names_everything(tmp_path: Path) -> None:
     }
     assert fixtures.read(given(tmp_path, fixture)) == Judgments(
         "fixture.json",
-        (Question("q1", "boats", {"notes/a.md": 2, "b.md": 1}), Question("2", "nothing", {})),
+        (
+            JudgedQuestion("q1", "boats", {"notes/a.md": 2, "b.md": 1}),
+            JudgedQuestion("2", "nothing", {}),
+        ),
         "notes",
         {"a": "# A"},
     )
@@ -51,14 +54,14 @@ def test_each_short_form_names_what_is_relevant(
     tmp_path: Path, answer: dict[str, Any], relevant: dict[str, int]
 ) -> None:
     (question,) = fixtures.read(given(tmp_path, [{"query": "q", **answer}])).questions
-    assert question == Question("1", "q", relevant)
+    assert question == JudgedQuestion("1", "q", relevant)
 
 
 def test_json_lines_of_one_or_many_lines(tmp_path: Path) -> None:
     line = '{"query": "电脑关机", "file": "a b.md"}'
     one = fixtures.read(given(tmp_path, line, "one.jsonl")).questions
     many = fixtures.read(given(tmp_path, f"\ufeff{line}\n\n{line}\r\n", "many.jsonl")).questions
-    assert one == (Question("1", "电脑关机", {"a b.md": 1}),)
+    assert one == (JudgedQuestion("1", "电脑关机", {"a b.md": 1}),)
     assert [each.id for each in many] == ["1", "2"]
 
 
@@ -120,7 +123,7 @@ def test_a_directory_in_the_form_of_beir(tmp_path: Path, place: str) -> None:
     folder = beir(tmp_path / "set", "query-id\tcorpus-id\tscore\n1\td1\t2\n2\td2\t0\n", place)
     assert fixtures.read(folder) == Judgments(
         "set",
-        (Question("1", "question 1", {"d1": 2}),),
+        (JudgedQuestion("1", "question 1", {"d1": 2}),),
         documents={"d1": "# One line\n\nfirst\n", "d2": "second\n"},
     )
 
@@ -139,8 +142,8 @@ Organized Crime
 def test_topics_and_qrels_of_trec(tmp_path: Path, topics: str) -> None:
     qrels = given(tmp_path, "301 0 notes/a b.md 1\n301 Q0 notes/c.md 0\n302 0 d.md 2\n", "qrels")
     assert fixtures.read(given(tmp_path, topics, "topics"), qrels).questions == (
-        Question("301", "International Organized Crime", {"notes/a b.md": 1}),
-        Question("302", "海盗", {"d.md": 2}),
+        JudgedQuestion("301", "International Organized Crime", {"notes/a b.md": 1}),
+        JudgedQuestion("302", "海盗", {"d.md": 2}),
     )
 
 
@@ -172,7 +175,7 @@ def test_topics_that_are_none_and_topics_that_nobody_judged(tmp_path: Path) -> N
 
 
 def test_some_of_the_questions_are_spread_over_all() -> None:
-    questions = tuple(Question(str(n), "q", {}) for n in range(10))
+    questions = tuple(JudgedQuestion(str(n), "q", {}) for n in range(10))
     judgments = Judgments("j", questions)
     assert [each.id for each in judgments.first(3).questions] == ["0", "3", "6"]
     assert judgments.first(10) is judgments
@@ -200,15 +203,15 @@ FILES = ["notes/a.md", "notes/2025/a.md", "notes/2025/数 据.md", "work/plan.md
     ],
 )
 def test_a_document_is_known_by_the_names_people_use(name: str, file: str | None) -> None:
-    assert Names(FILES).of(name) == file
+    assert DocumentNames(FILES).document(name) == file
 
 
 def test_a_name_of_two_documents_is_no_name() -> None:
-    assert Names(["a/x.md", "b/x.md"]).of("x.md") is None
+    assert DocumentNames(["a/x.md", "b/x.md"]).document("x.md") is None
 
 
 def test_two_names_of_one_document_are_one_judgment_with_the_higher_grade() -> None:
-    names = Names(FILES)
+    names = DocumentNames(FILES)
     assert names.resolve({"plan.md": 1, "work/plan.md": 3, "gone.md": 2}) == (
         {"work/plan.md": 3, "gone.md": 2},
         ["gone.md"],

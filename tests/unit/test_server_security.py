@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.errors import InputError
-from qmd.server.security import Guard, Security, is_loopback, security_for
+from qmd.server.security import RequestGuard, Security, is_loopback, security_for
 
 
 def test_loopback_is_what_no_other_machine_reaches() -> None:
@@ -72,7 +72,7 @@ def ask(
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": path, "headers": list(headers)}
-    asyncio.run(Guard(echo, security)(scope, receive, send))  # type: ignore[arg-type]
+    asyncio.run(RequestGuard(echo, security)(scope, receive, send))  # type: ignore[arg-type]
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 
@@ -144,5 +144,5 @@ def test_a_web_socket_is_closed_before_any_route_sees_it() -> None:
         sent.append(message)
 
     scope = {"type": "websocket", "path": "/mcp", "headers": [HOST]}
-    asyncio.run(Guard(echo, Security())(scope, None, send))  # type: ignore[arg-type]
+    asyncio.run(RequestGuard(echo, Security())(scope, None, send))  # type: ignore[arg-type]
     assert [message["type"] for message in sent] == ["websocket.close"]

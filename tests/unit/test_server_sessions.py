@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.server.security import CLIENT_UID, Guard, Security
+from qmd.server.security import CLIENT_UID, RequestGuard, Security
 from qmd.server.sessions import (
     LINK_S,
     MAX_LINKS,
@@ -117,7 +117,7 @@ def status(
     """Of a request with the cookie of a session."""
     sessions = Sessions()
     cookie = (b"cookie", f"qmd_session_18765={session(sessions)}".encode())
-    guard = Guard(echo, Security(token="s3cret", users=users), sessions)
+    guard = RequestGuard(echo, Security(token="s3cret", users=users), sessions)
     scope = {
         **SCOPE,
         "method": method,

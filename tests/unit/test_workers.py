@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from qmd.server.workers import TooBusyError, Workers
+from qmd.server.workers import CallQueue, TooBusyError
 
 WAIT_S = 60.0
 
@@ -47,7 +47,7 @@ async def began(gate: Gate) -> bool:
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_so_many_run_at_once_and_no_more(gate: Gate, width: int) -> None:
-    workers = Workers(width, max_waiting=100)
+    workers = CallQueue(width, max_waiting=100)
     results: list[int] = []
 
     async def ask() -> None:
@@ -69,7 +69,7 @@ def test_so_many_run_at_once_and_no_more(gate: Gate, width: int) -> None:
 def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = Workers(1, max_waiting=100)
+    workers = CallQueue(1, max_waiting=100)
     never = threading.Event()
 
     async def run() -> None:
@@ -92,7 +92,7 @@ def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(
 
 
 def test_one_more_than_may_wait_is_refused(gate: Gate) -> None:
-    workers = Workers(1, max_waiting=1)
+    workers = CallQueue(1, max_waiting=1)
 
     async def run() -> None:
         async with anyio.create_task_group() as tasks:
@@ -108,7 +108,7 @@ def test_one_more_than_may_wait_is_refused(gate: Gate) -> None:
 
 
 def test_an_error_is_the_callers_and_frees_the_place() -> None:
-    workers = Workers(1, max_waiting=1)
+    workers = CallQueue(1, max_waiting=1)
 
     def fail() -> None:
         raise KeyError("x")
@@ -123,7 +123,7 @@ def test_an_error_is_the_callers_and_frees_the_place() -> None:
 
 
 def test_one_after_the_other_on_several_event_loops() -> None:
-    workers = Workers(2, max_waiting=1)
+    workers = CallQueue(2, max_waiting=1)
 
     async def run() -> int:
         return await workers.run(lambda: 5, timeout_s=WAIT_S)
