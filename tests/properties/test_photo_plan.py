@@ -28,7 +28,7 @@ quick = settings(deadline=None, max_examples=150)
 
 
 def applied(present, plan):  # type: ignore[no-untyped-def]
-    return {**present, **plan.wanted}
+    return {**present, **plan.target}
 
 
 @quick
@@ -36,17 +36,17 @@ def applied(present, plan):  # type: ignore[no-untyped-def]
 def test_keywords_are_the_tags_and_the_people(present, change, kind) -> None:  # type: ignore[no-untyped-def]
     plan = photo_plan.plan(present, change, kind, overwrite=True)
     if change.tags is None and change.people is None:
-        assert SUBJECT not in plan.wanted and PEOPLE not in plan.wanted
+        assert SUBJECT not in plan.target and PEOPLE not in plan.target
         return
     old_people = present.get(PEOPLE, ())
     old_tags = [name for name in photo_plan.keywords(present, kind) if name not in old_people]
     tags = old_tags if change.tags is None else change.tags
     people = old_people if change.people is None else change.people
-    assert set(plan.wanted[SUBJECT]) == {*tags, *people}
-    assert len(plan.wanted[SUBJECT]) == len(set(plan.wanted[SUBJECT]))
-    assert (KEYWORDS in plan.wanted) == (kind == "JPG")
+    assert set(plan.target[SUBJECT]) == {*tags, *people}
+    assert len(plan.target[SUBJECT]) == len(set(plan.target[SUBJECT]))
+    assert (KEYWORDS in plan.target) == (kind == "JPG")
     if change.people is not None:
-        assert plan.wanted[PEOPLE] == tuple(dict.fromkeys(change.people))
+        assert plan.target[PEOPLE] == tuple(dict.fromkeys(change.people))
 
 
 @quick
@@ -55,7 +55,7 @@ def test_without_overwriting_lists_are_united_in_order(present, change, kind) ->
     plan = photo_plan.plan(present, change, kind, overwrite=False)
     if change.tags is not None or change.people is not None:
         old = photo_plan.keywords(present, kind)
-        new = plan.wanted[SUBJECT]
+        new = plan.target[SUBJECT]
         assert {*old, *(change.tags or ()), *(change.people or ())} <= set(new)
         people = dict.fromkeys((*present.get(PEOPLE, ()), *(change.people or ())))
         tags = [name for name in dict.fromkeys((*old, *(change.tags or ()))) if name not in people]
@@ -66,7 +66,7 @@ def test_without_overwriting_lists_are_united_in_order(present, change, kind) ->
     ):
         there = any(field in present for field in fields)
         assert (name in plan.kept) == (value is not None and there)
-        assert not (there and set(fields) & set(plan.wanted))
+        assert not (there and set(fields) & set(plan.target))
 
 
 @quick
@@ -81,7 +81,7 @@ def test_a_second_time_changes_nothing(present, change, kind, overwrite) -> None
 @quick
 @given(photos, kinds, st.booleans())
 def test_no_field_means_no_change(present, kind, overwrite) -> None:  # type: ignore[no-untyped-def]
-    assert photo_plan.plan(present, PhotoChange(), kind, overwrite=overwrite).wanted == {}
+    assert photo_plan.plan(present, PhotoChange(), kind, overwrite=overwrite).target == {}
 
 
 @quick

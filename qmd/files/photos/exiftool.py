@@ -65,7 +65,7 @@ class ExifTool:
         self._command = None if command is None else str(command)
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._process: _Process | None = None
+        self._process: _ExifToolProcess | None = None
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[Turn]:
@@ -100,27 +100,28 @@ class ExifTool:
             self._process.stop()
             self._process = None
 
-    def _running(self) -> _Process:
+    def _running(self) -> _ExifToolProcess:
         if self._process is not None and not self._process.is_running():
             self._stop()
         if self._process is None:
-            self._process = _Process(self._found())
+            self._process = _ExifToolProcess(self._program())
         return self._process
 
-    def _found(self) -> str:
-        found = shutil.which("exiftool" if self._command is None else self._command)
-        if found is None:
+    def _program(self) -> str:
+        """Raises ExifToolError: There is none."""
+        program = shutil.which("exiftool" if self._command is None else self._command)
+        if program is None:
             what = "exiftool is not installed"
             if self._command is not None:
                 what = f"there is no program {self._command} (QMD_EXIFTOOL)"
             raise ExifToolError("missing", what, hint=HINT)
-        return found
+        return program
 
 
 class Turn:
     """Requests for one photo."""
 
-    def __init__(self, process: _Process, deadline: float) -> None:
+    def __init__(self, process: _ExifToolProcess, deadline: float) -> None:
         self._process = process
         self._deadline = deadline
 
@@ -178,7 +179,7 @@ class Turn:
             raise ExifToolError("refused", reason or "exiftool wrote no file")
 
 
-class _Process:
+class _ExifToolProcess:
     """The pipes of one exiftool, threads that empty them, and a directory for `aliases`."""
 
     def __init__(self, command: str) -> None:
@@ -347,16 +348,16 @@ class _Pipe:
 
     def until(self, mark: bytes, deadline: float) -> bytes:
         """All up to the mark. Raises queue.Empty after the deadline, EOFError."""
-        found = bytearray(self._rest)
+        output = bytearray(self._rest)
         searched = 0
-        while (place := found.find(mark, searched)) < 0:
-            searched = max(0, len(found) - len(mark))
+        while (place := output.find(mark, searched)) < 0:
+            searched = max(0, len(output) - len(mark))
             block = self._blocks.get(timeout=max(0.0, deadline - time.monotonic()))
-            if not block or len(found) > _MAX_OUTPUT:
+            if not block or len(output) > _MAX_OUTPUT:
                 raise EOFError
-            found += block
-        self._rest = bytes(found[place + len(mark) :]).lstrip(b"\r\n")
-        return bytes(found[:place])
+            output += block
+        self._rest = bytes(output[place + len(mark) :]).lstrip(b"\r\n")
+        return bytes(output[:place])
 
 
 def _reason(problems: str) -> str:

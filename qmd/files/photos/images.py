@@ -35,7 +35,7 @@ from qmd.files.atomic import state_of
 from qmd.files.consent import require_consent
 from qmd.files.photos import photo_errors, photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
-from qmd.files.photos.photo_plan import FIELDS, Plan, Present
+from qmd.files.photos.photo_plan import FIELDS, FieldValues, Plan
 from qmd.files.place import Place
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 TOOL = "writeImageMetadata"
 _IMAGE_DATA = {"JPG": jpeg.image_data, "PNG": png.image_data, "HEIC": heic.image_data}
-#: What is said only to those who ask for it.
+#: Tags that exiftool leaves out of "all".
 _UNLISTED = ("-ExifIFD:MakerNoteUnknown", "-ThumbnailImage", "-PreviewImage", "-ICC_Profile")
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _BLOCK = 1 << 20
@@ -99,69 +99,76 @@ class Images:
             PhotoError: With ``problem`` in the order of its checks; the photo is as it was.
             StoreError: The database cannot note what was there before.
         """
-        given = str(path)
+        named_path = str(path)
         photo_plan.check(change)
         files = self._files()
-        kind, place = _examine(given, files)
+        kind, place = _examine(named_path, files)
         if change == PhotoChange():
-            return PhotoWritten(given, kind, changed=False)
+            return PhotoWritten(named_path, kind, changed=False)
         try:
             agreed = None
             if files.confirm is not None:
-                agreed = self._agreed(place, given, change, kind, overwrite, files.confirm)
+                agreed = self._ask_for_consent(
+                    place, named_path, change, kind, overwrite, files.confirm
+                )
             with files.draft(place, tool=TOOL) as draft:
-                written = self._write(draft, given, change, kind, overwrite, agreed)
+                written = self._write(draft, named_path, change, kind, overwrite, agreed)
         except ExifToolError as error:
-            if error.cause in ("refused", "ended") and photo_errors.is_full(given):
-                raise photo_errors.disk_full(given) from error
+            if error.cause in ("refused", "ended") and photo_errors.is_full(named_path):
+                raise photo_errors.disk_full(named_path) from error
             raise photo_errors.not_written(
-                given, error.cause, error.reason, hint=error.hint
+                named_path, error.cause, error.reason, hint=error.hint
             ) from error
         except OutsideRootsError as error:
             raise photo_errors.outside(error) from error
         except WriteDeclinedError as error:
-            raise photo_errors.not_written(given, "declined", error.with_hint) from error
+            raise photo_errors.not_written(named_path, "declined", error.with_hint) from error
         except OSError as error:
-            raise photo_errors.disk_error(given, error) from error
+            raise photo_errors.disk_error(named_path, error) from error
         problem = None if draft.written is None else draft.written.problem
         return replace(written, problem=problem)
 
-    def _agreed(
+    def _ask_for_consent(
         self,
         place: Place,
-        given: str,
+        named_path: str,
         change: PhotoChange,
         kind: PhotoKind,
         overwrite: bool,
         confirm: Confirm,
-    ) -> _Agreed:
+    ) -> _AgreedChange:
         """What somebody agreed to; no lock is held meanwhile. Raises WriteDeclinedError."""
         with (
-            _opened(lambda: place.open(READ), given) as descriptor,
-            self._planned(descriptor, given, change, kind, overwrite) as planned,
+            _opened(lambda: place.open(READ), named_path) as descriptor,
+            self._planned(descriptor, named_path, change, kind, overwrite) as planned,
         ):
             changed = planned.changed
             before = {field: planned.present.get(field, ()) for field in changed}
         if changed:
             require_consent(confirm, ProposedFields(TOOL, place.target, before, changed))
-        return _Agreed(planned.state, changed)
+        return _AgreedChange(planned.state, changed)
 
     @contextmanager
     def _planned(
-        self, descriptor: int, given: str, change: PhotoChange, kind: PhotoKind, overwrite: bool
+        self,
+        descriptor: int,
+        named_path: str,
+        change: PhotoChange,
+        kind: PhotoKind,
+        overwrite: bool,
     ) -> Iterator[_Planned]:
         """
         What a change means for an open photo, and exiftool to make it while the block lasts.
 
         exiftool gets a copy: a name could lead elsewhere by the time it looks.
         """
-        with _source(descriptor, given) as source:
+        with _source(descriptor, named_path) as source:
             state = state_of(os.fstat(descriptor))
-            records = _iptc_records(source, given) if kind == "JPG" else b""
+            records = _iptc_records(source, named_path) if kind == "JPG" else b""
             image = _digest(source, kind)
             if image is None:
                 raise photo_errors.not_written(
-                    given,
+                    named_path,
                     "truncated",
                     "the file ends in the middle of the image",
                     hint="Restore it from where it came from; a copy of it was cut short.",
@@ -181,19 +188,19 @@ class Images:
     def _write(
         self,
         draft: Draft,
-        given: str,
+        named_path: str,
         change: PhotoChange,
         kind: PhotoKind,
         overwrite: bool,
-        agreed: _Agreed | None,
+        agreed: _AgreedChange | None,
     ) -> PhotoWritten:
-        with self._planned(draft.original, given, change, kind, overwrite) as planned:
+        with self._planned(draft.original, named_path, change, kind, overwrite) as planned:
             turn, encoding, present = planned.turn, planned.encoding, planned.present
             changed, new = planned.changed, planned.new
-            if agreed is not None and agreed != _Agreed(planned.state, changed):
-                raise _changed_meanwhile(given)
+            if agreed is not None and agreed != _AgreedChange(planned.state, changed):
+                raise _changed_meanwhile(named_path)
             if not changed:
-                return PhotoWritten(given, kind, changed=False, kept=planned.plan.kept)
+                return PhotoWritten(named_path, kind, changed=False, kept=planned.plan.kept)
             arguments = photo_plan.arguments(changed, present, iptc_from=planned.translated)
             _make_copy(planned, kind, [*encoding, *arguments])
             try:
@@ -201,19 +208,21 @@ class Images:
             except ExifToolError as error:
                 if error.cause != "refused":
                     raise
-                raise photo_errors.not_verified(given, error.reason) from error
-            different = _differences(planned.plan.wanted, present, now)
+                raise photo_errors.not_verified(named_path, error.reason) from error
+            different = _differences(planned.plan.target, present, now)
             if different:
                 raise photo_errors.not_verified(
-                    given, f"the copy does not hold the new {different}"
+                    named_path, f"the copy does not hold the new {different}"
                 )
-            with _open(new, given) as copy:
+            with _open(new, named_path) as copy:
                 if _digest(copy, kind) != planned.image:
-                    raise photo_errors.not_verified(given, "the copy does not hold the same image")
+                    raise photo_errors.not_verified(
+                        named_path, "the copy does not hold the same image"
+                    )
             if planned.state != draft.state():
-                raise _changed_meanwhile(given)
+                raise _changed_meanwhile(named_path)
             draft.commit(new, kept=_kept(present, kind))
-        return PhotoWritten(given, kind, changed=True, kept=planned.plan.kept)
+        return PhotoWritten(named_path, kind, changed=True, kept=planned.plan.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +238,7 @@ class _Planned:
     new: Path
     translated: Path | None
     encoding: list[str]
-    present: Present
+    present: FieldValues
     plan: Plan
     image: bytes
     state: tuple[int, ...]
@@ -240,8 +249,8 @@ class _Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Agreed:
-    """The photo and the change of it that somebody agreed to."""
+class _AgreedChange:
+    """The photo, as it was, and the change that somebody agreed to."""
 
     state: tuple[int, ...]
     changed: dict[str, tuple[str, ...]]
@@ -250,17 +259,17 @@ class _Agreed:
 # --- before anything is done ---------------------------------------------------------
 
 
-def _iptc_records(source: PhotoSource, given: str) -> bytes:
+def _iptc_records(source: PhotoSource, named_path: str) -> bytes:
     """All of them, since they are written anew. Raises PhotoError where they are too many."""
     blocks = MetadataBlocks("JPG")
     try:
         jpeg.read_blocks(MeteredSource(source), blocks)
     except TooMuchMetadataError as error:
-        raise photo_errors.not_written(given, "refused", str(error).rstrip(".")) from error
+        raise photo_errors.not_written(named_path, "refused", str(error).rstrip(".")) from error
     return blocks.iptc or b""
 
 
-def _examine(given: str, files: FileWriter) -> tuple[PhotoKind, Place]:
+def _examine(named_path: str, files: FileWriter) -> tuple[PhotoKind, Place]:
     """
     The format of a photo that may be written, and where it lies. Raises PhotoError: what is
     wrong first.
@@ -272,68 +281,73 @@ def _examine(given: str, files: FileWriter) -> tuple[PhotoKind, Place]:
     except OutsideRootsError as error:
         raise photo_errors.outside(error) from error
     try:
-        mode = os.stat(given).st_mode
+        mode = os.stat(named_path).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise photo_errors.not_found(given) from error
+        raise photo_errors.not_found(named_path) from error
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            raise photo_errors.not_found(given) from error
-        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
+            raise photo_errors.not_found(named_path) from error
+        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
-        raise photo_errors.unreadable(given, "it is no regular file")
+        raise photo_errors.unreadable(named_path, "it is no regular file")
     # The superuser may do all, but a file that says no means it.
-    if not mode & 0o444 or not os.access(given, os.R_OK):
-        raise photo_errors.unreadable(given, "its permissions forbid it")
-    if not mode & 0o222 or not os.access(given, os.W_OK):
-        raise photo_errors.unwritable(given, "its permissions forbid it")
+    if not mode & 0o444 or not os.access(named_path, os.R_OK):
+        raise photo_errors.unreadable(named_path, "its permissions forbid it")
+    if not mode & 0o222 or not os.access(named_path, os.W_OK):
+        raise photo_errors.unwritable(named_path, "its permissions forbid it")
     try:
-        place = files.place(given)
+        place = files.place(named_path)
         str(place.target).encode()
     except OutsideRootsError as error:
         raise photo_errors.outside(error) from error
     except UnicodeEncodeError as error:
         raise photo_errors.not_written(
-            given, "name", "its name is not valid UTF-8, which the database needs", "Rename it."
+            named_path,
+            "name",
+            "its name is not valid UTF-8, which the database needs",
+            "Rename it.",
         ) from error
     if not os.access(place.target.parent, os.W_OK | os.X_OK):
-        raise photo_errors.unwritable(given, "no file can be made in its folder")
+        raise photo_errors.unwritable(named_path, "no file can be made in its folder")
     with (
-        _opened(lambda: place.open(READ), given) as descriptor,
-        _source(descriptor, given) as source,
+        _opened(lambda: place.open(READ), named_path) as descriptor,
+        _source(descriptor, named_path) as source,
     ):
-        return _read(given, lambda: read_kind(source, given)), place
+        return _read(named_path, lambda: read_kind(source, named_path)), place
 
 
-def _read(given: str, read: Callable[[], ResultT]) -> ResultT:
-    if not is_photo(given):
-        raise photo_errors.unsupported(given, "its name does not end in .jpg, .jpeg, .png or .heic")
+def _read(named_path: str, read: Callable[[], ResultT]) -> ResultT:
+    if not is_photo(named_path):
+        raise photo_errors.unsupported(
+            named_path, "its name does not end in .jpg, .jpeg, .png or .heic"
+        )
     try:
         return read()
     except NotAPhotoError as error:
-        raise photo_errors.unsupported(given, str(error), error.hint) from error
+        raise photo_errors.unsupported(named_path, str(error), error.hint) from error
     except OSError as error:
-        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
+        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
 
 
 @contextmanager
-def _open(path: Path, given: str) -> Iterator[PhotoSource]:
+def _open(path: Path, named_path: str) -> Iterator[PhotoSource]:
     """The bytes of a photo. Raises PhotoError: It is not there, or cannot be read."""
     with (
-        _opened(lambda: os.open(path, READ), given) as descriptor,
-        _source(descriptor, given) as source,
+        _opened(lambda: os.open(path, READ), named_path) as descriptor,
+        _source(descriptor, named_path) as source,
     ):
         yield source
 
 
 @contextmanager
-def _opened(open_photo: Callable[[], int], given: str) -> Iterator[int]:
+def _opened(open_photo: Callable[[], int], named_path: str) -> Iterator[int]:
     """A descriptor of a photo. Raises PhotoError: It is not there, or cannot be opened."""
     try:
         descriptor = open_photo()
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise photo_errors.not_found(given) from error
+        raise photo_errors.not_found(named_path) from error
     except OSError as error:
-        raise photo_errors.unreadable(given, error.strerror or str(error)) from error
+        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     try:
         yield descriptor
     finally:
@@ -341,11 +355,11 @@ def _opened(open_photo: Callable[[], int], given: str) -> Iterator[int]:
 
 
 @contextmanager
-def _source(descriptor: int, given: str) -> Iterator[PhotoSource]:
+def _source(descriptor: int, named_path: str) -> Iterator[PhotoSource]:
     """The bytes of an open photo. Raises PhotoError: It is no file."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise photo_errors.unreadable(given, "it is no regular file")
+        raise photo_errors.unreadable(named_path, "it is no regular file")
     with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
         yield PhotoStream(stream, status.st_size)
 
@@ -374,7 +388,7 @@ def _make_copy(planned: _Planned, kind: PhotoKind, arguments: list[str]) -> None
     The changed copy.
 
     exiftool rather leaves a photo alone in which it finds something odd, such as the notes of a
-    maker it does not know: then it is told to go on, and everything in the copy is compared.
+    maker it does not know: then it is told to go on, and all tags of the copy are compared.
 
     Raises:
         ExifToolError.
@@ -385,12 +399,11 @@ def _make_copy(planned: _Planned, kind: PhotoKind, arguments: list[str]) -> None
     except ExifToolError as error:
         if error.cause != "refused" or "[minor]" not in error.reason:
             raise
-        everything = ["-b", "-n", "-all", *_UNLISTED]
-        before = _with_iptc_of(
-            planned.translated, turn, everything, _read_tags(turn.read(photo, kind, everything))
-        )
+        all_tags = ["-b", "-n", "-all", *_UNLISTED]
+        before = _read_tags(turn.read(photo, kind, all_tags))
+        before = _with_translated_iptc(before, turn, all_tags, planned.translated)
         turn.write(photo, kind, ["-m", *arguments], new)
-        now = _read_tags(turn.read(new, kind, everything))
+        now = _read_tags(turn.read(new, kind, all_tags))
         if any(now.get(tag) != values for tag, values in before.items() if _is_foreign(tag)):
             raise
 
@@ -406,22 +419,22 @@ def _is_foreign(tag: str) -> bool:
 
 def _present(
     turn: Turn, photo: Path, kind: PhotoKind, encoding: list[str], translated: Path | None
-) -> Present:
+) -> FieldValues:
     """The fields of a photo as exiftool reads them. Raises ExifToolError."""
     fields = [f"-{field}" for field in FIELDS]
-    found = _read_tags(turn.read(photo, kind, [*encoding, *fields]))
-    found = _with_iptc_of(translated, turn, fields, found)
-    return {field: values for field, values in found.items() if field in FIELDS}
+    tags = _read_tags(turn.read(photo, kind, [*encoding, *fields]))
+    tags = _with_translated_iptc(tags, turn, fields, translated)
+    return {field: values for field, values in tags.items() if field in FIELDS}
 
 
-def _with_iptc_of(
-    translated: Path | None, turn: Turn, tags: list[str], found: dict[str, tuple[str, ...]]
+def _with_translated_iptc(
+    tags: dict[str, tuple[str, ...]], turn: Turn, arguments: list[str], translated: Path | None
 ) -> dict[str, tuple[str, ...]]:
-    """Tags of a photo, those of IPTC as they read in UTF-8. Raises ExifToolError."""
+    """``tags`` with those of IPTC as ``translated`` has them. Raises ExifToolError."""
     if translated is None:
-        return found
-    iptc = _read_tags(turn.read(translated, "JPG", tags))
-    return {tag: values for tag, values in found.items() if not tag.startswith("IPTC:")} | {
+        return tags
+    iptc = _read_tags(turn.read(translated, "JPG", arguments))
+    return {tag: values for tag, values in tags.items() if not tag.startswith("IPTC:")} | {
         tag: values for tag, values in iptc.items() if tag.startswith("IPTC:")
     }
 
@@ -433,14 +446,14 @@ def _read_tags(out: bytes) -> dict[str, tuple[str, ...]]:
         root = ElementTree.fromstring(out.replace(b"\r", b"&#13;"))  # noqa: S314
     except ElementTree.ParseError as error:
         raise ExifToolError("refused", "exiftool's answer cannot be read") from error
-    found: dict[str, tuple[str, ...]] = {}
+    tags: dict[str, tuple[str, ...]] = {}
     for element in (each for description in root for each in description):
         namespace, _, name = element.tag.rpartition("}")
         field = f"{namespace.split('/')[-3]}:{name}"
-        if field not in found:
+        if field not in tags:
             items = list(element.iter(f"{_RDF}li")) or [element]
-            found[field] = tuple(text for text in map(_text, items) if text)
-    return found
+            tags[field] = tuple(text for text in map(_text, items) if text)
+    return tags
 
 
 def _text(element: ElementTree.Element) -> str:
@@ -450,19 +463,19 @@ def _text(element: ElementTree.Element) -> str:
     return text
 
 
-def _differences(wanted: Present, before: Present, now: Present) -> str:
+def _differences(target: FieldValues, before: FieldValues, now: FieldValues) -> str:
     """Which fields are not as they should be, for people."""
     wrong = [
         field
         for field in FIELDS
         if field not in photo_plan.TECHNICAL
-        and now.get(field, ()) != wanted.get(field, before.get(field, ()))
+        and now.get(field, ()) != target.get(field, before.get(field, ()))
     ]
     return ", ".join(wrong)
 
 
 def _digest(source: PhotoSource, kind: PhotoKind) -> bytes | None:
-    """Of the image itself; None if it is not whole."""
+    """A digest of the image data alone; None if the file ends in the middle of it."""
     places = _IMAGE_DATA[kind](source)
     if places is None:
         return None
@@ -474,7 +487,7 @@ def _digest(source: PhotoSource, kind: PhotoKind) -> bytes | None:
     return digest.digest()
 
 
-def _kept(present: Present, kind: PhotoKind) -> bytes:
+def _kept(present: FieldValues, kind: PhotoKind) -> bytes:
     """What the photo said before, for the revisions."""
     people = present.get(photo_plan.PEOPLE, ())
     tags = [name for name in photo_plan.keywords(present, kind) if name not in people]
@@ -482,16 +495,16 @@ def _kept(present: Present, kind: PhotoKind) -> bytes:
     def text(fields: tuple[str, ...]) -> str | None:
         return next((present[field][0] for field in fields if present.get(field)), None)
 
-    said = {
+    metadata = {
         "tags": tags,
         "people": list(people),
         "description": text(photo_plan.DESCRIPTIONS),
         "location": text(photo_plan.LOCATIONS),
     }
-    return (json.dumps(said, ensure_ascii=False, indent=2) + "\n").encode()
+    return (json.dumps(metadata, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _changed_meanwhile(given: str) -> PhotoError:
+def _changed_meanwhile(named_path: str) -> PhotoError:
     return photo_errors.not_written(
-        given, "changed", "another program changed the photo meanwhile", hint="Try again."
+        named_path, "changed", "another program changed the photo meanwhile", hint="Try again."
     )

@@ -1,7 +1,7 @@
 """
 What may go wrong with a photo, each as a `PhotoError` that says what to do next.
 
-``given`` is the path as the caller wrote it.
+``named_path`` is the path as the caller wrote it.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _METADATA = 256 * 1024  # more than all that may be written
 
 
-def not_found(given: str) -> PhotoError:
+def not_found(named_path: str) -> PhotoError:
     return PhotoError(
-        "not_found", f"There is no file {given}", cause="not_found", hint="Check the path."
+        "not_found", f"There is no file {named_path}", cause="not_found", hint="Check the path."
     )
 
 
-def unreadable(given: str, reason: str) -> PhotoError:
+def unreadable(named_path: str, reason: str) -> PhotoError:
     return PhotoError(
         "not_readable",
-        f"The file cannot be read: {given} ({reason}).",
+        f"The file cannot be read: {named_path} ({reason}).",
         cause="unreadable",
         reason=reason,
         hint="Name a photo that you may read.",
     )
 
 
-def unwritable(given: str, reason: str) -> PhotoError:
+def unwritable(named_path: str, reason: str) -> PhotoError:
     return PhotoError(
         "not_writable",
-        f"The file may not be written: {given} ({reason}).",
+        f"The file may not be written: {named_path} ({reason}).",
         cause="permission",
         reason=reason,
         hint="Check the permissions of the file and of its folder.",
     )
 
 
-def unsupported(given: str, reason: str, hint: str | None = None) -> PhotoError:
+def unsupported(named_path: str, reason: str, hint: str | None = None) -> PhotoError:
     return PhotoError(
         "unsupported",
-        f"Not a JPG, PNG or HEIC photo: {given} ({reason.rstrip('.')}).",
+        f"Not a JPG, PNG or HEIC photo: {named_path} ({reason.rstrip('.')}).",
         cause="format",
         reason=reason,
         hint=hint or "Metadata is written into JPG, PNG and HEIC files.",
@@ -58,45 +58,45 @@ def outside(error: OutsideRootsError) -> PhotoError:
     )
 
 
-def disk_error(given: str, error: OSError) -> PhotoError:
+def disk_error(named_path: str, error: OSError) -> PhotoError:
     """What the disk or the permissions said while the photo was written."""
     reason = error.strerror or str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return unwritable(given, reason)
+        return unwritable(named_path, reason)
     if error.errno == errno.ENOENT:
-        return not_found(given)
+        return not_found(named_path)
     if error.errno in _FULL:
-        return disk_full(given)
-    return not_written(given, "disk", reason, hint="Check the disk, then try again.")
+        return disk_full(named_path)
+    return not_written(named_path, "disk", reason, hint="Check the disk, then try again.")
 
 
-def is_full(given: str) -> bool:
+def is_full(named_path: str) -> bool:
     """Whether there is no room for a copy, which exiftool tells in many words."""
     try:
-        photo = Path(given).resolve()
+        photo = Path(named_path).resolve()
         return shutil.disk_usage(photo.parent).free < photo.stat().st_size + _METADATA
     except OSError:
         return False
 
 
-def disk_full(given: str) -> PhotoError:
-    return not_written(given, "disk_full", "the disk is full", hint="Free some space.")
+def disk_full(named_path: str) -> PhotoError:
+    return not_written(named_path, "disk_full", "the disk is full", hint="Free some space.")
 
 
-def not_written(given: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
+def not_written(named_path: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
     return PhotoError(
         "not_written",
-        f"Nothing was written into {given}: {reason}.",
+        f"Nothing was written into {named_path}: {reason}.",
         cause=cause,
         reason=reason,
         hint=hint or "The photo is as it was.",
     )
 
 
-def not_verified(given: str, reason: str) -> PhotoError:
+def not_verified(named_path: str, reason: str) -> PhotoError:
     return PhotoError(
         "not_verified",
-        f"Nothing was written into {given}: {reason}.",
+        f"Nothing was written into {named_path}: {reason}.",
         cause="different",
         reason=reason,
         hint="The photo is as it was. Please report it, with the photo if you can.",

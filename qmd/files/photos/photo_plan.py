@@ -26,7 +26,7 @@ LOCATIONS = ("XMP-iptcCore:Location", "IPTC:Sub-location")
 _TOOLKIT = "XMP-x:XMPToolkit"
 _CHARACTERS = "IPTC:CodedCharacterSet"
 
-#: What follows from the others, and is theirs to say.
+#: Fields that describe the other fields.
 TECHNICAL = (_TOOLKIT, _CHARACTERS)
 #: All that is read of a photo before and after it is written.
 FIELDS = (SUBJECT, KEYWORDS, PEOPLE, *DESCRIPTIONS, *LOCATIONS, *TECHNICAL)
@@ -38,7 +38,7 @@ _WRITTEN_AS = {DESCRIPTIONS[0]: f"{DESCRIPTIONS[0]}-x-default"}
 _IPTC_BYTES = {KEYWORDS: 64, "IPTC:Caption-Abstract": 2000, "IPTC:Sub-location": 32}
 
 #: Field → its values; a text has one, and none if it is not there.
-Present = Mapping[str, tuple[str, ...]]
+FieldValues = Mapping[str, tuple[str, ...]]
 
 MAX_NAMES = 50
 MAX_NAME = 100
@@ -52,18 +52,18 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 @dataclass(frozen=True, slots=True)
 class Plan:
     """
-    ``wanted``: what these fields are to hold, be it what they hold already; ``kept`` as in
-    `PhotoWritten`.
+    ``target``: what these fields are to hold, be it what they hold already. ``kept``: the texts
+    that were to be added and stay as they are, as in `PhotoWritten`.
     """
 
-    wanted: Present
+    target: FieldValues
     kept: tuple[str, ...] = ()
 
-    def changed(self, present: Present) -> dict[str, tuple[str, ...]]:
+    def changed(self, present: FieldValues) -> dict[str, tuple[str, ...]]:
         """The fields that do not hold what they are to hold."""
         return {
             field: values
-            for field, values in self.wanted.items()
+            for field, values in self.target.items()
             if values != present.get(field, ())
         }
 
@@ -101,13 +101,13 @@ def _invalid(reason: str) -> PhotoError:
     )
 
 
-def keywords(present: Present, kind: PhotoKind) -> tuple[str, ...]:
+def keywords(present: FieldValues, kind: PhotoKind) -> tuple[str, ...]:
     """All keywords, people included."""
     iptc = present.get(KEYWORDS, ()) if kind == "JPG" else ()
     return _united(present.get(SUBJECT, ()), iptc)
 
 
-def plan(present: Present, change: PhotoChange, kind: PhotoKind, *, overwrite: bool) -> Plan:
+def plan(present: FieldValues, change: PhotoChange, kind: PhotoKind, *, overwrite: bool) -> Plan:
     """
     What the fields of a photo must hold.
 
@@ -115,18 +115,35 @@ def plan(present: Present, change: PhotoChange, kind: PhotoKind, *, overwrite: b
         overwrite: New values take the place of old ones. Else lists are united, in order, and a
             description or location that is there stays.
     """
-    wanted: dict[str, tuple[str, ...]] = {}
+    texts, kept = _planned_texts(present, change, overwrite)
+    target = _planned_names(present, change, kind, overwrite) | texts
+    if kind != "JPG":
+        target = {f: values for f, values in target.items() if not f.startswith("IPTC:")}
+    return Plan(target, kept)
+
+
+def _planned_names(
+    present: FieldValues, change: PhotoChange, kind: PhotoKind, overwrite: bool
+) -> dict[str, tuple[str, ...]]:
+    """The fields that hold tags and people."""
+    if change.tags is None and change.people is None:
+        return {}
+    old_people = _united(present.get(PEOPLE, ()))
+    old_tags = tuple(name for name in keywords(present, kind) if name not in old_people)
+    tags = _changed_list(old_tags, change.tags, overwrite)
+    people = _changed_list(old_people, change.people, overwrite)
+    # People come last, so that writing the same again changes no order.
+    all_keywords = _united((name for name in tags if name not in people), people)
+    target = {SUBJECT: all_keywords, KEYWORDS: all_keywords}
+    return target if change.people is None else {**target, PEOPLE: people}
+
+
+def _planned_texts(
+    present: FieldValues, change: PhotoChange, overwrite: bool
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """The fields that hold description and location, and which of both stays as it is."""
+    target: dict[str, tuple[str, ...]] = {}
     kept: list[str] = []
-    if change.tags is not None or change.people is not None:
-        old_people = _united(present.get(PEOPLE, ()))
-        old_tags = tuple(name for name in keywords(present, kind) if name not in old_people)
-        tags = _changed_list(old_tags, change.tags, overwrite)
-        people = _changed_list(old_people, change.people, overwrite)
-        # People last, for a second time must find the order it would make.
-        plain = tuple(name for name in tags if name not in people)
-        wanted[SUBJECT] = wanted[KEYWORDS] = _united(plain, people)
-        if change.people is not None:
-            wanted[PEOPLE] = people
     for name, value, fields in (
         ("description", change.description, DESCRIPTIONS),
         ("location", change.location, LOCATIONS),
@@ -136,10 +153,8 @@ def plan(present: Present, change: PhotoChange, kind: PhotoKind, *, overwrite: b
         if not overwrite and any("".join(present.get(field, ())).strip() for field in fields):
             kept.append(name)
         else:
-            wanted |= dict.fromkeys(fields, (value,))
-    if kind != "JPG":
-        wanted = {f: values for f, values in wanted.items() if not f.startswith("IPTC:")}
-    return Plan(wanted, tuple(kept))
+            target |= dict.fromkeys(fields, (value,))
+    return target, tuple(kept)
 
 
 def _changed_list(
@@ -155,7 +170,7 @@ def _united(*lists: Iterable[str]) -> tuple[str, ...]:
 
 
 def arguments(
-    changed: Mapping[str, tuple[str, ...]], present: Present, *, iptc_from: Path | None = None
+    changed: FieldValues, present: FieldValues, *, iptc_from: Path | None = None
 ) -> Sequence[str]:
     """
     exiftool's arguments that make the fields hold these values.
@@ -164,20 +179,28 @@ def arguments(
         iptc_from: A file that is lent to exiftool, with the photo's IPTC in UTF-8, if it is in an
             encoding of before: then its other texts become UTF-8 as well.
     """
-    found: list[str] = []
+    options: list[str] = []
     iptc = [field for field in changed if field.startswith("IPTC:")]
     if iptc_from is not None:
-        found += ["-tagsFromFile", iptc_from.name, "-IPTC:all", *(f"--{field}" for field in iptc)]
-        found.append(f"-{_CHARACTERS}=UTF8")
-    elif any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",):
-        found.append(f"-{_CHARACTERS}=UTF8")
+        options += ["-tagsFromFile", iptc_from.name, "-IPTC:all", *(f"--{f}" for f in iptc)]
+    if iptc_from is not None or (
+        any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",)
+    ):
+        options.append(f"-{_CHARACTERS}=UTF8")
     if any(len(value.encode()) > _IPTC_BYTES[field] for field in iptc for value in changed[field]):
-        found.append("-m")
-    for field, values in changed.items():
-        name = _WRITTEN_AS.get(field, field)
-        found += [f"-{name}={escape(value)}" for value in values or ("",)]
+        options.append("-m")
+    options += _assignments(changed)
     if any(field.startswith("XMP") for field in changed):
         # exiftool would sign what it writes.
         toolkit = "".join(present.get(_TOOLKIT, ()))
-        found.append(f"-{_TOOLKIT}={escape(toolkit)}")
-    return found
+        options.append(f"-{_TOOLKIT}={escape(toolkit)}")
+    return options
+
+
+def _assignments(changed: FieldValues) -> list[str]:
+    """``-FIELD=VALUE`` for each value; a field without any is emptied."""
+    return [
+        f"-{_WRITTEN_AS.get(field, field)}={escape(value)}"
+        for field, values in changed.items()
+        for value in values or ("",)
+    ]
