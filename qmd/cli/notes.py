@@ -55,8 +55,8 @@ def read(path: str, as_json: bool) -> None:
     """
     with _opened() as notes:
         result = notes.read(path)
-    if result.path != result.asked:
-        note(f"{result.asked}: {result.path} is the one note that is meant.")
+    if result.path != result.requested:
+        note(f"{result.requested}: {result.path} is the one note that is meant.")
     if as_json:
         write_json({"success": True, "data": result.text, "path": result.path})
     elif sys.stdout.isatty():

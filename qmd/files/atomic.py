@@ -39,7 +39,7 @@ PREFIX = ".qmd-"
 WAIT_S = 30.0
 _BLOCK = 1 << 20
 
-_RELATIVE: bool = {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
+_CAN_OPEN_RELATIVE: bool = {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
 _FILE = (
     getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOFOLLOW", 0)
@@ -49,8 +49,8 @@ _FILE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
-    """A file as it is; ``state`` differs after any change."""
+class FileContent:
+    """What a file holds; ``state`` differs after any change."""
 
     data: bytes
     state: tuple[int, ...]
@@ -67,24 +67,24 @@ def temporary_name(suffix: str = ".tmp") -> str:
 
 
 @contextmanager
-def locked(path: Path, *, create: bool = False, wait_s: float = WAIT_S) -> Iterator[Folder]:
+def locked(path: Path, *, create: bool = False, wait_s: float = WAIT_S) -> Iterator[LockedFolder]:
     """
     A directory for this writer alone, of all threads and processes that use this function.
 
     Args:
         path: Absolute and without links; a link in it is an error.
-        create: Make it and what is missing above it; what was made is removed again when the
-            block fails and nothing lies in it.
+        create: Make it and what is missing above it; these directories are removed again when
+            the block fails and nothing lies in them.
 
     Raises:
         BlockingIOError: Another writer holds it for longer than ``wait_s``.
-        OSError: It cannot be reached or made.
+        OSError: It cannot be reached or created.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     deadline = time.monotonic() + wait_s
     try:
         while True:
-            folder = Folder(path, create, made, deadline)
+            folder = LockedFolder(path, create, created, deadline)
             try:
                 if folder.is_in_place():
                     yield folder
@@ -92,25 +92,25 @@ def locked(path: Path, *, create: bool = False, wait_s: float = WAIT_S) -> Itera
             finally:
                 folder.close()
     except BaseException:
-        for directory in reversed(made):
+        for directory in reversed(created):
             with suppress(OSError):
                 directory.rmdir()
         raise
 
 
-class Folder:
+class LockedFolder:
     """A directory held open and locked; use `locked`. Names are plain names in it."""
 
-    def __init__(self, path: Path, create: bool, made: list[Path], deadline: float) -> None:
+    def __init__(self, path: Path, create: bool, created: list[Path], deadline: float) -> None:
         self.path = path
         self._fd: int | None = None
         self._lock: BaseFileLock | None = None
-        if _RELATIVE:
-            self._fd = open_directory(path, create, made)
+        if _CAN_OPEN_RELATIVE:
+            self._fd = open_directory(path, create, created)
         elif create:
-            make_directories(path, made)
+            make_directories(path, created)
         try:
-            self._take(deadline)
+            self._acquire(deadline)
         except BaseException:
             self.close()
             raise
@@ -128,15 +128,15 @@ class Folder:
         if self._fd is None:
             return True
         try:
-            there = os.stat(self.path, follow_symlinks=False)
+            now = os.stat(self.path, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        return os.path.samestat(there, os.fstat(self._fd))
+        return os.path.samestat(now, os.fstat(self._fd))
 
     # -- the lock ----------------------------------------------------------------------
 
-    def _take(self, deadline: float) -> None:
-        if self._fd is not None and self._take_own(self._fd, deadline):
+    def _acquire(self, deadline: float) -> None:
+        if self._fd is not None and self._lock_directory_itself(self._fd, deadline):
             return
         from filelock import FileLock, Timeout
 
@@ -148,7 +148,7 @@ class Folder:
             self._busy()
         self._lock = lock
 
-    def _take_own(self, descriptor: int, deadline: float) -> bool:
+    def _lock_directory_itself(self, descriptor: int, deadline: float) -> bool:
         """False where the file system knows no locks on directories (some network ones)."""
         if sys.platform == "win32":
             return False
@@ -175,7 +175,7 @@ class Folder:
 
     # -- reading -----------------------------------------------------------------------
 
-    def read(self, name: str) -> Present | None:
+    def read(self, name: str) -> FileContent | None:
         """
         A file that is to be replaced; None if there is none.
 
@@ -189,12 +189,12 @@ class Folder:
         try:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 data = file.read()
-            return Present(data, state_of(os.fstat(descriptor)))
+            return FileContent(data, state_of(os.fstat(descriptor)))
         finally:
             os.close(descriptor)
 
     def state(self, name: str) -> tuple[int, ...] | None:
-        """What `Present.state` was if nobody has changed the file; None if there is none."""
+        """What `FileContent.state` was if nobody has changed the file; None if there is none."""
         try:
             return state_of(self._stat(name))
         except FileNotFoundError:
@@ -286,8 +286,8 @@ class Folder:
         if like is not None and sys.platform != "win32":
             model = self._open(like, os.O_RDONLY)
             try:
-                _take_after(descriptor, model)
-                _date_after(descriptor, model)
+                _copy_owner_and_mode(descriptor, model)
+                _set_later_time(descriptor, model)
             except PermissionError as error:
                 raise self._named(error, like) from error
             finally:
@@ -297,7 +297,12 @@ class Folder:
     def replace(self, name: str, target: str) -> None:
         """Put one file in the place of another, or of none, and make that durable."""
         try:
-            os.replace(self._at(name), self._at(target), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            os.replace(
+                self._name_for_system(name),
+                self._name_for_system(target),
+                src_dir_fd=self._fd,
+                dst_dir_fd=self._fd,
+            )
         except OSError as error:
             raise self._named(error, target) from error
         if self._fd is not None:
@@ -307,7 +312,7 @@ class Folder:
         """Remove a temporary file, if it is there."""
         assert name.startswith(PREFIX)
         with suppress(FileNotFoundError):
-            os.unlink(self._at(name), dir_fd=self._fd)
+            os.unlink(self._name_for_system(name), dir_fd=self._fd)
 
     def discard_all(self, name: str) -> None:
         """The same, with what a program made of the name beside it (``NAME_original``)."""
@@ -317,23 +322,23 @@ class Folder:
 
     # -- names -------------------------------------------------------------------------
 
-    def _at(self, name: str) -> str:
+    def _name_for_system(self, name: str) -> str:
         return os.path.join(self.path, name) if self._fd is None else name
 
     def _stat(self, name: str) -> os.stat_result:
         try:
-            return os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False)
+            return os.stat(self._name_for_system(name), dir_fd=self._fd, follow_symlinks=False)
         except OSError as error:
             raise self._named(error, name) from error
 
     def _open(self, name: str, flags: int, mode: int = 0o600) -> int:
         try:
-            return os.open(self._at(name), flags | _FILE, mode, dir_fd=self._fd)
+            return os.open(self._name_for_system(name), flags | _FILE, mode, dir_fd=self._fd)
         except OSError as error:
             raise self._named(error, name) from error
 
     def _named(self, error: OSError, name: str) -> OSError:
-        """The error with the whole path, which only we know."""
+        """The error with the whole path: the system knows only the name in the directory."""
         path = os.path.join(self.path, name)
         if error.errno is None or getattr(error, "winerror", None):
             error.filename = path
@@ -349,7 +354,7 @@ def _lock_directory() -> Path:
     Where lock files lie, for what has no locks on directories: Windows, some network disks.
 
     Raises:
-        PermissionError: Somebody else has made it.
+        PermissionError: Somebody else has created it.
     """
     get_id: Callable[[], int] | None = getattr(os, "getuid", None)
     path = Path(tempfile.gettempdir()) / (
@@ -385,7 +390,7 @@ def state_of(status: os.stat_result) -> tuple[int, ...]:
 
 if sys.platform != "win32":
 
-    def _take_after(descriptor: int, model: int) -> None:
+    def _copy_owner_and_mode(descriptor: int, model: int) -> None:
         """
         Give a file the owner, the attributes and the mode of another.
 
@@ -407,7 +412,7 @@ if sys.platform != "win32":
             _copy_attributes(descriptor, model)
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
-    def _date_after(descriptor: int, model: int) -> None:
+    def _set_later_time(descriptor: int, model: int) -> None:
         """
         A later time than the other's, whose last change may be of the same tick of the clock:
         of two states of a file the index must know which is newer.

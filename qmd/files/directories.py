@@ -1,4 +1,4 @@
-"""Directories opened or made without following a link on the way; no lock, no files."""
+"""Directories opened or created without following a link on the way; no lock, no files."""
 
 # Names relative to an open directory, which Path objects cannot express:
 # ruff: noqa: PTH116
@@ -16,7 +16,7 @@ _DIRECTORY = (
 )
 
 
-def open_directory(path: Path, create: bool, made: list[Path]) -> int:
+def open_directory(path: Path, create: bool, created: list[Path]) -> int:
     """
     Open a directory for reading, following no link on the way; returns its descriptor.
 
@@ -25,21 +25,21 @@ def open_directory(path: Path, create: bool, made: list[Path]) -> int:
     Args:
         path: Absolute and without links.
         create: Make it and what is missing above it.
-        made: Gets what was made, the uppermost first.
+        created: Gets the directories that this call makes, the uppermost first.
 
     Raises:
-        OSError: It cannot be reached or made, or a link is on the way.
+        OSError: It cannot be reached or created, or a link is on the way.
     """
     if sys.platform != "linux":
         if create:
-            make_directories(path, made)
+            make_directories(path, created)
         return _open_and_check(path)
     here = Path(path.anchor)
     descriptor = os.open(here, os.O_PATH | _DIRECTORY)
     try:
         for name in path.relative_to(here).parts:
             here /= name
-            following = _enter(descriptor, name, here, create, made)
+            following = _enter(descriptor, name, here, create, created)
             os.close(descriptor)
             descriptor = following
         return _reopen(descriptor, path)
@@ -47,7 +47,7 @@ def open_directory(path: Path, create: bool, made: list[Path]) -> int:
         os.close(descriptor)
 
 
-def _enter(parent: int, name: str, path: Path, create: bool, made: list[Path]) -> int:
+def _enter(parent: int, name: str, path: Path, create: bool, created: list[Path]) -> int:
     flags = os.O_PATH | _DIRECTORY
     try:
         try:
@@ -59,7 +59,7 @@ def _enter(parent: int, name: str, path: Path, create: bool, made: list[Path]) -
             os.mkdir(name, dir_fd=parent)
         except FileExistsError:  # another process was faster
             return os.open(name, flags, dir_fd=parent)
-        made.append(path)
+        created.append(path)
         descriptor = os.open(name, flags, dir_fd=parent)
         with suppress(PermissionError):  # of a directory that we may enter but not read
             above = _reopen(parent, path.parent)
@@ -81,10 +81,8 @@ def _reopen(descriptor: int, path: Path) -> int:
 def _open_and_check(path: Path) -> int:
     descriptor = os.open(path, os.O_RDONLY | _DIRECTORY | getattr(os, "O_NOFOLLOW_ANY", 0))
     try:
-        there = os.stat(path, follow_symlinks=False)
-        if Path(os.path.realpath(path)) != path or not os.path.samestat(
-            there, os.fstat(descriptor)
-        ):
+        now = os.stat(path, follow_symlinks=False)
+        if Path(os.path.realpath(path)) != path or not os.path.samestat(now, os.fstat(descriptor)):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     except BaseException:
         os.close(descriptor)
@@ -92,8 +90,8 @@ def _open_and_check(path: Path) -> int:
     return descriptor
 
 
-def make_directories(path: Path, made: list[Path]) -> None:
-    """Make a directory and what is missing above it, and add to ``made`` what was."""
+def make_directories(path: Path, created: list[Path]) -> None:
+    """Make a directory and what is missing above it, and add those to ``created``."""
     missing = []
     while not os.path.lexists(path):
         missing.append(path)
@@ -103,7 +101,7 @@ def make_directories(path: Path, made: list[Path]) -> None:
             directory.mkdir()
         except FileExistsError:  # another process was faster
             continue
-        made.append(directory)
+        created.append(directory)
 
 
 def sync_directory(descriptor: int) -> None:

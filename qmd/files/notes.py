@@ -22,7 +22,7 @@ from qmd.errors import (
     QmdError,
 )
 from qmd.files.encoding import encoding_of
-from qmd.files.place import Place
+from qmd.files.place import ResolvedPath
 from qmd.files.vault import (
     Vault,
     can_exist,
@@ -64,14 +64,14 @@ _REMEDIES = {
 class Note:
     """
     ``path`` from the vault's root, and the whole text, its line ends and a byte order mark
-    included. ``encoding`` is a Python codec name. ``asked`` is the path that was looked for,
-    which ``path`` is unless only one note could be meant.
+    included. ``encoding`` is a Python codec name. ``requested`` is the path that was looked for;
+    ``path`` is another one where only that note could be meant.
     """
 
     path: str
     text: str
     encoding: str
-    asked: str
+    requested: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +128,27 @@ class Notes:
             NoteNotFoundError: With suggestions.
             NoteAccessError: It is there, and cannot be read as text.
         """
-        wanted = note_path(path)
+        requested = note_path(path)
         vault = self._vault()
         plain = plain_path(path)
-        if can_exist(wanted) and vault.has_room_for(wanted):
-            data = _bytes(vault.locate(wanted), wanted)
+        if can_exist(requested) and vault.has_room_for(requested):
+            data = _bytes(vault.locate(requested), requested)
             if data is not None:
-                return _note(data, wanted, wanted)
+                return _note(data, requested, requested)
             # Search finds more than .md, if asked to, but nothing hidden.
             if not is_hidden(plain) and _is_there(vault, plain, stat.S_ISREG):
                 data = _bytes(vault.locate(plain), plain)
                 if data is not None:
-                    return _note(data, plain, wanted)
-        notes = vault.notes() if can_exist(wanted) else []
-        candidates = meant(wanted, notes)
+                    return _note(data, plain, requested)
+        notes = vault.notes() if can_exist(requested) else []
+        candidates = meant(requested, notes)
         if len(candidates) == 1:
             data = _bytes(vault.locate(candidates[0]), candidates[0])
             if data is not None:
-                return _note(data, candidates[0], wanted)
-        if not candidates and "/" in wanted and not vault.has_room_for(wanted):
-            vault.locate(wanted)  # says that there is no such collection, and which there are
-        raise _not_found(vault, wanted, plain, candidates, notes)
+                return _note(data, candidates[0], requested)
+        if not candidates and "/" in requested and not vault.has_room_for(requested):
+            vault.locate(requested)  # says that there is no such collection, and which there are
+        raise _not_found(vault, requested, plain, candidates, notes)
 
     def create(self, path: str, content: str | bytes, *, mode: Mode = "overwrite") -> WrittenNote:
         """
@@ -164,13 +164,15 @@ class Notes:
             NoteAccessError: The disk, its permissions or the write policy say no.
         """
         assert self._files is not None
-        wanted = note_path(path)
+        requested = note_path(path)
         vault = self._vault()
-        vault.check_new(wanted)
-        if not can_exist(wanted):
-            raise _failed("write file", wanted, OSError(errno.ENAMETOOLONG, "File name too long"))
-        place = vault.locate(wanted)
-        _check_can_be_note(place, wanted)
+        vault.check_new(requested)
+        if not can_exist(requested):
+            raise _failed(
+                "write file", requested, OSError(errno.ENAMETOOLONG, "File name too long")
+            )
+        place = vault.locate(requested)
+        _check_can_be_note(place, requested)
         if "" not in vault.roots and not place.root.is_dir():
             # Making it would look as if all else in the collection had been deleted.
             raise NoteAccessError(
@@ -179,24 +181,26 @@ class Notes:
             )
         try:
             files = self._files()
-            files.policy.check_name(wanted if "" in vault.roots else wanted.partition("/")[2])
+            files.policy.check_name(requested if "" in vault.roots else requested.partition("/")[2])
             if mode == "append":
                 written = files.append(
                     place,
-                    lambda present: _behind(present, content, wanted),
+                    lambda present: _behind(present, content, requested),
                     tool="create_note",
                 )
                 action: Action = "appended" if written.existed else "created"
             else:
-                written = files.write(place, _encoded(content, "utf-8", wanted), tool="create_note")
+                written = files.write(
+                    place, _encoded(content, "utf-8", requested), tool="create_note"
+                )
                 action = "overwritten" if written.existed else "created"
         except (InvalidPathError, NoteAccessError):
             raise
         except QmdError as error:
             raise _refused(error) from error
         except OSError as error:
-            raise _failed("write file", wanted, error) from error
-        return WrittenNote(wanted, action, written.bytes, written.problem)
+            raise _failed("write file", requested, error) from error
+        return WrittenNote(requested, action, written.bytes, written.problem)
 
     def list_folder(self, path: str = "") -> Listing:
         """
@@ -207,25 +211,25 @@ class Notes:
             FolderNotFoundError: Nothing is there.
             NoteAccessError: It cannot be read.
         """
-        wanted = folder_path(path)
+        folder = folder_path(path)
         vault = self._vault()
-        if vault.is_above_collections(wanted):
+        if vault.is_above_collections(folder):
             return Listing("", tuple(FolderEntry(name, True) for name in vault.collections))
-        if not can_exist(wanted):
-            raise FolderNotFoundError(shown(wanted))
-        place = vault.locate(wanted)
+        if not can_exist(folder):
+            raise FolderNotFoundError(shown(folder))
+        place = vault.locate(folder)
         try:
             entries = _entries(place)
         except NotADirectoryError:
             if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
-                raise InvalidPathError(f"Path is not a folder: {wanted or '/'}") from None
-            raise FolderNotFoundError(wanted or "/") from None
+                raise InvalidPathError(f"Path is not a folder: {folder or '/'}") from None
+            raise FolderNotFoundError(folder or "/") from None
         except OSError as error:
             if error.errno in _NOWHERE:
-                raise FolderNotFoundError(wanted or "/") from error
-            raise _failed("read folder", wanted or "/", error) from error
+                raise FolderNotFoundError(folder or "/") from error
+            raise _failed("read folder", folder or "/", error) from error
         entries.sort(key=lambda each: (not each.is_folder, each.name))
-        return Listing(wanted, tuple(entries))
+        return Listing(folder, tuple(entries))
 
 
 # --- reading -------------------------------------------------------------------------
@@ -241,7 +245,7 @@ def _is_there(vault: Vault, path: str, is_such: Callable[[int], bool]) -> bool:
         return False
 
 
-def _bytes(place: Place, path: str) -> bytes | None:
+def _bytes(place: ResolvedPath, path: str) -> bytes | None:
     """
     What a file holds, None if there is none.
 
@@ -266,36 +270,36 @@ def _bytes(place: Place, path: str) -> bytes | None:
         raise _failed("read file", path, error) from error
 
 
-def _note(data: bytes, path: str, wanted: str) -> Note:
+def _note(data: bytes, path: str, requested: str) -> Note:
     try:
-        return Note(path, data.decode("utf-8"), "utf-8", wanted)
+        return Note(path, data.decode("utf-8"), "utf-8", requested)
     except UnicodeDecodeError:
         pass
     try:
         decoded = decode(data)
     except DecodeError as error:
         raise NoteAccessError(f"Failed to read file: {error}") from error
-    return Note(path, decoded.text, decoded.encoding, wanted)
+    return Note(path, decoded.text, decoded.encoding, requested)
 
 
 def _not_found(
-    vault: Vault, wanted: str, plain: str, candidates: list[str], notes: list[str]
+    vault: Vault, requested: str, plain: str, candidates: list[str], notes: list[str]
 ) -> NoteNotFoundError:
-    found = candidates[:3]
+    likely = candidates[:3]
     hint = None
-    if not found and _is_there(vault, plain, stat.S_ISDIR):
+    if not likely and _is_there(vault, plain, stat.S_ISDIR):
         hint = f"{plain} is a folder; list it to see the notes in it."
-    elif not found:
-        found = suggestions(wanted, notes)
-        if vault.collections and not vault.has_room_for(wanted):
+    elif not likely:
+        likely = suggestions(requested, notes)
+        if vault.collections and not vault.has_room_for(requested):
             hint = f"A path begins with a collection: {', '.join(vault.collections)}"
-    return NoteNotFoundError(shown(wanted), found, hint=hint)
+    return NoteNotFoundError(shown(requested), likely, hint=hint)
 
 
-def _entries(place: Place) -> list[FolderEntry]:
+def _entries(place: ResolvedPath) -> list[FolderEntry]:
     """Raises OSError."""
-    with place.entries() as found:
-        return [FolderEntry(shown(each.name), _is_folder(each)) for each in found]
+    with place.entries() as entries:
+        return [FolderEntry(shown(each.name), _is_folder(each)) for each in entries]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -308,7 +312,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 # --- writing -------------------------------------------------------------------------
 
 
-def _check_can_be_note(place: Place, path: str) -> None:
+def _check_can_be_note(place: ResolvedPath, path: str) -> None:
     """Raises InvalidPathError, NoteAccessError."""
     try:
         if not stat.S_ISREG(place.status().st_mode):

@@ -1,4 +1,4 @@
-"""Where a path leads, judged once: what is checked there is what is opened there."""
+"""A path whose links have been followed once: what was checked there is what is opened there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qmd.system.beneath import open_beneath, scandir_beneath, stat_beneath
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResolvedPath:
     """
     Where a path leads: ``target`` with all links followed, in the directory ``root`` or below.
 
@@ -34,8 +34,8 @@ class Place:
     @contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
         """What lies in the directory; to be asked inside the block. Raises OSError."""
-        with scandir_beneath(self.root, self._below) as found:
-            yield found
+        with scandir_beneath(self.root, self._below) as entries:
+            yield entries
 
     @property
     def _below(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from qmd.errors import OutsideRootsError, SteeringFileError
-from qmd.files.place import Place
+from qmd.files.place import ResolvedPath
 from qmd.files.steering import link_to, steering_reason
 from qmd.system.surrogates import shown
 
@@ -119,9 +119,9 @@ class WritePolicy:
         ]
         return cls(tuple(roots), agent=True)
 
-    def place(self, path: str | Path) -> Place:
+    def resolve(self, path: str | Path) -> ResolvedPath:
         """
-        Where a file lies that is to be written, all links followed.
+        The path of a file that is to be written, all links followed.
 
         Raises:
             OutsideRootsError: It lies below no root, or all writing is off.
@@ -134,9 +134,9 @@ class WritePolicy:
             self._require_steers_nothing(named)
         return place
 
-    def permitted(self, path: Path) -> Place:
+    def permitted(self, path: Path) -> ResolvedPath:
         """
-        The place of a path that has been resolved; no link is followed any more.
+        A path whose links have been followed; none is followed any more.
 
         Raises:
             OutsideRootsError: It lies below no root, or all writing is off.
@@ -151,7 +151,7 @@ class WritePolicy:
             link = link_to(path, min(roots, key=lambda root: len(root.parts)))
             if link is not None:
                 raise SteeringFileError(str(path), f"{link}, which steers programs, leads to it")
-        return Place(roots[0], path)
+        return ResolvedPath(roots[0], path)
 
     def check_name(self, path: str) -> None:
         """
@@ -176,29 +176,29 @@ class WritePolicy:
         """
         The resolved path of a directory that a client wants to add as a collection.
 
-        Stricter than `target`, for all of it becomes readable: never the whole disk, a
+        Stricter than `resolve`, for all of it becomes readable: never the whole disk, a
         directory of the system or a hidden one.
 
         Raises:
             OutsideRootsError.
         """
         self.require_writable()
-        found = resolved(path)
-        if _is_whole_disk(found):
-            raise _never(f"{found} is the whole disk.", found)
+        directory = resolved(path)
+        if _is_whole_disk(directory):
+            raise _never(f"{directory} is the whole disk.", directory)
         below = [
             root
             for root in self.roots
-            if found.is_relative_to(root.path) and (root.whole or found != root.path)
+            if directory.is_relative_to(root.path) and (root.whole or directory != root.path)
         ]
-        if not below and not _belongs_to_system(found, found):
-            raise _outside(found, found)
-        below = [root for root in below if not _belongs_to_system(found, root.path)]
+        if not below and not _belongs_to_system(directory, directory):
+            raise _outside(directory, directory)
+        below = [root for root in below if not _belongs_to_system(directory, root.path)]
         if not below:
-            raise _never(f"{found} belongs to the system.", found)
-        if all(_hidden(found.relative_to(root.path)) for root in below):
-            raise _never(f"{found} is hidden.", found)
-        return found
+            raise _never(f"{directory} belongs to the system.", directory)
+        if all(_hidden(directory.relative_to(root.path)) for root in below):
+            raise _never(f"{directory} is hidden.", directory)
+        return directory
 
     def require_writable(self) -> None:
         """Raises OutsideRootsError: all writing is off."""
@@ -241,13 +241,13 @@ def resolved(path: str | Path) -> Path:
     """
     try:
         expanded = os.path.expanduser(path)  # noqa: PTH111 - Path's raises for unknown users
-        found = Path(os.path.realpath(expanded))
-        str(found).encode()  # what is no UTF-8 could be neither stored nor told
+        real = Path(os.path.realpath(expanded))
+        str(real).encode()  # the database and the clients take UTF-8 alone
     except (OSError, ValueError) as error:  # NUL; a name that cannot be encoded
         raise _unusable(path) from error
-    if os.name == "nt" and not is_plain_on_windows(PureWindowsPath(found)):
+    if os.name == "nt" and not is_plain_on_windows(PureWindowsPath(real)):
         raise _unusable(path)
-    return found
+    return real
 
 
 def _unusable(path: str | Path) -> OutsideRootsError:
@@ -270,13 +270,13 @@ def is_plain_on_windows(path: PureWindowsPath) -> bool:
 
 def _places(*directories: str) -> list[Path]:
     """Those of these directories that can be named; the working directory may be gone."""
-    found = []
+    paths = []
     for each in directories:
         try:
-            found.append(resolved(each))
+            paths.append(resolved(each))
         except OutsideRootsError:
             continue
-    return found
+    return paths
 
 
 def _hidden(path: Path) -> bool:

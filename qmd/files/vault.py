@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InvalidPathError
-from qmd.files.place import Place
+from qmd.files.place import ResolvedPath
 from qmd.system import cancellation
 from qmd.system.beneath import scandir_beneath
 from qmd.system.surrogates import is_utf8, shown
@@ -116,7 +116,7 @@ class Vault:
         """Whether the path's first name is that of a collection, if it must be."""
         return "" in self.roots or any(name in self.roots for name in _names(path)[:1])
 
-    def locate(self, path: str) -> Place:
+    def locate(self, path: str) -> ResolvedPath:
         """
         Where a normalised path leads, whether something is there or not.
 
@@ -135,14 +135,14 @@ class Vault:
             ) from error
         for each in (root, *self.roots.values()):
             if target == each or each in target.parents:
-                return Place(each, target)
+                return ResolvedPath(each, target)
         raise InvalidPathError(f"Invalid path: {shown(path)} leads out of the vault")
 
     def _collection(self, name: str) -> Path:
         if name not in self.roots:
-            known = ", ".join(self.collections) or "none"
+            names = ", ".join(self.collections) or "none"
             raise InvalidPathError(
-                f"Invalid path: no collection named '{shown(name)}' (collections: {known})"
+                f"Invalid path: no collection named '{shown(name)}' (collections: {names})"
             )
         return self.roots[name]
 
@@ -166,7 +166,7 @@ class Vault:
 
         Empty where there are too many files to look at them all.
         """
-        found: list[str] = []
+        paths: list[str] = []
         left = _MOST_ENTRIES
         for name, root in self.roots.items():
             for path, is_file in _walk(root, name):
@@ -174,8 +174,8 @@ class Vault:
                 if not left:
                     return []
                 if is_file and path.lower().endswith(".md") and is_utf8(path):
-                    found.append(path)
-        return sorted(found)
+                    paths.append(path)
+        return sorted(paths)
 
 
 def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
@@ -187,8 +187,8 @@ def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
         folder = folders.pop()
         entries = []
         try:
-            with scandir_beneath(root, folder) as found:
-                for entry in found:
+            with scandir_beneath(root, folder) as entries_on_disk:
+                for entry in entries_on_disk:
                     below = f"{folder}{entry.name}"
                     is_searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
                     if is_searched and entry.is_dir(follow_symlinks=False):
@@ -207,10 +207,10 @@ def meant(path: str, notes: Sequence[str]) -> list[str]:
     The notes that have this path but for upper and lower case; if there are none, those whose
     path ends so, by whole names. Likeness never counts: a wrong note would be a wrong answer.
     """
-    wanted = _folded("/".join(_names(path)))
+    folded_path = _folded("/".join(_names(path)))
     folded = [(_folded(note), note) for note in notes]
-    same = [note for key, note in folded if key == wanted]
-    return same or [note for key, note in folded if key.endswith(f"/{wanted}")]
+    same = [note for key, note in folded if key == folded_path]
+    return same or [note for key, note in folded if key.endswith(f"/{folded_path}")]
 
 
 def suggestions(path: str, notes: Sequence[str]) -> list[str]:
@@ -218,21 +218,21 @@ def suggestions(path: str, notes: Sequence[str]) -> list[str]:
     from rapidfuzz import process
     from rapidfuzz.distance import Levenshtein
 
-    wanted = _folded(path)
+    folded_path = _folded(path)
     scores: dict[str, float] = {}
     for query, choices in (
-        (wanted, [_folded(note) for note in notes]),
-        (wanted.rpartition("/")[2], [_folded(note).rpartition("/")[2] for note in notes]),
+        (folded_path, [_folded(note) for note in notes]),
+        (folded_path.rpartition("/")[2], [_folded(note).rpartition("/")[2] for note in notes]),
     ):
         stem = query.removesuffix(".md")
-        found = process.extract(
+        similar = process.extract(
             stem,
             [choice.removesuffix(".md") for choice in choices],
             scorer=Levenshtein.normalized_similarity,
             score_cutoff=_ALIKE,
             limit=2 * _SUGGESTIONS,
         )
-        for _, score, position in found:
+        for _, score, position in similar:
             scores[notes[position]] = max(scores.get(notes[position], 0.0), score)
     return sorted(scores, key=lambda note: (-scores[note], note))[:_SUGGESTIONS]
 

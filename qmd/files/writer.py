@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Literal
 
 from qmd.errors import ConflictError, FileChangedError, QmdError
-from qmd.files.atomic import Folder, Present, is_temporary_name, locked, temporary_name
+from qmd.files.atomic import FileContent, LockedFolder, is_temporary_name, locked, temporary_name
 from qmd.files.consent import require_consent
-from qmd.files.place import Place
+from qmd.files.place import ResolvedPath
 from qmd.files.policy import WritePolicy
 from qmd.store.sqlite import pending, revisions
 from qmd.store.sqlite.library import Connection
@@ -59,7 +59,7 @@ class Draft:
     path: Path
     original: int
     temporary: Path
-    _folder: Folder
+    _folder: LockedFolder
     _commit: Callable[[Draft, Path | None, bytes | None], None]
     written: Written | None = field(default=None)
 
@@ -103,24 +103,24 @@ class FileWriter:
         self._indexed = indexed
         self.confirm = confirm
 
-    def place(self, path: str | Path | Place) -> Place:
+    def resolve(self, path: str | Path | ResolvedPath) -> ResolvedPath:
         """
-        The file that a path means, all links followed; a place stays what it was judged to be.
+        The file that a path means, all links followed; those of a `ResolvedPath` have been.
 
         Raises:
             OutsideRootsError: Nothing may be written there; the hint says what allows it.
         """
-        if not isinstance(path, Place):
-            return self.policy.place(path)
+        if not isinstance(path, ResolvedPath):
+            return self.policy.resolve(path)
         self.policy.permitted(path.target)
         return path
 
-    def write(self, path: str | Path | Place, data: bytes, *, tool: str) -> Written:
+    def write(self, path: str | Path | ResolvedPath, data: bytes, *, tool: str) -> Written:
         """
         Make ``data`` the whole content of a file, and make the file if there is none.
 
         Args:
-            path: Its links are followed; those of a place have been.
+            path: Its links are followed; those of a `ResolvedPath` have been.
 
         Raises:
             OutsideRootsError: Nothing may be written there.
@@ -133,7 +133,7 @@ class FileWriter:
         return self._change(path, lambda old: data, tool, appending=False)
 
     def append(
-        self, path: str | Path | Place, added: Callable[[bytes | None], bytes], *, tool: str
+        self, path: str | Path | ResolvedPath, added: Callable[[bytes | None], bytes], *, tool: str
     ) -> Written:
         """
         Put something behind what a file holds; of several at once none is lost.
@@ -148,7 +148,7 @@ class FileWriter:
         return self._change(path, lambda old: (old or b"") + added(old), tool, appending=True)
 
     @contextmanager
-    def draft(self, path: str | Path | Place, *, tool: str) -> Iterator[Draft]:
+    def draft(self, path: str | Path | ResolvedPath, *, tool: str) -> Iterator[Draft]:
         """
         For programs that write files themselves: a place for a new version of an existing file.
 
@@ -159,7 +159,7 @@ class FileWriter:
             FileNotFoundError: There is no such file.
             As `write`.
         """
-        target = self.place(path).target
+        target = self.resolve(path).target
         self._store.require_writable()
 
         def commit(draft: Draft, new: Path | None, kept: bytes | None) -> None:
@@ -188,13 +188,13 @@ class FileWriter:
 
     def _change(
         self,
-        path: str | Path | Place,
+        path: str | Path | ResolvedPath,
         content: Callable[[bytes | None], bytes],
         tool: str,
         *,
         appending: bool,
     ) -> Written:
-        target = self.place(path).target
+        target = self.resolve(path).target
         self._store.require_writable()
         with suppress(FileNotFoundError):
             target.lstat()  # a path that is too long fails here, before directories are made
@@ -232,9 +232,9 @@ class FileWriter:
 
     def _replace(
         self,
-        folder: Folder,
+        folder: LockedFolder,
         target: Path,
-        old: Present | None,
+        old: FileContent | None,
         data: bytes,
         tool: str,
         *,
@@ -261,7 +261,7 @@ class FileWriter:
             self._end([str(folder.path / name)])
 
     def _put(
-        self, folder: Folder, target: Path, name: str, tool: str, kept: bytes | None
+        self, folder: LockedFolder, target: Path, name: str, tool: str, kept: bytes | None
     ) -> Written:
         folder.require_replaceable(target.name)
         folder.finish(name, like=target.name)
@@ -291,7 +291,7 @@ class FileWriter:
 
     def _begin(
         self,
-        folder: Folder,
+        folder: LockedFolder,
         name: str,
         target: Path | None = None,
         kept: revisions.Kept | None = None,
@@ -336,11 +336,11 @@ def clean_up(store: Store) -> None:
     What is being written just now is left alone, and so is what cannot be reached: the next
     one to try may.
     """
-    found: dict[Path, list[str]] = {}
+    by_directory: dict[Path, list[str]] = {}
     with store.reading() as connection:
         for temporary in pending.everywhere(connection):
-            found.setdefault(Path(temporary).parent, []).append(temporary)
-    for directory, abandoned in found.items():
+            by_directory.setdefault(Path(temporary).parent, []).append(temporary)
+    for directory, abandoned in by_directory.items():
         try:
             with locked(directory, wait_s=0) as folder:
                 # Nobody else writes here now: who noted them before has ended, well or not.
@@ -358,7 +358,7 @@ def clean_up(store: Store) -> None:
             _log.warning("%s", error)
 
 
-def discard(folder: Folder, temporaries: list[str]) -> None:
+def discard(folder: LockedFolder, temporaries: list[str]) -> None:
     """Files in this directory, by their whole paths; no other than we make, whatever is noted."""
     for name in (Path(temporary).name for temporary in temporaries):
         if is_temporary_name(name):

@@ -58,7 +58,7 @@ def invalid_parameters(tool: str, error: InvalidArgumentsError) -> InputError:
 
 def read_note(kb: KnowledgeBase, arguments: ReadNoteArguments, dialect: Dialect) -> Reply:
     note = kb.notes.read(arguments.path)
-    return succeeded(note.text, **({} if note.path == note.asked else {"path": note.path}))
+    return succeeded(note.text, **({} if note.path == note.requested else {"path": note.path}))
 
 
 def create_note(kb: KnowledgeBase, arguments: CreateNoteArguments, dialect: Dialect) -> Reply:

@@ -282,7 +282,7 @@ def test_a_directory_swapped_for_a_link_after_the_check_leads_nowhere(
     secret.mkdir()
     (secret / "x.md").write_text("old")
     (notes / "folder").mkdir()
-    place = kb.files.place(notes / "folder/x.md")
+    place = kb.files.resolve(notes / "folder/x.md")
     (notes / "folder").rmdir()
     (notes / "folder").symlink_to(secret)
     with pytest.raises(OSError) as caught, atomic.locked(place.target.parent, create=True):

@@ -74,7 +74,7 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refused(policy: WritePolicy, path: Path | str) -> type[OutsideRootsError] | None:
     try:
-        policy.place(path)
+        policy.resolve(path)
     except OutsideRootsError as error:
         assert error.hint
         return type(error)

@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def may_write(policy: WritePolicy, path: Path | str) -> bool:
     try:
-        policy.place(path)
+        policy.resolve(path)
     except OutsideRootsError:
         return False
     return True
@@ -44,7 +44,7 @@ def test_home_temp_and_the_working_directory_are_open(home: Path) -> None:
     for path in (home / "a.md", home / "x/y/a.md", home.parent / "temp/a.md", Path("here.md")):
         assert may_write(policy, path), path
     assert may_write(policy, "~/a.md")
-    assert policy.place("~/a.md").target == home / "a.md"
+    assert policy.resolve("~/a.md").target == home / "a.md"
     for path in (home, home.parent / "elsewhere/x/a.md", "/a.md", "/etc/passwd", "~nobody/a.md"):
         assert not may_write(policy, path), path
 
@@ -125,7 +125,7 @@ def test_a_collection_that_is_all_of_home_opens_nothing_hidden(home: Path) -> No
 def test_a_name_that_is_no_utf8_is_refused_in_words_that_can_be_told(home: Path) -> None:
     for path in ("a\udcff.md", "\ud800.md"):
         with pytest.raises(OutsideRootsError) as caught:
-            WritePolicy.default().place(path)
+            WritePolicy.default().resolve(path)
         str(caught.value).encode()
 
 

@@ -36,7 +36,7 @@ from qmd.files.consent import require_consent
 from qmd.files.photos import photo_errors, photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
 from qmd.files.photos.photo_plan import FIELDS, FieldValues, Plan
-from qmd.files.place import Place
+from qmd.files.place import ResolvedPath
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_kind, read_metadata
@@ -130,7 +130,7 @@ class Images:
 
     def _ask_for_consent(
         self,
-        place: Place,
+        place: ResolvedPath,
         named_path: str,
         change: PhotoChange,
         kind: PhotoKind,
@@ -269,7 +269,7 @@ def _iptc_records(source: PhotoSource, named_path: str) -> bytes:
     return blocks.iptc or b""
 
 
-def _examine(named_path: str, files: FileWriter) -> tuple[PhotoKind, Place]:
+def _examine(named_path: str, files: FileWriter) -> tuple[PhotoKind, ResolvedPath]:
     """
     The format of a photo that may be written, and where it lies. Raises PhotoError: what is
     wrong first.
@@ -296,7 +296,7 @@ def _examine(named_path: str, files: FileWriter) -> tuple[PhotoKind, Place]:
     if not mode & 0o222 or not os.access(named_path, os.W_OK):
         raise photo_errors.unwritable(named_path, "its permissions forbid it")
     try:
-        place = files.place(named_path)
+        place = files.resolve(named_path)
         str(place.target).encode()
     except OutsideRootsError as error:
         raise photo_errors.outside(error) from error

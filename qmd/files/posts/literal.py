@@ -66,16 +66,16 @@ class Literal:
         origin: Sequence[int] = range(len(line))
         if len(folded) != len(line):  # a sign never folds to nothing
             origin = [at for at, sign in enumerate(line) for _ in sign.casefold()]
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         start = folded.find(self._folded)
         while start >= 0:
             end = start + len(self._folded)
             last = origin[end - 1]
-            found.append((origin[start], last + 1))
+            spans.append((origin[start], last + 1))
             while end < len(origin) and origin[end] == last:
                 end += 1
             start = folded.find(self._folded, end)
-        return found
+        return spans
 
 
 def around(text: bytes, line: int, lines: int) -> tuple[int, list[str]]:
@@ -85,18 +85,18 @@ def around(text: bytes, line: int, lines: int) -> tuple[int, list[str]]:
     return first, every[first - 1 : line + lines]
 
 
-def _lines(text: AnyStr, wanted: AnyStr, end: AnyStr) -> list[int]:
-    found: list[int] = []
+def _lines(text: AnyStr, literal: AnyStr, end: AnyStr) -> list[int]:
+    lines: list[int] = []
     number, done = 1, 0
-    start = text.find(wanted)
+    start = text.find(literal)
     while start >= 0:
         number += text.count(end, done, start)
-        found.append(number)
+        lines.append(number)
         done = text.find(end, start)
         if done < 0:
             break
-        start = text.find(wanted, done)
-    return found
+        start = text.find(literal, done)
+    return lines
 
 
 def _telling(folded: str) -> tuple[bytes, ...]:
