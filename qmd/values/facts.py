@@ -116,11 +116,15 @@ class ForCommands:
 class FieldFacts:
     """A field of a dataclass: its type without facts, and the facts."""
 
-    __slots__ = ("default", "facts", "hint", "name")
+    __slots__ = ("_by_class", "default", "facts", "hint", "name", "wire_name")
 
     def __init__(self, field: Field[Any], hint: Any) -> None:
         self.name = field.name
         self.hint, self.facts = _parts(hint)
+        # A reply looks up some 700 facts, so both are worked out once.
+        self._by_class = {type(fact): fact for fact in self.facts}
+        one, other = self.get(AtMostOne), self.get(Name)
+        self.wire_name = one.name if one else other.text if other else self.name
         self.default: Any = field.default
         if field.default_factory is not MISSING:
             self.default = field.default_factory()
@@ -130,23 +134,17 @@ class FieldFacts:
         return self.default is MISSING
 
     @property
-    def wire_name(self) -> str:
-        one, other = self.get(AtMostOne), self.get(Name)
-        if one is not None:
-            return one.name
-        return self.name if other is None else other.text
-
-    @property
     def description(self) -> str | None:
         describe = self.get(Describe)
         return None if describe is None else describe.text
 
     def get(self, kind: type[FactT]) -> FactT | None:
         """The fact of this class, if the annotation has one."""
-        return next((fact for fact in self.facts if isinstance(fact, kind)), None)
+        fact = self._by_class.get(kind)
+        return fact if isinstance(fact, kind) else None
 
     def has(self, kind: type[object]) -> bool:
-        return self.get(kind) is not None
+        return kind in self._by_class
 
 
 def field_facts(value_type: type) -> tuple[FieldFacts, ...]:
