@@ -20,6 +20,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from qmd.store import open_store
+from qmd.store.vectors import pack_vectors
+
 DIMENSION = 384
 K = 10
 
@@ -98,28 +101,26 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
 
     from qmd.search.meaning import retrieval as semantic
     from qmd.search.meaning.vector_cache import VectorCache
-    from qmd.store.sqlite import filters, sqlite_vec
-    from qmd.store.sqlite.store import Store
     from qmd.values import Filters
 
-    with closing(Store(database, create=True)) as store:
+    with closing(open_store(database, create=True)) as store:
         model = store.write(lambda connection: fill(connection, vectors))
         ours: list[float] = []
         theirs: list[float] = []
         found = 0
-        with store.reading() as connection:
-            sqlite_vec.load(connection)
-            everything = filters.where(connection, Filters())
+        with store.reading() as reader:
+            reader.vectors.require_engine()
+            everything = reader.select(Filters())
             cache = VectorCache()
             start = time.process_time()
             for _ in range(40):  # each reads a part
-                cache.nearest(connection, model, asked[0], 1, everything)
+                cache.nearest(reader, model, asked[0], 1, everything)
             print(f"vectors read in {time.process_time() - start:.2f} s of CPU time", flush=True)
             for query in asked:
                 for _ in range(2):  # the first time warms the pages and the processor's caches
                     start = time.process_time()
                     hits = semantic.search(
-                        connection, model, semantic.bare(query), everything, K, cache
+                        reader, model, semantic.bare(query), everything, K, cache
                     )
                     spent = time.process_time() - start
                     start = time.process_time()
@@ -133,35 +134,32 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
     return ours, theirs, found / (K * len(asked))
 
 
-def fill(connection, vectors):  # type: ignore[no-untyped-def]
+def fill(writer, vectors):  # type: ignore[no-untyped-def]
     """A document and a chunk for each vector, with as little in them as the schema allows."""
-    from qmd.store.sqlite import embeddings, models
-    from qmd.store.sqlite.vectors import pack
     from qmd.values import ModelSpec
 
-    model = models.begin(connection, ModelSpec("synthetic", "synthetic", DIMENSION, 512))
-    connection.execute(
+    model = writer.models.begin(ModelSpec("synthetic", "synthetic", DIMENSION, 512))
+    writer.connection.execute(
         "INSERT INTO collections (id, name, path, created_at) VALUES (1, 't', '/t', '')"
     )
     batch = 5000
     for start in range(0, len(vectors), batch):
-        packed = pack(vectors[start : start + batch])
+        packed = pack_vectors(vectors[start : start + batch])
         numbers = range(start + 1, start + 1 + len(packed))
         hashes = [number.to_bytes(16, "big") for number in numbers]
-        connection.executemany(
+        writer.connection.executemany(
             "INSERT INTO documents (id, collection_id, path, name_key, title, hash, modified_at,"
             " bytes, mtime_ns, inode, device, encoding, parser_version, body_start, indexed_at,"
             " text) VALUES (?1, 1, ?1, ?1, ?1, ?1, '', 0, 0, 0, 0, 'utf-8', 0, 0, '', '')",
             [(number,) for number in numbers],
         )
-        connection.executemany(
+        writer.connection.executemany(
             "INSERT INTO chunks (id, document_id, seq, start_char, end_char, start_byte, end_byte,"
             " start_line, end_line, heading_path, hash)"
             " VALUES (?1, ?1, 0, 0, 0, 0, 0, 1, 1, '', ?2)",
             list(zip(numbers, hashes, strict=True)),
         )
-        embeddings.store(
-            connection,
+        writer.embeddings.put(
             model,
             list(zip(numbers, hashes, strict=True)),
             dict(zip(hashes, packed, strict=True)),

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from qmd.store import open_store
 from qmd.store.sqlite import migrate
-from qmd.store.sqlite.store import Store
 
 DOCUMENT = Path(__file__).with_name("schema.md")
 
@@ -63,7 +63,7 @@ def document() -> str:
     """The whole of docs/schema.md."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "index.sqlite"
-        store = Store(path, create=True)
+        store = open_store(path, create=True)
         store.close()
         # The standard library, to prove that it can.
         connection = sqlite3.connect(path)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.settings import Settings
-from qmd.store.sqlite.store import Store
 
 # What only some need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from qmd.files.summary import Summary
     from qmd.files.writer import FileWriter
     from qmd.ingest.events import EventBus
+    from qmd.store import Store
     from qmd.values import Collection
 
 
@@ -119,10 +119,9 @@ class FileTools:
             self._exiftool.close()
 
     def _collections(self) -> list[Collection]:
-        from qmd.store.sqlite import collections
 
-        with self._store.reading() as connection:
-            return collections.everything(connection)
+        with self._store.reading() as reader:
+            return reader.collections.all()
 
     def _index(self, file: Path) -> None:
         from qmd.ingest.index import index_file
@@ -132,10 +131,9 @@ class FileTools:
 
 def clear_away(store: Store) -> None:
     """Remove the temporary files of processes that died while they wrote; mostly there are none."""
-    from qmd.store.sqlite import pending
 
-    with store.reading() as connection:
-        if not pending.everywhere(connection):
+    with store.reading() as reader:
+        if not reader.pending.all():
             return
     from qmd.files.writer import clean_up
 

@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qmd.errors import ConflictError, NotFoundError
 from qmd.files.writer import FileWriter
-from qmd.store.sqlite import revisions as stored
-from qmd.store.sqlite.store import Store
 from qmd.system.beneath import READ
 from qmd.values import Revision
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 TOOL = "restore"
 
@@ -113,8 +115,8 @@ class Revisions:
         )
 
     def _content(self, file: Path, revision: Revision) -> bytes:
-        with self._store.reading() as connection:
-            content = stored.content(connection, revision.number)
+        with self._store.reading() as reader:
+            content = reader.revisions.content(revision.number)
         if content is None:  # just now, another process kept a newer one
             raise _missing(file, revision.number, ())
         return content
@@ -122,9 +124,9 @@ class Revisions:
     def _find(self, path: str | Path) -> tuple[Path, list[Revision]]:
         """The file that is meant: of several the one that has a history."""
         candidates = self._candidates(str(path))
-        with self._store.reading() as connection:
+        with self._store.reading() as reader:
             for file in candidates:
-                kept = stored.history(connection, str(file))
+                kept = reader.revisions.history(str(file))
                 if kept:
                     return file, kept
         return candidates[0], []

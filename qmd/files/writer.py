@@ -12,18 +12,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from qmd.errors import ConflictError, FileChangedError, QmdError
 from qmd.files.atomic import FileContent, LockedFolder, is_temporary_name, locked, temporary_name
 from qmd.files.consent import require_consent
 from qmd.files.place import ResolvedPath
 from qmd.files.policy import WritePolicy
-from qmd.store.sqlite import pending, revisions
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.store import Store
+from qmd.store.revisions import MAX_REVISION_BYTES, RevisionContent, pack_revision
 from qmd.system import cancellation
 from qmd.values.proposed import Confirm, ProposedText
+
+if TYPE_CHECKING:
+    from qmd.store import Store, Writer
 
 _log = logging.getLogger(__name__)
 
@@ -243,7 +244,7 @@ class FileWriter:
         """False if another program has changed the file since it was read."""
         kept = None
         # Of a content that is too long, an append takes nothing away.
-        is_long = old is not None and len(old.data) > revisions.MAX_BYTES
+        is_long = old is not None and len(old.data) > MAX_REVISION_BYTES
         if old is not None and old.data != data and not (appending and is_long):
             kept = _kept(target, old.data)
         name = temporary_name()
@@ -267,7 +268,9 @@ class FileWriter:
         folder.finish(name, like=target.name)
         if kept is not None:
             metadata = _kept(target, kept, "metadata")
-            self._store.write(lambda c: revisions.keep(c, str(target), metadata, tool=tool))
+            self._store.write(
+                lambda writer: writer.revisions.keep(str(target), metadata, tool=tool)
+            )
         size = folder.size(name)
         self._store.require_current()  # the earlier metadata is kept there
         folder.replace(name, target.name)
@@ -294,7 +297,7 @@ class FileWriter:
         folder: LockedFolder,
         name: str,
         target: Path | None = None,
-        kept: revisions.Kept | None = None,
+        kept: RevisionContent | None = None,
         tool: str = "",
     ) -> None:
         """
@@ -303,11 +306,11 @@ class FileWriter:
         """
         temporary = str(folder.path / name)
 
-        def begin(connection: Connection) -> list[str]:
-            abandoned = pending.inside(connection, str(folder.path))
-            pending.begin(connection, temporary)
+        def begin(writer: Writer) -> list[str]:
+            abandoned = writer.pending.in_directory(str(folder.path))
+            writer.pending.begin(temporary)
             if kept is not None:
-                revisions.keep(connection, str(target), kept, tool=tool)
+                writer.revisions.keep(str(target), kept, tool=tool)
             return abandoned
 
         abandoned = self._store.write(begin)
@@ -317,7 +320,7 @@ class FileWriter:
 
     def _end(self, temporaries: list[str]) -> None:
         try:
-            self._store.write(lambda c: pending.end(c, temporaries))
+            self._store.write(lambda writer: writer.pending.end(temporaries))
         except QmdError as error:  # the note is taken off when the database is opened next
             _log.warning("a finished write stays noted: %s", error)
 
@@ -329,6 +332,10 @@ def _unchanged(agreed: ProposedText, present: bytes | None) -> bytes:
     return agreed.after
 
 
+def _end(writer: Writer, temporaries: list[str]) -> None:
+    writer.pending.end(temporaries)
+
+
 def clean_up(store: Store) -> None:
     """
     Remove the temporary files of processes that died while they wrote.
@@ -337,8 +344,8 @@ def clean_up(store: Store) -> None:
     one to try may.
     """
     by_directory: dict[Path, list[str]] = {}
-    with store.reading() as connection:
-        for temporary in pending.everywhere(connection):
+    with store.reading() as reader:
+        for temporary in reader.pending.all():
             by_directory.setdefault(Path(temporary).parent, []).append(temporary)
     for directory, abandoned in by_directory.items():
         try:
@@ -353,7 +360,7 @@ def clean_up(store: Store) -> None:
         if store.read_only:
             continue  # who opens it for writing takes the note off
         try:
-            store.write(partial(pending.end, temporaries=abandoned))
+            store.write(partial(_end, temporaries=abandoned))
         except QmdError as error:
             _log.warning("%s", error)
 
@@ -367,8 +374,8 @@ def discard(folder: LockedFolder, temporaries: list[str]) -> None:
 
 def _kept(
     path: Path, content: bytes, kind: Literal["content", "metadata"] = "content"
-) -> revisions.Kept:
-    kept = revisions.kept(content, kind)
+) -> RevisionContent:
+    kept = pack_revision(content, kind)
     if kept is None:
         raise ConflictError(
             f"{path} holds {len(content):,} bytes, more than the history of a file can keep.",

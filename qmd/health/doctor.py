@@ -5,16 +5,17 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qmd.errors import QmdError, StoreError
 from qmd.health import clients, keeping, models, parsing, photos, port
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
-from qmd.store.sqlite import collections, files, migrate, sqlite_vec, upkeep
-from qmd.store.sqlite import library as sqlite
-from qmd.store.sqlite.store import Store
 from qmd.system import telemetry
 from qmd.values import Check
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 
 def examine(
@@ -59,37 +60,37 @@ def _telemetry() -> Iterator[Check]:
 
 
 def _sqlite(store: Store) -> Iterator[Check]:
-    yield Check("sqlite", "ok", f"{sqlite.library()}")
-    with store.reading() as connection:
+    yield Check("sqlite", "ok", store.engine())
+    with store.reading() as reader:
         try:
-            version = sqlite_vec.load(connection)
+            engine = reader.vectors.require_engine()
         except QmdError as error:
             yield Check("sqlite-vec", "warning", str(error), error.hint)
         else:
-            yield Check("sqlite-vec", "ok", f"sqlite-vec {version}")
+            yield Check("sqlite-vec", "ok", engine)
 
 
 def _database(store: Store) -> Iterator[Check]:
-    with store.reading() as connection:
-        problems = upkeep.problems(connection)
-        applied = migrate.applied(connection)
-        size = upkeep.size(connection)
+    with store.reading() as reader:
+        problems = reader.upkeep.problems()
+        applied = reader.upkeep.migrations()
+        size = reader.upkeep.size_bytes()
     yield Check("schema", "ok", f"{store.path} ({size:,} bytes), migration {applied[-1]}")
     if problems:
         yield Check(
             "integrity",
             "error",
             "The database is damaged: " + "; ".join(problems),
-            sqlite.damaged(store.path).hint,
+            store.damage_hint,
         )
     else:
         yield Check("integrity", "ok", "SQLite finds no damage")
 
 
 def _collections(store: Store) -> Iterator[Check]:
-    with store.reading() as connection:
-        known = collections.everything(connection)
-        skipped = files.skipped(connection)
+    with store.reading() as reader:
+        known = reader.collections.all()
+        skipped = reader.files.all_skips()
     if not known:
         yield Check(
             "collections", "warning", "There is no collection.", "qmd collection add FOLDER"

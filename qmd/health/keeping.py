@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.file_state import file_state
@@ -14,9 +14,10 @@ from qmd.ingest.keep.lock import is_locked, lock_file
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, scan
-from qmd.store.sqlite import collections, files
-from qmd.store.sqlite.store import Store
 from qmd.values import Check, Collection
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 #: Other programs of the same user watch, too.
@@ -53,8 +54,8 @@ def examine(store: Store) -> Iterator[Check]:
         )
     for notice in fresh.notices:
         yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
-    with store.reading() as connection:
-        known = collections.everything(connection)
+    with store.reading() as reader:
+        known = reader.collections.all()
     directories = 0
     for collection in known:
         try:
@@ -84,9 +85,9 @@ def find_drift(store: Store, collection: Collection) -> Drift:
     """
     root = Path(collection.path)
     walk = scan(root, Rules(root, collection.pattern, collection.ignore))
-    with store.reading() as connection:
-        known = files.known(connection, collection.id)
-        skips = files.known_skips(connection, collection.id)
+    with store.reading() as reader:
+        known = reader.files.in_collection(collection.id)
+        skips = reader.files.skips_in_collection(collection.id)
     new = changed = unchanged = 0
     for item in walk:
         if not isinstance(item, ScannedFile):

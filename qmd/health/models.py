@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qmd.errors import QmdError
 from qmd.inference.protocols import Reranker
@@ -12,9 +12,10 @@ from qmd.models import embedders
 from qmd.models.backends import Backends, is_set, open_expander, open_reranker
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.models.guard import Guard
-from qmd.store.sqlite import embeddings, models, old_vectors, upkeep
-from qmd.store.sqlite.store import Store
 from qmd.values import Check
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 #: Longer than a query waits, so that "slow" and "not at all" are told apart.
 PATIENCE_S = 20.0
@@ -26,12 +27,12 @@ def examine(store: Store, choice: EmbedderChoice, backends: Backends) -> Iterato
 
 
 def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterator[Check]:
-    with store.reading() as connection:
-        active, coming = models.active(connection), models.coming(connection)
-        wanted, chosen = choice.wanted(connection), models.chosen(connection)
-        missing = 0 if coming is None else embeddings.count_waiting(connection, coming)
-        waiting = upkeep.needs_embedding(connection)
-        stray = old_vectors.exist(connection)
+    with store.reading() as reader:
+        active, coming = reader.models.active(), reader.models.coming()
+        wanted, chosen = choice.wanted(reader), reader.models.chosen_name()
+        missing = 0 if coming is None else reader.embeddings.count_waiting(coming)
+        waiting = reader.upkeep.count_contents_waiting()
+        stray = reader.upkeep.has_misplaced_vectors()
     try:
         ready = choice.available(wanted)
         fits = active is None or choice.spec().fingerprint == active.fingerprint

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qmd.errors import ExifToolError
 from qmd.files.photos.exiftool import ExifTool
 from qmd.ingest.mask import compile_mask
 from qmd.parse.photo import SUFFIXES
-from qmd.store.sqlite import collections
-from qmd.store.sqlite.store import Store
 from qmd.values import Check
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 
 def examine(store: Store, command: str | Path | None) -> Iterator[Check]:
@@ -31,8 +33,8 @@ def examine(store: Store, command: str | Path | None) -> Iterator[Check]:
 
 def _has_photos(store: Store) -> bool:
     """Whether the mask of a collection includes photos."""
-    with store.reading() as connection:
-        masks = [compile_mask(each.pattern) for each in collections.everything(connection)]
+    with store.reading() as reader:
+        masks = [compile_mask(each.pattern) for each in reader.collections.all()]
     return any(
         matches(f"photo{suffix}", f"photo{suffix}") for matches in masks for suffix in SUFFIXES
     )

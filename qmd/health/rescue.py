@@ -8,9 +8,7 @@ from pathlib import Path
 
 from qmd.errors import StoreError
 from qmd.health.restore import unkept
-from qmd.store.sqlite import copies
-from qmd.store.sqlite import rescue as store_rescue
-from qmd.store.sqlite.library import connect, missing_database
+from qmd.store import recovery
 from qmd.values import Rescued
 
 
@@ -24,18 +22,13 @@ def rescue(database: Path) -> Rescued:
         CorruptDatabaseError: Nothing can be read of it.
         StoreError, DiskFullError: The new one cannot be written; nothing has changed.
     """
-    if not database.is_file():
-        raise missing_database(database)
+    recovery.require_database(database)
     with unkept(database):
         try:
             with tempfile.TemporaryDirectory(prefix=".qmd-rescue-", dir=database.parent) as folder:
                 new = Path(folder) / database.name
-                saved = store_rescue.save(database, new)
-                source = connect(new, read_only=True)
-                try:
-                    return replace(saved, kept=copies.put_in_place(source, database))
-                finally:
-                    source.close()
+                saved = recovery.rescue_into(database, new)
+                return replace(saved, kept=recovery.put_in_place(new, database))
         except OSError as error:
             raise StoreError(
                 f"Nothing can be written beside {database}: {error.strerror or error}",

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError
 from qmd.ingest.keep.lock import IndexLock
-from qmd.store.sqlite import copies
-from qmd.store.sqlite.library import connect
+from qmd.store import recovery
 
 _BACKUP_HINT = "Give a file that 'qmd backup' made."
 
@@ -31,16 +30,12 @@ def restore(database: Path, backup: Path) -> Path | None:
     if backup.exists() and database.exists() and backup.samefile(database):
         raise ConflictError(f"{backup} is the database itself.", hint=_BACKUP_HINT)
     try:
-        source = connect(backup, read_only=True)
+        recovery.check_backup(backup)
     except NotADatabaseError as error:
         raise NotADatabaseError(str(error), hint=_BACKUP_HINT) from error
-    try:
-        copies.check(source, backup)
-        database.parent.mkdir(parents=True, exist_ok=True)
-        with unkept(database):
-            return copies.put_in_place(source, database)
-    finally:
-        source.close()
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with unkept(database):
+        return recovery.put_in_place(backup, database)
 
 
 @contextmanager

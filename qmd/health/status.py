@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qmd.store.sqlite import collections, embeddings, files, models, upkeep
-from qmd.store.sqlite.library import Connection
 from qmd.values import Status
 
+if TYPE_CHECKING:
+    from qmd.store import Reader
 
-def read(connection: Connection, path: Path) -> Status:
-    counts = upkeep.counts(connection)
-    model = models.active(connection)
-    coming = models.coming(connection)
-    missing = counts.chunks if coming is None else embeddings.count_waiting(connection, coming)
-    known = collections.everything(connection)
+
+def read(reader: Reader, path: Path) -> Status:
+    counts = reader.upkeep.counts()
+    model = reader.models.active()
+    coming = reader.models.coming()
+    missing = counts.chunks if coming is None else reader.embeddings.count_waiting(coming)
+    known = reader.collections.all()
     return Status(
         database=str(path),
-        database_bytes=upkeep.size(connection),
+        database_bytes=reader.upkeep.size_bytes(),
         total_documents=counts.documents,
         needs_embedding=counts.needs_embedding,
         chunks=counts.chunks,
@@ -25,8 +27,8 @@ def read(connection: Connection, path: Path) -> Status:
         has_vector_index=counts.chunks_embedded > 0,
         model=model.name if model else None,
         collections=tuple(known),
-        skipped=tuple(files.skipped(connection)),
-        excluded=collections.excluded(connection),
+        skipped=tuple(reader.files.all_skips()),
+        excluded=reader.collections.excluded_counts(),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
         last_indexed=max((c.last_indexed for c in known if c.last_indexed), default=None),

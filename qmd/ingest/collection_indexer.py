@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.errors import InputError
 from qmd.ingest.file_state import LARGEST, file_state, is_still
@@ -22,12 +22,12 @@ from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, is_gone, printable, scan
-from qmd.store.sqlite import collections, files
-from qmd.store.sqlite.files import Known, Place
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.store import Store
+from qmd.store.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
 from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Store, Writer
 
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 4_000_000
@@ -83,16 +83,16 @@ class CollectionIndexer:
         self.changed = changed or (lambda change: None)
         self.reread: frozenset[str] = frozenset()
         self.report = CollectionReport()
-        self.known: dict[str, Known] = {}
-        self.vanished: dict[str, Known] = {}
+        self.known: dict[str, StoredFile] = {}
+        self.vanished: dict[str, StoredFile] = {}
         self.vanished_paths: dict[str, list[str]] = {}  # by content hash
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
-        self.batch: list[tuple[NewDocument, Place | None]] = []
+        self.batch: list[tuple[NewDocument, DocumentPlace | None]] = []
         self.batch_characters = 0
         self.unanswered = 0  # in a row
         self.changes: list[DocumentChange] = []
         self.touched: list[tuple[int, FileState]] = []
-        self.moved: list[tuple[str, Known]] = []
+        self.moved: list[tuple[str, StoredFile]] = []
 
     def run(self) -> CollectionReport:
         """
@@ -102,9 +102,9 @@ class CollectionIndexer:
             NotFoundError, InputError: The directory is gone or cannot be read; nothing is
                 concluded from that, and the documents stay.
         """
-        with self.store.reading() as connection:
-            self.known = files.known(connection, self.collection.id)
-            old_skips = files.known_skips(connection, self.collection.id, VERSION)
+        with self.store.reading() as reader:
+            self.known = reader.files.in_collection(self.collection.id)
+            old_skips = reader.files.skips_in_collection(self.collection.id, VERSION)
         self._store_differences(self._scan(), old_skips)
         self._finish(old_skips, old_skips, whole=True)
         return self.report
@@ -124,9 +124,9 @@ class CollectionIndexer:
             return self.run()
         walk = scan(self.root, self.rules)
         places = walk.at(self.reread)
-        with self.store.reading() as connection:
-            self.known = files.known_at(connection, self.collection.id, places)
-            all_skips = files.known_skips(connection, self.collection.id, VERSION)
+        with self.store.reading() as reader:
+            self.known = reader.files.at_or_below(self.collection.id, places)
+            all_skips = reader.files.skips_in_collection(self.collection.id, VERSION)
         printed = {printable(place) for place in places}
         old_skips = {
             path: skip
@@ -228,7 +228,7 @@ class CollectionIndexer:
         self._skip(skip.path, skip.reason, skip.detail, state)
         return True
 
-    def _vanish(self, path: str, known: Known) -> None:
+    def _vanish(self, path: str, known: StoredFile) -> None:
         self.vanished[path] = known
         self.vanished_paths.setdefault(known.hash, []).append(path)
 
@@ -275,7 +275,7 @@ class CollectionIndexer:
                     self._flush()
         else:
             if known is not None:
-                replace: Place | None = Place(known.id, file.path)
+                replace: DocumentPlace | None = DocumentPlace(known.id, file.path)
             else:
                 replace = self._moved_from(parsed.hash, file)
             self.report.warnings += [
@@ -294,7 +294,7 @@ class CollectionIndexer:
                 hint="Is its disk reachable? What was indexed of it before is kept.",
             )
 
-    def _moved_from(self, digest: str, file: ScannedFile) -> Place | None:
+    def _moved_from(self, digest: str, file: ScannedFile) -> DocumentPlace | None:
         """A vanished document with this very text: the file was renamed or moved."""
         if self.reread and not self.vanished_paths.get(digest):
             self._look_for_vanished(digest)
@@ -306,7 +306,7 @@ class CollectionIndexer:
         same.remove(path)
         known = self.vanished.pop(path)
         self.moved.append((path, known))
-        return Place(known.id, path)
+        return DocumentPlace(known.id, path)
 
     def _look_for_vanished(self, digest: str) -> None:
         """
@@ -314,13 +314,13 @@ class CollectionIndexer:
         move, the event of the old place may come after that of the new one.
         """
         moved = {path for path, _ in self.moved}
-        with self.store.reading() as connection:
-            candidates = files.known_with(connection, self.collection.id, digest)
+        with self.store.reading() as reader:
+            candidates = reader.files.with_hash(self.collection.id, digest)
         for path, known in candidates.items():
             if path not in self.known and path not in moved and is_gone(self.root, path):
                 self._vanish(path, known)
 
-    def _add(self, document: NewDocument, replace: Place | None) -> None:
+    def _add(self, document: NewDocument, replace: DocumentPlace | None) -> None:
         if replace is None:
             self.report.added += 1
             change = DocumentChange("added", document.path)
@@ -360,24 +360,24 @@ class CollectionIndexer:
 
     def _put(
         self,
-        connection: Connection,
-        batch: Sequence[tuple[NewDocument, Place | None]],
+        writer: Writer,
+        batch: Sequence[tuple[NewDocument, DocumentPlace | None]],
         touched: Sequence[tuple[int, FileState]],
     ) -> None:
-        collections.require_same(connection, self.collection)
+        writer.collections.require_unchanged(self.collection)
         for document, replace in batch:
-            if not self._is_overtaken(connection, document):
-                files.put(connection, self.collection.id, document, replace)
-        files.set_states(connection, touched)
+            if not self._is_overtaken(writer, document):
+                writer.files.put(self.collection.id, document, replace)
+        writer.files.set_states(touched)
 
-    def _is_overtaken(self, connection: Connection, document: NewDocument) -> bool:
+    def _is_overtaken(self, reader: Reader, document: NewDocument) -> bool:
         """
         Whether another process has stored a newer state of the file since this run began: what
         a tool wrote and stored must not give way to what was before.
 
         Times that run backwards by other hands prove nothing, so the disk has the last word.
         """
-        stored = files.state_at(connection, self.collection.id, document.path)
+        stored = reader.files.state_at(self.collection.id, document.path)
         known = self.known.get(document.path)
         if stored is None or (known is not None and known.state == stored):
             return False
@@ -399,22 +399,21 @@ class CollectionIndexer:
         gone = [*self.vanished.items(), *self.moved]
         skips = {skip.path: (skip, state) for skip, state in self.skips}
 
-        def finish(connection: Connection) -> None:
-            collections.require_same(connection, self.collection)
-            files.delete_at(connection, self.collection.id, gone)
+        def finish(writer: Writer) -> None:
+            writer.collections.require_unchanged(self.collection)
+            writer.files.delete(self.collection.id, gone)
             if skips != old:
                 kept = {path: skip for path, skip in all_skips.items() if path not in old}
                 noted = (kept | skips).values()
-                files.set_skips(connection, self.collection.id, noted, VERSION)
+                writer.files.replace_skips(self.collection.id, noted, VERSION)
             if whole:
-                collections.mark_indexed(
-                    connection,
+                writer.collections.mark_indexed(
                     self.collection.id,
                     excluded=self.report.excluded,
                     changed=self.report.changed,
                 )
             elif self.report.changed:
-                collections.mark_changed(connection, self.collection.id)
+                writer.collections.mark_changed(self.collection.id)
 
         if whole or gone or skips != old or self.report.changed:
             self.store.write(finish)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qmd.ingest.new_document import embedded_text
-from qmd.store.sqlite import embeddings, models, old_vectors, vectors
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.store import Store
+from qmd.store.embeddings import WaitingChunk
+from qmd.store.models import StoredModel
+from qmd.store.vectors import pack_vectors
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
+    from qmd.store import Store, Writer
 
 #: Chunks in one transaction: about a second of work, so an interruption loses no more.
 BATCH = 32
@@ -39,24 +40,24 @@ def embed(
     """
     tick = progress or (lambda _: None)
 
-    def prepare(connection: Connection) -> models.Model:
-        old_vectors.remove(connection)
-        model = models.begin(connection, embedder.spec)
+    def prepare(writer: Writer) -> StoredModel:
+        writer.upkeep.remove_misplaced_vectors()
+        model = writer.models.begin(embedder.spec)
         if force:
-            embeddings.forget(connection, model, collection_ids)
+            writer.embeddings.forget(model, collection_ids)
         return model
 
     if force:
         embedder.embed_passages(["?"])  # vectors are given up only for a model that works
     model = store.write(prepare)
-    with store.reading() as connection:
-        total = embeddings.count_waiting(connection, model, collection_ids)
+    with store.reading() as reader:
+        total = reader.embeddings.count_waiting(model, collection_ids)
     embedded = reused = done = last = 0
     while True:
         tick(Progress("embed", done, total))
-        with store.reading() as connection:
-            waiting = embeddings.waiting(connection, model, BATCH, collection_ids, after=last)
-            known = embeddings.cached(connection, model, (chunk.hash for chunk in waiting))
+        with store.reading() as reader:
+            waiting = reader.embeddings.waiting(model, BATCH, collection_ids, after=last)
+            known = reader.embeddings.cached(model, (chunk.hash for chunk in waiting))
         if not waiting:
             break
         last = waiting[-1].id
@@ -66,17 +67,17 @@ def embed(
             if chunk.hash not in known
         }
         made = embedder.embed_passages(list(texts.values()))
-        new = dict(zip(texts, vectors.pack(made), strict=True))
+        new = dict(zip(texts, pack_vectors(made), strict=True))
         _store(store, model, waiting, known | new)
         embedded += len(new)
         reused += len(waiting) - len(new)
         done += len(waiting)
         total = max(total, done)
-    with store.reading() as connection:
-        remaining = embeddings.count_waiting(connection, model, collection_ids)
-        coming = models.coming(connection) == model
+    with store.reading() as reader:
+        remaining = reader.embeddings.count_waiting(model, collection_ids)
+        coming = reader.models.coming() == model
     if coming and not remaining:
-        done_with = store.write(lambda connection: models.take_over(connection, model))
+        done_with = store.write(lambda writer: writer.models.take_over(model))
         if not done_with and not collection_ids:  # a document came just now
             rest = embed(store, embedder, progress=progress)
             embedded, reused = embedded + rest.embedded, reused + rest.reused
@@ -86,9 +87,9 @@ def embed(
 
 def _store(
     store: Store,
-    model: models.Model,
-    chunks: Sequence[embeddings.Waiting],
+    model: StoredModel,
+    chunks: Sequence[WaitingChunk],
     made: dict[bytes, bytes],
 ) -> None:
     places = [(chunk.id, chunk.hash) for chunk in chunks]
-    store.write(lambda connection: embeddings.store(connection, model, places, made))
+    store.write(lambda writer: writer.embeddings.put(model, places, made))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from qmd.store.sqlite import clock
+from qmd.system import clock
 from qmd.values import encode_uri
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
-from qmd.store.sqlite import collections as stored_collections
-from qmd.store.sqlite.store import Store
 from qmd.values import Collection, IndexReport, ProgressCallback, SkippedFile
 
 if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
+    from qmd.store import Store
 
 _ATTEMPTS = 3
 
@@ -59,9 +58,9 @@ def index_collections(
     unlimited = parse_workers.problem()
     if unlimited is not None:
         warnings.append(unlimited)
-    with store.reading() as connection:
+    with store.reading() as reader:
         names = {collection.name for collection in collections}
-        known = stored_collections.everything(connection)
+        known = reader.collections.all()
         total = sum(each.documents for each in known if each.name in names)
     return IndexReport(
         collections=len(collections),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qmd.errors import NotFoundError
 from qmd.ingest.collection_paths import locate
@@ -11,14 +11,15 @@ from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
 from qmd.ingest.verdict import SKIP_REMEDIES, RuleVerdict, judge_path
 from qmd.parse.photo import is_photo
-from qmd.store.sqlite import collections, documents, files
-from qmd.store.sqlite.library import Connection
 from qmd.values import Explanation
 
+if TYPE_CHECKING:
+    from qmd.store import Reader
 
-def explain_path(connection: Connection, path: str) -> Explanation:
+
+def explain_path(reader: Reader, path: str) -> Explanation:
     """Why the path is, or is no, document."""
-    known = collections.everything(connection)
+    known = reader.collections.all()
     place = locate(path, known)
     if place is None:
         return Explanation(
@@ -40,15 +41,15 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             f" {_documents(collection.documents)} that match {collection.pattern}.",
             detail=detail,
         )
-    document = documents.by_path(connection, collection.name, shown)
-    skip = files.known_skips(connection, collection.id).get(shown)
+    document = reader.documents.by_path(collection.name, shown)
+    skip = reader.files.skips_in_collection(collection.id).get(shown)
     try:
         verdict = judge_path(root, Rules(root, collection.pattern, collection.ignore), relative)
     except NotFoundError as error:
         return Explanation(file, document is not None, str(error), detail, error.hint)
     detail |= _rule(verdict)
     if verdict.included and verdict.reason == "directory":
-        below = len(documents.below(connection, collection.name, shown))
+        below = len(reader.documents.below(collection.name, shown))
         return Explanation(
             file,
             indexed=below > 0,
@@ -70,7 +71,7 @@ def explain_path(connection: Connection, path: str) -> Explanation:
             "docid": document.docid,
             "title": document.title,
             "modified": document.modified,
-            "warnings": documents.warnings(connection, document.id),
+            "warnings": reader.documents.warnings(document.id),
         }
         if verdict.included:
             reason = f"It is a document ({document.docid}, “{document.title}”)."

@@ -18,7 +18,7 @@ from qmd.kb.indexing import Indexing
 from qmd.kb.search import Search
 from qmd.kb.upkeep import Upkeep
 from qmd.settings import Settings
-from qmd.store.sqlite.store import Store
+from qmd.store import open_store
 
 
 class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, Upkeep):
@@ -53,7 +53,7 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
             SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
             MigrationRequiredError: As their names say; the file is left as it was.
         """
-        store = Store(Path(path).expanduser(), create=create, read_only=read_only)
+        store = open_store(Path(path).expanduser(), create=create, read_only=read_only)
         try:
             clear_away(store)
         except BaseException:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
-from qmd.store.sqlite.store import Store
 
 if TYPE_CHECKING:
+    from qmd.store import Store
     from qmd.values import Collection, Context
 
 
@@ -35,40 +35,37 @@ class Collections(Parts):
             ConflictError: There is a collection of that name.
         """
         from qmd.ingest.new_collection import new_collection
-        from qmd.store.sqlite import collections
 
         new = new_collection(path, name, mask, ignore)
         return self._store.write(
-            lambda c: collections.add(c, name=new.name, path=new.path, pattern=mask, ignore=ignore)
+            lambda writer: writer.collections.add(
+                name=new.name, path=new.path, pattern=mask, ignore=ignore
+            )
         )
 
     def collections(self) -> list[Collection]:
         """All collections, the one whose documents changed last first."""
-        from qmd.store.sqlite import collections
 
-        with self._store.reading() as connection:
-            return collections.everything(connection)
+        with self._store.reading() as reader:
+            return reader.collections.all()
 
     def collection(self, name: str) -> Collection:
         """Raises CollectionNotFoundError."""
-        from qmd.store.sqlite import collections
 
-        with self._store.reading() as connection:
-            return collections.by_name(connection, name)
+        with self._store.reading() as reader:
+            return reader.collections.by_name(name)
 
     def remove_collection(self, name: str) -> Collection:
         """Forget a collection; its files stay. Raises CollectionNotFoundError."""
-        from qmd.store.sqlite import collections
 
-        return self._store.write(lambda c: collections.remove(c, name))
+        return self._store.write(lambda writer: writer.collections.remove(name))
 
     def rename_collection(self, old: str, new: str) -> Collection:
         """Raises CollectionNotFoundError, ConflictError, InputError."""
         from qmd.ingest.new_collection import check_name
-        from qmd.store.sqlite import collections
 
         check_name(new)
-        return self._store.write(lambda c: collections.rename(c, old, new))
+        return self._store.write(lambda writer: writer.collections.rename(old, new))
 
     def add_context(self, path: str, text: str) -> Context:
         """
@@ -81,27 +78,24 @@ class Collections(Parts):
             InputError: The path lies in no collection, or the text is blank.
         """
         from qmd.ingest.new_collection import check_context_text
-        from qmd.store.sqlite import contexts
 
         check_context_text(text)
         store = self._store
         number, prefix = _context_location(store, path)
-        return store.write(lambda c: contexts.put(c, number, prefix, text.strip()))
+        return store.write(lambda writer: writer.contexts.put(number, prefix, text.strip()))
 
     def contexts(self) -> list[Context]:
         """From the global one to the most specific."""
-        from qmd.store.sqlite import contexts
 
-        with self._store.reading() as connection:
-            return contexts.everything(connection)
+        with self._store.reading() as reader:
+            return reader.contexts.all()
 
     def remove_context(self, path: str) -> Context:
         """Raises ContextNotFoundError, InputError."""
-        from qmd.store.sqlite import contexts
 
         store = self._store
         number, prefix = _context_location(store, path)
-        return store.write(lambda c: contexts.remove(c, number, prefix))
+        return store.write(lambda writer: writer.contexts.remove(number, prefix))
 
 
 def _context_location(store: Store, path: str) -> tuple[int | None, str]:
@@ -112,9 +106,8 @@ def _context_location(store: Store, path: str) -> tuple[int | None, str]:
 
 def chosen(store: Store, names: Sequence[str]) -> list[Collection]:
     """Of these names, each once; without names all, by name. Raises CollectionNotFoundError."""
-    from qmd.store.sqlite import collections
 
-    with store.reading() as connection:
+    with store.reading() as reader:
         if not names:
-            return sorted(collections.everything(connection), key=lambda c: c.name)
-        return [collections.by_name(connection, name) for name in dict.fromkeys(names)]
+            return sorted(reader.collections.all(), key=lambda c: c.name)
+        return [reader.collections.by_name(name) for name in dict.fromkeys(names)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.store.sqlite.library import Connection
+    from qmd.store import Reader
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
 
 
@@ -26,8 +26,8 @@ class Documents(Parts):
         """
         from qmd.search.lookup import documents as lookup
 
-        with self._store.reading() as connection:
-            return lookup.get(connection, file, from_line=from_line, max_lines=max_lines)
+        with self._store.reading() as reader:
+            return lookup.get(reader, file, from_line=from_line, max_lines=max_lines)
 
     def multi_get(
         self, pattern: str, *, max_lines: int | None = None, max_bytes: int = 10240
@@ -41,8 +41,8 @@ class Documents(Parts):
         """
         from qmd.search.lookup import documents as lookup
 
-        with self._store.reading() as connection:
-            return lookup.multi_get(connection, pattern, max_lines=max_lines, max_bytes=max_bytes)
+        with self._store.reading() as reader:
+            return lookup.multi_get(reader, pattern, max_lines=max_lines, max_bytes=max_bytes)
 
     def documents(
         self, prefix: str = "", *, limit: int | None = None, offset: int = 0
@@ -57,24 +57,21 @@ class Documents(Parts):
         Raises:
             CollectionNotFoundError.
         """
-        from qmd.store.sqlite import documents
 
-        with self._store.reading() as connection:
-            collection, rest = _folder(connection, prefix)
-            return documents.below(connection, collection, rest, limit=limit, offset=offset)
+        with self._store.reading() as reader:
+            collection, rest = _folder(reader, prefix)
+            return reader.documents.below(collection, rest, limit=limit, offset=offset)
 
     def count_documents(self, prefix: str = "") -> int:
         """How many documents `documents` lists without a limit. Raises CollectionNotFoundError."""
-        from qmd.store.sqlite import documents
 
-        with self._store.reading() as connection:
-            return documents.count_below(connection, *_folder(connection, prefix))
+        with self._store.reading() as reader:
+            return reader.documents.count_below(*_folder(reader, prefix))
 
 
-def _folder(connection: Connection, prefix: str) -> tuple[str | None, str]:
-    from qmd.store.sqlite import collections
+def _folder(reader: Reader, prefix: str) -> tuple[str | None, str]:
 
     collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
     if collection:
-        collections.by_name(connection, collection)
+        reader.collections.by_name(collection)
     return collection or None, rest

@@ -72,8 +72,8 @@ class Indexing(Parts):
         """
         from qmd.ingest import why
 
-        with self._store.reading() as connection:
-            return why.explain_path(connection, str(path))
+        with self._store.reading() as reader:
+            return why.explain_path(reader, str(path))
 
     def keep(
         self,

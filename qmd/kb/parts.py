@@ -12,13 +12,14 @@ from qmd.files.file_tools import FileTools
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.settings import Settings
-from qmd.store.sqlite.store import Store
+from qmd.store import open_store
 
 # What only some methods need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
     from qmd.ingest.keep.keeper import Keeper
     from qmd.search.meaning.vector_cache import VectorCache
+    from qmd.store import Store
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class Parts:
 
         log = logging.getLogger(__name__)
         try:
-            store = Store(old.path, read_only=old.read_only, timeout=old.timeout)
+            store = open_store(old.path, read_only=old.read_only, timeout_s=old.timeout_s)
         except StoreError as error:
             if self._problem != str(error):  # once, not at each use
                 self._problem = str(error)

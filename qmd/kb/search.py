@@ -12,7 +12,7 @@ from qmd.values.search import VSEARCH_MIN_SCORE
 if TYPE_CHECKING:
     from qmd.search.hybrid import Models
     from qmd.search.meaning.vector_cache import VectorCache
-    from qmd.store.sqlite.library import Connection
+    from qmd.store import Reader
     from qmd.values import SearchCommand, SearchReply
 
 
@@ -121,24 +121,24 @@ class Search(Parts):
         Raises:
             What that method raises.
         """
-        with self._store.reading() as connection:
+        with self._store.reading() as reader:
             if command == "search":
-                return pipeline.search(connection, request)
+                return pipeline.search(reader, request)
             from qmd.search import hybrid
 
             rerank = request.rerank and command == "query"
-            models = self._models(connection, expand=request.expand, rerank=rerank)
+            models = self._models(reader, expand=request.expand, rerank=rerank)
             if command == "vsearch":
-                return hybrid.vsearch(connection, request, models, intent=request.intent)
+                return hybrid.vsearch(reader, request, models, intent=request.intent)
             return hybrid.query(
-                connection,
+                reader,
                 request,
                 models,
                 candidates=request.candidates,
                 intent=request.intent,
             )
 
-    def _models(self, connection: Connection, *, expand: bool, rerank: bool) -> Models:
+    def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> Models:
         """For one query; together they take no more time than it may cost."""
         from qmd.models.guard import Budget
         from qmd.search.hybrid import Models
@@ -148,9 +148,9 @@ class Search(Parts):
         reranker = backends.reranker(budget) if rerank else None
         # Whoever is slow must leave time to those that come after.
         share = 1.0 if reranker is None else 0.5
-        first = 0.5 * share if self._embedders.asks_server(connection) else share
+        first = 0.5 * share if self._embedders.asks_server(reader) else share
         return Models(
-            lambda: backends.careful(self._embedders.for_questions(connection), budget, share),
+            lambda: backends.careful(self._embedders.for_questions(reader), budget, share),
             backends.expander(budget, share=first) if expand else None,
             reranker,
             timeout_s=budget.seconds,

@@ -16,22 +16,21 @@ class Upkeep(Parts):
         """What is indexed, waits for vectors, or was left out."""
         from qmd.health import status
 
-        with self._store.reading() as connection:
-            return status.read(connection, self.path)
+        with self._store.reading() as reader:
+            return status.read(reader, self.path)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
         """Remove what nothing refers to any more, and give the space back to the disk."""
-        from qmd.store.sqlite import upkeep
         from qmd.values import CleanupReport
 
         store = self._store
         store.require_current()
         before = store.path.stat().st_size
         if dry_run:
-            with store.reading() as connection:
-                return CleanupReport(upkeep.leftovers(connection), before, before, dry_run=True)
-        removed = store.write(upkeep.remove_leftovers)
-        store.write_outside_transaction(upkeep.compact)
+            with store.reading() as reader:
+                return CleanupReport(reader.upkeep.count_leftovers(), before, before, dry_run=True)
+        removed = store.write(lambda writer: writer.upkeep.remove_leftovers())
+        store.compact()
         return CleanupReport(removed, before, store.path.stat().st_size, dry_run=False)
 
     def backup(self, path: str | Path, *, force: bool = False) -> int:
@@ -45,11 +44,10 @@ class Upkeep(Parts):
             ConflictError: The file exists and ``force`` is false.
             InputError, StoreError, DiskFullError: It cannot be written.
         """
-        from qmd.store.sqlite import copies
 
         target = Path(path).expanduser().absolute()
-        with self._store.reading() as connection:
-            return copies.copy(connection, target, replace=force)
+        with self._store.reading() as reader:
+            return reader.upkeep.copy_to(target, replace=force)
 
     @staticmethod
     def restore(database: str | Path, backup: str | Path) -> Path | None:

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from qmd.errors import ConfigError, InferenceError, QmdError
-from qmd.store.sqlite import model_cache
-from qmd.store.sqlite.store import Store
+from qmd.store.model_cache import MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
     from qmd.models.guard import Budget, Guard
     from qmd.models.remembered import Kind
     from qmd.settings import BackendSettings, Settings
+    from qmd.store import Store
 
 T = TypeVar("T")
 
@@ -191,15 +191,15 @@ class StoredMemory:
         known = {key: value for key, value in held.items() if value is not None}
         others = [key for key in held if key not in known]
         if others:
-            with self._store.reading() as connection:
-                known |= model_cache.recall(connection, kind, model, others)
+            with self._store.reading() as reader:
+                known |= reader.model_cache.get(kind, model, others)
         return known
 
     def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None:
         kept = {
             (kind, model, key): value
             for key, value in values.items()
-            if len(value) <= model_cache.MOST_BYTES
+            if len(value) <= MAX_ANSWER_BYTES
         }
         with self._lock:
             self._held |= kept
@@ -211,6 +211,4 @@ class StoredMemory:
                 for each in kept:
                     self._held.pop(each, None)
 
-        self._store.write_soon(
-            lambda connection: model_cache.keep(connection, kind, model, values), written
-        )
+        self._store.write_soon(lambda writer: writer.model_cache.put(kind, model, values), written)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InputError
 from qmd.models.embedder_choice import EmbedderChoice
-from qmd.store.sqlite import embeddings, models
-from qmd.store.sqlite.store import Store
+from qmd.store.models import StoredModel
 from qmd.values import ModelChange, ModelInfo, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
+    from qmd.store import Store, Writer
 
 _LANGUAGES = ("English", "Chinese", "German", "Spanish")
 
@@ -43,9 +43,9 @@ class Catalogue:
 
     def list(self) -> list[ModelInfo]:
         """Those of this database first, then the default, then those of the hub."""
-        with self._store.reading() as connection:
-            active, coming = models.active(connection), models.coming(connection)
-            wanted = self._choice.wanted(connection)
+        with self._store.reading() as reader:
+            active, coming = reader.models.active(), reader.models.coming()
+            wanted = self._choice.wanted(reader)
         return known_models(self._choice.cache_dir, active, coming, wanted)
 
     def pull(self, name: str | None = None, progress: ProgressCallback | None = None) -> ModelInfo:
@@ -57,8 +57,8 @@ class Catalogue:
             InputError: It is no model that could be fetched.
         """
         if name is None:
-            with self._store.reading() as connection:
-                name = self._choice.wanted(connection)
+            with self._store.reading() as reader:
+                name = self._choice.wanted(reader)
         return pull(name, self._choice.cache_dir, progress)
 
     def use(self, name: str) -> ModelChange:
@@ -89,18 +89,18 @@ class Catalogue:
         embedder: Embedder = self._choice.open(name)
         spec = embedder.spec
 
-        def change(connection: Any) -> ModelChange:
-            before = models.active(connection)
-            had = models.has_vectors(connection)
+        def change(writer: Writer) -> ModelChange:
+            before = writer.models.active()
+            had = writer.models.has_vectors()
             if before is not None and before.fingerprint == spec.fingerprint:
-                models.cancel(connection)
-            model = models.begin(connection, spec)
-            models.choose(connection, spec.name)
+                writer.models.cancel()
+            model = writer.models.begin(spec)
+            writer.models.choose(spec.name)
             return ModelChange(
                 model=spec.name,
                 dimension=spec.dimension,
                 before=before.name if before is not None and had else None,
-                waiting=embeddings.count_waiting(connection, model),
+                waiting=writer.embeddings.count_waiting(model),
                 kept=False,
             )
 
@@ -111,8 +111,8 @@ class Catalogue:
 
 def known_models(
     cache_dir: Path,
-    active: models.Model | None = None,
-    coming: models.Model | None = None,
+    active: StoredModel | None = None,
+    coming: StoredModel | None = None,
     wanted: str | None = None,
 ) -> list[ModelInfo]:
     """Every model we know of, with what is told of it; imports fastembed."""

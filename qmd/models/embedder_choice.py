@@ -14,14 +14,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.store.sqlite import models
-from qmd.store.sqlite.store import Store
-
 # Opening a knowledge base must load no model code: `qmd search` needs none.
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
     from qmd.settings import Settings
-    from qmd.store.sqlite.library import Connection
+    from qmd.store import Reader, Store
     from qmd.system.running import RunningServer
     from qmd.values import ModelSpec, ProgressCallback
 
@@ -53,33 +50,33 @@ class EmbedderChoice:
 
     # -- which -------------------------------------------------------------------------
 
-    def wanted(self, connection: Connection) -> str:
+    def wanted(self, reader: Reader) -> str:
         """The name of the model that the index is to have."""
         from qmd.models import embedders
 
         if self.given is not None:
             return self.given.spec.name
-        name = models.chosen(connection) or self.model
+        name = reader.models.chosen_name() or self.model
         if name is None:
-            begun = models.coming(connection) or models.active(connection)
+            begun = reader.models.coming() or reader.models.active()
             name = begun.name if begun is not None else embedders.DEFAULT_MODEL
         return embedders.normal(name)
 
-    def answering(self, connection: Connection) -> str:
+    def answering(self, reader: Reader) -> str:
         """The name of the model that embeds questions: that of the vectors, if there are any."""
         if self.given is not None:
             return self.given.spec.name
-        active = models.active(connection)
-        if active is not None and models.has_vectors(connection):
+        active = reader.models.active()
+        if active is not None and reader.models.has_vectors():
             return active.name
-        return self.wanted(connection)
+        return self.wanted(reader)
 
     # -- of the model that answers ------------------------------------------------------
 
     def spec(self) -> ModelSpec:
         """What questions are embedded with. Raises ModelMissingError, InferenceError."""
-        with self._store.reading() as connection:
-            return self._spec(connection, self.answering(connection))
+        with self._store.reading() as reader:
+            return self._spec(reader, self.answering(reader))
 
     def is_loaded(self) -> bool:
         """Whether the weights are in this process's memory."""
@@ -87,15 +84,15 @@ class EmbedderChoice:
             return True
         if "qmd.models.embedders" not in sys.modules:
             return False
-        with self._store.reading() as connection:
-            return self._is_loaded(self.answering(connection))
+        with self._store.reading() as reader:
+            return self._is_loaded(self.answering(reader))
 
     def answerer(self) -> Embedder:
         """The model of questions in this process. Raises ModelMissingError, InferenceError."""
-        with self._store.reading() as connection:
-            return self._open_recorded(connection, self.answering(connection))
+        with self._store.reading() as reader:
+            return self._open_recorded(reader, self.answering(reader))
 
-    def for_questions(self, connection: Connection) -> Embedder:
+    def for_questions(self, reader: Reader) -> Embedder:
         """
         The database's running server while the model is not in memory here, else the model.
 
@@ -106,30 +103,30 @@ class EmbedderChoice:
             return self.given
         from qmd.models import embedders
 
-        name = self.answering(connection)
+        name = self.answering(reader)
         if not self._ask_server or embedders.is_endpoint(name):
-            return self._open_recorded(connection, name)
+            return self._open_recorded(reader, name)
         from qmd.inference.remote import RemoteEmbedder
 
         return RemoteEmbedder(
-            self._spec(connection, name),
+            self._spec(reader, name),
             find=self._other_server,
             is_loaded=lambda: self._is_loaded(name),
             local=lambda: self.open(name),
         )
 
-    def asks_server(self, connection: Connection) -> bool:
+    def asks_server(self, reader: Reader) -> bool:
         """Whether questions are embedded by a model server."""
         from qmd.models import embedders
 
-        return self.given is None and embedders.is_endpoint(self.answering(connection))
+        return self.given is None and embedders.is_endpoint(self.answering(reader))
 
     # -- of any ------------------------------------------------------------------------
 
     def is_available(self) -> bool:
         """Whether vectors can be made without a download."""
-        with self._store.reading() as connection:
-            return self.available(self.wanted(connection))
+        with self._store.reading() as reader:
+            return self.available(self.wanted(reader))
 
     def available(self, name: str) -> bool:
         """Whether `open` can do without a download."""
@@ -154,9 +151,9 @@ class EmbedderChoice:
         """
         if self.given is not None:
             return self.given
-        with self._store.reading() as connection:
-            name = name or self.wanted(connection)
-            dimension = self._dimension(connection, name)
+        with self._store.reading() as reader:
+            name = name or self.wanted(reader)
+            dimension = self._dimension(reader, name)
         return self._open(name, dimension, download=download, progress=progress)
 
     def _open(
@@ -179,22 +176,22 @@ class EmbedderChoice:
             dimension=dimension,
         )
 
-    def _open_recorded(self, connection: Connection, name: str) -> Embedder:
-        return self.given or self._open(name, self._dimension(connection, name))
+    def _open_recorded(self, reader: Reader, name: str) -> Embedder:
+        return self.given or self._open(name, self._dimension(reader, name))
 
     @staticmethod
-    def _dimension(connection: Connection, name: str) -> int | None:
+    def _dimension(reader: Reader, name: str) -> int | None:
         """As it was recorded, so that no server is asked for it."""
-        known = (models.active(connection), models.coming(connection))
+        known = (reader.models.active(), reader.models.coming())
         return next((each.dimension for each in known if each and each.name == name), None)
 
-    def _spec(self, connection: Connection, name: str) -> ModelSpec:
+    def _spec(self, reader: Reader, name: str) -> ModelSpec:
         if self.given is not None:
             return self.given.spec
         from qmd.models import embedders
 
         if embedders.is_endpoint(name):
-            return self._open_recorded(connection, name).spec
+            return self._open_recorded(reader, name).spec
         return embedders.spec_of(name)
 
     def _is_loaded(self, name: str) -> bool:

@@ -14,9 +14,7 @@ from qmd.search.meaning import retrieval as semantic
 from qmd.search.pipeline import Found, read, reply, search
 from qmd.search.query import language, lines
 from qmd.search.words import retrieval as lexical
-from qmd.store.sqlite.filters import Where
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.models import Model
+from qmd.store.models import StoredModel
 from qmd.values import ModelSpec, SearchReply, SearchRequest, Source
 
 if TYPE_CHECKING:
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
     from qmd.search.meaning.vector_cache import VectorCache
+    from qmd.store import Reader, Selection
 
 #: Each list that `query` fuses is at least this deep.
 DEPTH = 100
@@ -52,7 +51,7 @@ class Models:
 
 
 def vsearch(
-    connection: Connection, request: SearchRequest, models: Models, *, intent: str | None = None
+    reader: Reader, request: SearchRequest, models: Models, *, intent: str | None = None
 ) -> SearchReply:
     """
     Vectors. With an expander, a document's score is the best of the question's and of the
@@ -64,16 +63,16 @@ def vsearch(
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
     """
     request.check()
-    query, where = read(connection, request)
-    semantic.require_index(connection, None)
+    query, selection = read(reader, request)
+    semantic.require_index(reader, None)
     if not query.text:
-        return search(connection, request)
+        return search(reader, request)
     spec, vector = _embed(query.text, models)
-    model = semantic.require_index(connection, spec)
-    question = semantic.question(connection, model, vector)
+    model = semantic.require_index(reader, spec)
+    question = semantic.question(reader, model, vector)
     depth = request.depth
-    wanted = lexical.wanted(connection, query)
-    hits = _nearest(connection, model, question, where, depth, models, wanted)
+    wanted = lexical.wanted(reader, query)
+    hits = _nearest(reader, model, question, selection, depth, models, wanted)
     expansions, degraded = _expand(models, query.text, intent)
     found = {}
     for hit in hits:
@@ -85,9 +84,9 @@ def vsearch(
             if expansion.kind == "lex":
                 continue
             _, vector = _embed(expansion.text, models)
-            other = semantic.question(connection, model, vector)
-            near = _nearest(connection, model, other, where, depth, models, wanted)
-            plain = semantic.of(connection, model, question, [hit.document for hit in near])
+            other = semantic.question(reader, model, vector)
+            near = _nearest(reader, model, other, selection, depth, models, wanted)
+            plain = semantic.of(reader, model, question, [hit.document for hit in near])
             for hit in near:
                 first = plain.get(hit.document, hit)
                 own, its = (semantic.score(each.nearness, spec) for each in (first, hit))
@@ -114,7 +113,7 @@ def vsearch(
         )
         for score, hit, explain in best
     ]
-    return replace(reply(connection, request, query, made), degraded=degraded)
+    return replace(reply(reader, request, query, made), degraded=degraded)
 
 
 def _explain_near(hit: semantic.SemanticHit, spec: ModelSpec, score: float) -> dict[str, Any]:
@@ -135,7 +134,7 @@ def _explain_near(hit: semantic.SemanticHit, spec: ModelSpec, score: float) -> d
 
 
 def query(
-    connection: Connection,
+    reader: Reader,
     request: SearchRequest,
     models: Models,
     *,
@@ -154,43 +153,43 @@ def query(
     asked = lines.read(request.query)
     wanted: Wanted | None = None  # lines speak for their own retriever only
     if asked is None:
-        parsed, where = read(connection, request)
-        wanted = lexical.wanted(connection, parsed)
+        parsed, selection = read(reader, request)
+        wanted = lexical.wanted(reader, parsed)
         expansions, problem = _expand(models, parsed.text, intent)
         problems.append(problem)
         for_words = [request.query, *(e.text for e in expansions if e.kind == "lex")]
         questions = [parsed.text, *(e.text for e in expansions if e.kind != "lex")]
     else:
         for_words, questions = list(asked.words), list(asked.meanings)
-        parsed, where = read(connection, replace(request, query=[*for_words, *questions][0]))
+        parsed, selection = read(reader, replace(request, query=[*for_words, *questions][0]))
         intent = intent or asked.intent
     main = parsed.text or next(iter(questions), "")
     listing = [text for text in for_words if language.parse(text).only_narrows]
     if listing and not main and len(listing) == len(for_words):
-        found = search(connection, replace(request, query=listing[0]))
+        found = search(reader, replace(request, query=listing[0]))
         return replace(found, query=request.query)
     # Beside something to look for, a list by date says nothing.
     for_words = [text for text in for_words if text not in listing]
     depth = None if request.limit is None else max(DEPTH, request.limit)
-    weights = lexical.Weights(connection, parsed)
-    words, runs = _by_words(connection, for_words, where, depth, weights)
+    weights = lexical.Weights(reader, parsed)
+    words, runs = _by_words(reader, for_words, selection, depth, weights)
     if wanted is not None:
         runs[1:] = [_only(run, wanted) for run in runs[1:]]
     meaning = _Meaning()
     if main and questions:
         try:
-            _by_meaning(connection, questions, where, depth, models, meaning, wanted)
+            _by_meaning(reader, questions, selection, depth, models, meaning, wanted)
         except InferenceError as error:
             took = "Expanded in part" if meaning.near else "Answered from full text alone"
             problems.append(f"{took}: {error}")
             if not (for_words or meaning.near):  # only the vectors were asked
-                words, runs = _by_words(connection, questions, where, depth, weights)
+                words, runs = _by_words(reader, questions, selection, depth, weights)
     fused = fusion.reciprocal_rank_fusion([*runs, *meaning.runs])
     reranked: dict[int, rerank.Reranked] = {}
     if models.rerank:
         best = [entry.document for entry in fused[:candidates]]
         text = f"{intent}\n{main}" if intent else main
-        reranked, problem = _rerank(connection, models, text, best, words, meaning, weights.total)
+        reranked, problem = _rerank(reader, models, text, best, words, meaning, weights.total)
         problems.append(problem)
     by_words = {hit.document: hit for hit in words}
     hits = []
@@ -210,15 +209,15 @@ def query(
             )
         )
     return replace(
-        reply(connection, request, parsed, hits, weights),
+        reply(reader, request, parsed, hits, weights),
         degraded=" ".join(problem for problem in problems if problem) or None,
     )
 
 
 def _by_words(
-    connection: Connection,
+    reader: Reader,
     texts: Sequence[str],
-    where: Where,
+    selection: Selection,
     depth: int | None,
     weights: lexical.Weights,
 ) -> tuple[list[lexical.LexicalHit], list[fusion.Run]]:
@@ -228,7 +227,7 @@ def _by_words(
     for number, text in enumerate(texts):
         question = language.parse(text)
         known = weights if question == weights.query else None
-        found = lexical.search(connection, question, where, depth, known)
+        found = lexical.search(reader, question, selection, depth, known)
         first = first if number else found
         scored = [(hit.document, hit.score) for hit in found]
         runs.append(_run("fts", text, number, scored))
@@ -245,7 +244,7 @@ class _Meaning:
     runs: list[fusion.Run] = field(default_factory=list)
     best: dict[int, semantic.SemanticHit] = field(default_factory=dict)
     spec: ModelSpec | None = None
-    model: Model | None = None
+    model: StoredModel | None = None
     question: semantic.Question | None = None
     near: list[semantic.SemanticHit] = field(default_factory=list)
     without: frozenset[int] = frozenset()  # candidates whose vectors are still to be made
@@ -258,9 +257,9 @@ class _Meaning:
 
 
 def _by_meaning(
-    connection: Connection,
+    reader: Reader,
     questions: Sequence[str],
-    where: Where,
+    selection: Selection,
     depth: int | None,
     models: Models,
     found: _Meaning,
@@ -272,12 +271,12 @@ def _by_meaning(
     Raises:
         InferenceError.
     """
-    semantic.require_index(connection, None)
+    semantic.require_index(reader, None)
     for number, text in enumerate(questions):
         found.spec, vector = _embed(text, models)
-        model = semantic.require_index(connection, found.spec)
-        question = semantic.question(connection, model, vector)
-        near = _nearest(connection, model, question, where, depth, models, wanted)
+        model = semantic.require_index(reader, found.spec)
+        question = semantic.question(reader, model, vector)
+        near = _nearest(reader, model, question, selection, depth, models, wanted)
         scored = [(hit.document, hit.nearness) for hit in near]
         found.runs.append(_run("vec", text, number, scored))
         for hit in near:
@@ -287,10 +286,10 @@ def _by_meaning(
 
 
 def _nearest(
-    connection: Connection,
-    model: Model,
+    reader: Reader,
+    model: StoredModel,
     question: semantic.Question,
-    where: Where,
+    selection: Selection,
     limit: int | None,
     models: Models,
     wanted: Wanted | None,
@@ -298,7 +297,7 @@ def _nearest(
     """As `semantic.search`, of the wanted documents."""
     asked = limit
     while True:
-        hits = semantic.search(connection, model, question, where, asked, models.cache)
+        hits = semantic.search(reader, model, question, selection, asked, models.cache)
         if wanted is None:
             return hits
         kept = [hit for hit in hits if wanted(hit.document)]
@@ -320,7 +319,7 @@ def _run(source: Source, text: str, number: int, hits: Sequence[tuple[int, float
 
 
 def _rerank(
-    connection: Connection,
+    reader: Reader,
     models: Models,
     text: str,
     candidates: Sequence[int],
@@ -333,13 +332,13 @@ def _rerank(
     if models.reranker is not None and candidates:
         chunks = {hit.document: hit.chunk for hit in meaning.best.values()}
         reranked, problem = rerank.by_model(
-            connection, models.reranker, models.timeout_s, text, candidates, chunks
+            reader, models.reranker, models.timeout_s, text, candidates, chunks
         )
         if reranked:
             return reranked, None
     if meaning.model is None or meaning.question is None:
         return {}, problem
-    whole = semantic.whole(connection, meaning.model, meaning.question, candidates)
+    whole = semantic.whole(reader, meaning.model, meaning.question, candidates)
     meaning.without = frozenset(candidates) - whole.keys()
     return rerank.embedded(
         candidates,

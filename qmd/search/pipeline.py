@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qmd.parse import segment
 from qmd.search.present import contexts, relevance, snippet
 from qmd.search.query import language
 from qmd.search.words import bm25
 from qmd.search.words import retrieval as lexical
-from qmd.store.sqlite import contexts as stored_contexts
-from qmd.store.sqlite import documents, upkeep, vectors
-from qmd.store.sqlite import filters as store_filters
-from qmd.store.sqlite.library import Connection
+from qmd.store.documents import FullDocument
 from qmd.values import Hit, Match, SearchReply, SearchRequest
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Found:
     explain: Mapping[str, Any] | None = None
 
 
-def search(connection: Connection, request: SearchRequest) -> SearchReply:
+def search(reader: Reader, request: SearchRequest) -> SearchReply:
     """Full text (BM25)."""
     request.check()
-    query, where = read(connection, request)
-    weights = lexical.Weights(connection, query)
+    query, selection = read(reader, request)
+    weights = lexical.Weights(reader, query)
     found = [
         Found(
             hit.document,
@@ -55,9 +55,9 @@ def search(connection: Connection, request: SearchRequest) -> SearchReply:
             hit.words,
             explain=_explain(hit, query, weights) if request.explain else None,
         )
-        for hit in lexical.search(connection, query, where, request.depth, weights)
+        for hit in lexical.search(reader, query, selection, request.depth, weights)
     ]
-    return reply(connection, request, query, found, weights)
+    return reply(reader, request, query, found, weights)
 
 
 def _explain(
@@ -90,9 +90,7 @@ def _explain(
     }
 
 
-def read(
-    connection: Connection, request: SearchRequest
-) -> tuple[language.ParsedQuery, store_filters.Where]:
+def read(reader: Reader, request: SearchRequest) -> tuple[language.ParsedQuery, Selection]:
     filters = request.filters
     if filters.after or filters.before:
         from qmd.search.query.dates import iso_date
@@ -104,8 +102,7 @@ def read(
         )
     parsed = language.parse(request.query)
     tags = (*filters.tags, *parsed.tags)
-    return parsed, store_filters.where(
-        connection,
+    return parsed, reader.select(
         replace(filters, tags=tags),
         either_tags=parsed.either_tags,
         no_tags=parsed.no_tags,
@@ -113,7 +110,7 @@ def read(
 
 
 def reply(
-    connection: Connection,
+    reader: Reader,
     request: SearchRequest,
     query: language.ParsedQuery,
     found: Sequence[Found],
@@ -121,12 +118,12 @@ def reply(
 ) -> SearchReply:
     """``weights``: those of the query's words, where they were needed before."""
     good = [hit for hit in found if hit.score >= request.min_score]
-    words = (weights or lexical.Weights(connection, query)).words if good else {}
-    chosen = list(islice(_relevant(connection, request, good, words), request.limit))
+    words = (weights or lexical.Weights(reader, query)).words if good else {}
+    chosen = list(islice(_relevant(reader, request, good, words), request.limit))
     wanted = snippet.needles(query)
-    known = stored_contexts.everything(connection)
+    known = reader.contexts.all()
     chunks = [hit.chunk for hit, _, _ in chosen if hit.chunk is not None]
-    spans = vectors.spans(connection, chunks) if chunks else {}
+    spans = reader.vectors.chunk_spans(chunks) if chunks else {}
     hits = []
     for hit, page, evidence in chosen:
         span = spans.get(hit.chunk) if hit.chunk is not None else None
@@ -146,24 +143,24 @@ def reply(
             )
         )
     return SearchReply(
-        request.query, tuple(hits), needs_embedding=upkeep.documents_waiting(connection)
+        request.query, tuple(hits), needs_embedding=reader.upkeep.count_documents_waiting()
     )
 
 
 def _relevant(
-    connection: Connection,
+    reader: Reader,
     request: SearchRequest,
     found: Sequence[Found],
     words: Mapping[str, bm25.Word],
-) -> Iterator[tuple[Found, documents.Page, relevance.Evidence]]:
+) -> Iterator[tuple[Found, FullDocument, relevance.Evidence]]:
     for hit in found[: request.depth]:
-        page = documents.page(connection, hit.document)
+        page = reader.documents.full(hit.document)
         evidence = relevance.Evidence(_coverage(hit, words, page), hit.near)
         if relevance.estimate(evidence) >= request.min_relevance:
             yield hit, page, evidence
 
 
-def _coverage(hit: Found, words: Mapping[str, bm25.Word], page: documents.Page) -> float | None:
+def _coverage(hit: Found, words: Mapping[str, bm25.Word], page: FullDocument) -> float | None:
     """How much of the query's words the document holds; None where only signs are asked for."""
     if hit.match == "exact":
         return 1.0

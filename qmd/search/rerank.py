@@ -15,11 +15,10 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
-from qmd.store.sqlite import documents, vectors
-from qmd.store.sqlite.library import Connection
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Reranker
+    from qmd.store import Reader
 
 #: Weights of the words, of the nearest chunk, and of the document as a whole.
 WORDS, NEAREST, WHOLE = 1.25, 1.0, 0.5
@@ -112,7 +111,7 @@ class _Standardised:
 
 
 def by_model(
-    connection: Connection,
+    reader: Reader,
     reranker: Reranker,
     timeout_s: float,
     text: str,
@@ -128,7 +127,7 @@ def by_model(
     Returns:
         Document id → score, and what went wrong.
     """
-    passages = list(_passages(connection, candidates, chunks))
+    passages = list(_passages(reader, candidates, chunks))
     try:
         scores = reranker.rerank(text, passages, timeout_s=timeout_s)
     except InferenceError as error:
@@ -142,11 +141,11 @@ def by_model(
 
 
 def _passages(
-    connection: Connection, candidates: Sequence[int], chunks: Mapping[int, int]
+    reader: Reader, candidates: Sequence[int], chunks: Mapping[int, int]
 ) -> Iterable[str]:
     for number in candidates:
-        page = documents.page(connection, number)
+        page = reader.documents.full(number)
         chunk = chunks.get(number)
-        spans = vectors.spans(connection, [chunk]) if chunk is not None else {}
+        spans = reader.vectors.chunk_spans([chunk]) if chunk is not None else {}
         start, end, _ = spans[chunk] if chunk is not None else (page.body_start, None, 0)
         yield f"{page.info.title}\n{page.text[start:end]}"[:PASSAGE_CHARS]

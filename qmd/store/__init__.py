@@ -1,1 +1,37 @@
-"""All the SQL: one file, one writer thread, read-only readers."""
+"""
+The database, behind protocols: `open_store` opens one, `Store` reads and writes it.
+
+    with store.reading() as reader: reader.documents.by_path("notes", "a.md")
+    store.write(lambda writer: writer.collections.remove("notes"))
+
+Each capability of `Reader` and `Writer` is a protocol in a module of its own; `sqlite` is the one
+implementation, and nobody above this package imports it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qmd.store.opening import open_store
+    from qmd.store.reader import Reader, Writer
+    from qmd.store.selection import Selection
+    from qmd.store.store import Store
+
+__all__ = ["Reader", "Selection", "Store", "Writer", "open_store"]
+
+_HOME = {
+    "Reader": "qmd.store.reader",
+    "Selection": "qmd.store.selection",
+    "Store": "qmd.store.store",
+    "Writer": "qmd.store.reader",
+    "open_store": "qmd.store.opening",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'qmd.store' has no attribute {name!r}")

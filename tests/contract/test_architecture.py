@@ -68,7 +68,7 @@ def test_sql_is_written_in_the_store_alone() -> None:
 
 
 def test_the_scan_for_sql_finds_the_sql_of_the_store() -> None:
-    names = {"documents", "collections", "vectors", "fulltext"}
+    names = {"documents", "collections", "vectors", "full_text"}
     assert {f"qmd/store/sqlite/{name}.py" for name in names} <= {name for name, _ in sql()}
 
 

@@ -18,9 +18,8 @@ from qmd.errors import (
     SchemaTooNewError,
     StoreError,
 )
-from qmd.store.sqlite import collections
+from qmd.store import open_store
 from qmd.store.sqlite import library as sqlite
-from qmd.store.sqlite.store import Store
 from tests.support import child, disk
 from tests.support.dump import assert_sound, dump
 from tests.support.embedder import HashEmbedder
@@ -188,16 +187,16 @@ def test_a_lock_held_too_long_is_said_and_harmless(database: Path) -> None:
     holder = child.start(HOLD, database, "BEGIN IMMEDIATE")
     assert holder.stdout is not None
     assert holder.stdout.readline() == "locked\n"
-    store = Store(database, timeout=0.05)
+    store = open_store(database, timeout_s=0.05)
     try:
         with pytest.raises(DatabaseBusyError) as caught:
-            store.write(lambda c: collections.remove(c, "notes"))
+            store.write(lambda writer: writer.collections.remove("notes"))
         assert "another process" in str(caught.value)
         assert caught.value.hint
-        with store.reading() as connection:  # readers are not locked out
-            assert collections.by_name(connection, "notes").documents == 30
+        with store.reading() as reader:  # readers are not locked out
+            assert reader.collections.by_name("notes").documents == 30
         child.finish(holder)
-        store.write(lambda c: collections.rename(c, "notes", "renamed"))
+        store.write(lambda writer: writer.collections.rename("notes", "renamed"))
     finally:
         store.close()
     assert_sound(database)
@@ -351,17 +350,25 @@ def fill(path: Path) -> None:
 
 
 def test_a_database_at_its_page_limit_rolls_back_as_on_a_full_disk(database: Path) -> None:
-    store = Store(database)
+    store = open_store(database)
     try:
         pages = store.write_outside_transaction(
-            lambda c: c.execute("PRAGMA page_count").fetchone()[0]
+            lambda writer: writer.connection.execute("PRAGMA page_count").fetchone()[0]
         )
         store.write_outside_transaction(
-            lambda c: c.execute(f"PRAGMA max_page_count = {pages + 5}").fetchone()
+            lambda writer: writer.connection.execute(
+                f"PRAGMA max_page_count = {pages + 5}"
+            ).fetchone()
         )
         with pytest.raises(DiskFullError):
-            store.write(lambda c: c.execute("INSERT INTO meta VALUES ('big', ?)", ["x" * 100_000]))
-        store.write(lambda c: c.execute("INSERT INTO meta VALUES ('small', 'x')"))
+            store.write(
+                lambda writer: writer.connection.execute(
+                    "INSERT INTO meta VALUES ('big', ?)", ["x" * 100_000]
+                )
+            )
+        store.write(
+            lambda writer: writer.connection.execute("INSERT INTO meta VALUES ('small', 'x')")
+        )
     finally:
         store.close()
     assert_sound(database)

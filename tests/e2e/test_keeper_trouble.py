@@ -17,8 +17,8 @@ from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.background_embedding import EmbedderProvider
 from qmd.ingest.keep.keeper import Keeper
 from qmd.ingest.keep.maintain import KeeperOptions
+from qmd.store import Store, open_store
 from qmd.store.sqlite import library as sqlite
-from qmd.store.sqlite.store import Store
 from tests.support.embedder import HashEmbedder
 from tests.support.live import POLLING, WAIT_S, Told, kept, put, until
 
@@ -75,7 +75,7 @@ def keeping(store: Store) -> Iterator[tuple[Keeper, Listener]]:
 def test_a_database_that_another_program_locks_is_written_when_it_is_free(
     database: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with keeping(Store(database, timeout=0.1)) as (keeper, listener):
+    with keeping(open_store(database, timeout_s=0.1)) as (keeper, listener):
         other = sqlite.connect(database, read_only=False)
         other.execute("BEGIN IMMEDIATE")
         (tmp_path / "notes/b.md").write_text("# Secret of the note\n")
@@ -91,20 +91,20 @@ def test_a_database_that_another_program_locks_is_written_when_it_is_free(
 
 
 def test_a_full_disk_stops_indexing_until_there_is_room(database: Path, tmp_path: Path) -> None:
-    store = Store(database)
+    store = open_store(database)
     with keeping(store) as (keeper, listener):
         pages = store.write_outside_transaction(
-            lambda c: c.execute("PRAGMA page_count").fetchone()[0]
+            lambda writer: writer.connection.execute("PRAGMA page_count").fetchone()[0]
         )
         limit = f"PRAGMA max_page_count = {pages + 5}"
-        store.write_outside_transaction(lambda c: c.execute(limit).fetchone())
+        store.write_outside_transaction(lambda writer: writer.connection.execute(limit).fetchone())
         put(tmp_path / "notes/b.md", "# Big\n\n" + "word another text\n" * 20_000)
         listener.wait_for("problem")
         assert any("full" in notice for notice in keeper.state.notices)
-        with store.reading() as connection:
-            assert connection.execute("SELECT count(*) FROM documents").fetchone() == (1,)
+        with store.reading() as reader:
+            assert reader.connection.execute("SELECT count(*) FROM documents").fetchone() == (1,)
         store.write_outside_transaction(
-            lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchone()
+            lambda writer: writer.connection.execute("PRAGMA max_page_count = 1000000").fetchone()
         )
         listener.wait_for("added")
         listener.wait_for("synced")
@@ -113,9 +113,9 @@ def test_a_full_disk_stops_indexing_until_there_is_room(database: Path, tmp_path
 def test_a_damaged_database_is_told_and_does_not_end_the_keeper(
     database: Path, tmp_path: Path
 ) -> None:
-    store = Store(database)
+    store = open_store(database)
     with keeping(store) as (keeper, listener):
-        store.write(lambda c: c.execute("DROP TABLE tags"))
+        store.write(lambda writer: writer.connection.execute("DROP TABLE tags"))
         (tmp_path / "notes/b.md").write_text("# New #tagged\n")
         listener.wait_for("problem")
         assert keeper.is_leader

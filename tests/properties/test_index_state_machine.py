@@ -256,17 +256,17 @@ class Files(RuleBasedStateMachine):
 
     def ids(self) -> dict[str, tuple[tuple[int, str], dict[int, bytes]]]:
         """Path → (id and content hash, chunk ids with their hashes)."""
-        with self.kb._store.reading() as connection:
+        with self.kb._store.reading() as reader:
             return {
                 path: (
                     (number, digest),
                     dict(
-                        connection.execute(
+                        reader.connection.execute(
                             "SELECT id, hash FROM chunks WHERE document_id = ?", [number]
                         ).fetchall()
                     ),
                 )
-                for number, path, digest in connection.execute(
+                for number, path, digest in reader.connection.execute(
                     "SELECT id, path, hash FROM documents"
                 ).fetchall()
             }

@@ -9,9 +9,8 @@ from pathlib import Path
 from qmd import KnowledgeBase, Settings
 from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
-from qmd.store.sqlite import files, vector_state
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.store import Store
+from qmd.store import Writer, open_store
+from qmd.store.sqlite import vector_state
 from qmd.values import FileState
 from tests.support.embedder import HashEmbedder
 
@@ -28,7 +27,7 @@ class Corpus:
         root.mkdir()
         self.path = directory / "index.sqlite"
         self.embedder = HashEmbedder()
-        self.store = Store(self.path, create=True)
+        self.store = open_store(self.path, create=True)
         self.kb = KnowledgeBase(self.store, Settings(embedder=self.embedder))
         self.number = self.kb.add_collection(root, name="notes").id
         self.numbers = {"notes": self.number}
@@ -42,9 +41,9 @@ class Corpus:
     def fill(self, pages: Mapping[str, str]) -> None:
         """Replace everything by these documents: ``path`` (or ``collection::path``) → text."""
 
-        def run(connection: Connection) -> None:
-            connection.execute("DELETE FROM documents")
-            vector_state.advance(connection)
+        def run(writer: Writer) -> None:
+            writer.connection.execute("DELETE FROM documents")
+            vector_state.advance(writer.connection)
             for name, text in pages.items():
                 collection, _, path = name.rpartition("::")
                 data = text.encode()
@@ -54,7 +53,7 @@ class Corpus:
                     hashlib.sha256(data).hexdigest(),
                     FileState(len(data), 1_700_000_000_000_000_000, 1, 1),
                 )
-                files.put(connection, self.numbers[collection or "notes"], document)
+                writer.files.put(self.numbers[collection or "notes"], document)
 
         self.store.write(run)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qmd.store.sqlite import library as sqlite
-from qmd.store.sqlite import models
+from qmd.store.sqlite.reader import SqliteReader
 
 Dump = dict[str, list[tuple[Any, ...]]]
 
@@ -50,7 +50,7 @@ def vector_rows(database: Path) -> list[tuple[Any, ...]]:
     """Each chunk with its exact vector and its copy in the index, None where one is missing."""
     connection = sqlite.connect(database, read_only=True)
     try:
-        model = models.active(connection)
+        model = SqliteReader(connection).models.active()
         if model is None:
             return []
         rows = list(

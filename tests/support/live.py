@@ -108,8 +108,8 @@ class Kept:
         return path
 
     def ids(self) -> dict[str, int]:
-        with self.kb._store.reading() as connection:
-            return dict(connection.execute("SELECT path, id FROM documents").fetchall())
+        with self.kb._store.reading() as reader:
+            return dict(reader.connection.execute("SELECT path, id FROM documents").fetchall())
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class SlowKnowledgeBase(KnowledgeBase):
         return self._endless()
 
     def _endless(self) -> Any:
-        with self._store.reading() as connection:
+        with self._store.reading() as reader:
             self.begun.release()
-            connection.execute(ENDLESS).fetchone()
+            reader.connection.execute(ENDLESS).fetchone()
         raise AssertionError("it has ended")

@@ -14,22 +14,22 @@ from support.vault import make_index
 from qmd import KnowledgeBase
 from qmd.errors import RequestEndedError
 from qmd.server.workers import CallQueue
-from qmd.store.sqlite.store import Store
+from qmd.store import Store, open_store
 from qmd.system import cancellation
 from qmd.system.cancellation import Cancellation
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "db.sqlite", create=True)
+    opened = open_store(tmp_path / "db.sqlite", create=True)
     yield opened
     opened.close()
 
 
 def read_for_ever(store: Store, begun: threading.Event) -> None:
-    with store.reading() as connection:
+    with store.reading() as reader:
         begun.set()
-        connection.execute(ENDLESS).fetchone()
+        reader.connection.execute(ENDLESS).fetchone()
 
 
 def test_a_statement_of_a_late_call_is_interrupted(store: Store) -> None:
@@ -45,8 +45,8 @@ def test_a_statement_of_a_late_call_is_interrupted(store: Store) -> None:
     assert anyio.run(run) == 7
     assert begun.is_set()
     assert workers.wait_until_idle(WAIT_S)
-    with store.reading() as connection:
-        assert connection.execute("SELECT 1").fetchone() == (1,)
+    with store.reading() as reader:
+        assert reader.connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_a_statement_of_a_cancelled_call_is_interrupted(store: Store) -> None:
@@ -72,9 +72,9 @@ def test_statements_that_follow_each_other_end_too(store: Store) -> None:
     workers = CallQueue(1, max_waiting=1)
 
     def many() -> None:
-        with store.reading() as connection:
+        with store.reading() as reader:
             while True:
-                connection.execute("SELECT 1").fetchone()
+                reader.connection.execute("SELECT 1").fetchone()
 
     async def run() -> bool:
         with pytest.raises(TimeoutError):
@@ -102,23 +102,23 @@ def test_a_loop_that_looks_ends(store: Store) -> None:
 def test_what_was_cancelled_reads_nothing_more(store: Store) -> None:
     cancelled = Cancellation()
     with cancelled.active():
-        with store.reading() as connection:
-            assert connection.execute("SELECT 1").fetchone() == (1,)
+        with store.reading() as reader:
+            assert reader.connection.execute("SELECT 1").fetchone() == (1,)
         cancelled.cancel()
         with pytest.raises(RequestEndedError), store.reading():
             pass
-    with store.reading() as connection:  # another call's work
-        assert connection.execute("SELECT 1").fetchone() == (1,)
+    with store.reading() as reader:  # another call's work
+        assert reader.connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_an_interrupted_connection_is_not_used_again(store: Store) -> None:
     cancelled = Cancellation()
-    with cancelled.active(), pytest.raises(RequestEndedError), store.reading() as connection:
+    with cancelled.active(), pytest.raises(RequestEndedError), store.reading() as reader:
         timer = threading.Timer(0.05, cancelled.cancel)
         timer.start()
-        connection.execute(ENDLESS).fetchone()
+        reader.connection.execute(ENDLESS).fetchone()
     timer.join(WAIT_S)
-    assert connection not in store._idle
+    assert reader.connection not in store._idle
 
 
 def test_a_write_is_whole_whatever_is_cancelled_meanwhile(store: Store) -> None:
@@ -132,8 +132,10 @@ def test_a_write_is_whole_whatever_is_cancelled_meanwhile(store: Store) -> None:
 
     with cancelled.active():
         store.write(write)
-    with store.reading() as connection:
-        rows = connection.execute("SELECT key FROM meta WHERE key IN ('a', 'b') ORDER BY key")
+    with store.reading() as reader:
+        rows = reader.connection.execute(
+            "SELECT key FROM meta WHERE key IN ('a', 'b') ORDER BY key"
+        )
         assert rows.fetchall() == [("a",), ("b",)]
 
 

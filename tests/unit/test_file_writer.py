@@ -22,7 +22,7 @@ from qmd.errors import (
 from qmd.files import atomic
 from qmd.files.revisions import Revisions
 from qmd.files.writer import FileWriter
-from qmd.store.sqlite import revisions
+from qmd.store.revisions import MAX_REVISION_BYTES
 from qmd.store.sqlite.library import connect
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")
@@ -335,10 +335,15 @@ def test_at_most_twenty_revisions_of_a_file_are_kept(kb: KnowledgeBase, notes: P
     assert kept(kb, notes / "other.md") == [b"1"]
 
 
+def limit_revisions(monkeypatch: pytest.MonkeyPatch, limit_bytes: int) -> None:
+    for module in ("files.writer", "store.revisions", "store.sqlite.revisions"):
+        monkeypatch.setattr(f"qmd.{module}.MAX_REVISION_BYTES", limit_bytes)
+
+
 def test_at_most_ten_mebibytes_of_a_file_are_kept(
     kb: KnowledgeBase, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revisions, "MAX_BYTES", 100)
+    limit_revisions(monkeypatch, 100)
     path = notes / "x.md"
     for letter in "abcd":
         write(kb, path, letter * 40)
@@ -348,7 +353,7 @@ def test_at_most_ten_mebibytes_of_a_file_are_kept(
 def test_a_long_content_is_kept_compressed(
     kb: KnowledgeBase, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revisions, "MAX_BYTES", 100)
+    limit_revisions(monkeypatch, 100)
     path = notes / "x.md"
     write(kb, path, "a" * 40)
     write(kb, path, "x" * 500)
@@ -361,7 +366,7 @@ def test_a_long_content_is_kept_compressed(
 
 def test_a_content_too_long_to_be_kept_is_not_replaced(kb: KnowledgeBase, notes: Path) -> None:
     path = notes / "x.md"
-    content = os.urandom(revisions.MAX_BYTES + 1)
+    content = os.urandom(MAX_REVISION_BYTES + 1)
     path.write_bytes(content)
     with pytest.raises(ConflictError) as caught:
         write(kb, path, "new")
@@ -378,7 +383,7 @@ def test_a_content_that_cannot_be_kept_is_not_replaced(tmp_path: Path, notes: Pa
     path.write_text("old")
     KnowledgeBase.open(database, create=True).close()
     with KnowledgeBase.open(database) as kb:
-        kb._store.timeout = 0.05
+        kb._store.timeout_s = 0.05
         other = connect(database, read_only=False)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseBusyError):

@@ -291,8 +291,14 @@ def test_files_that_an_older_parser_refused_or_read_are_read_again(
     kb: KnowledgeBase, root: Path
 ) -> None:
     assert opened(kb) == []
-    kb._store.write(lambda c: c.execute("UPDATE skipped_files SET parser_version = 1"))
+    kb._store.write(
+        lambda writer: writer.connection.execute("UPDATE skipped_files SET parser_version = 1")
+    )
     assert opened(kb) == ["picture.md"]
-    kb._store.write(lambda c: c.execute("UPDATE documents SET parser_version = 1 WHERE id = 1"))
+    kb._store.write(
+        lambda writer: writer.connection.execute(
+            "UPDATE documents SET parser_version = 1 WHERE id = 1"
+        )
+    )
     assert len(opened(kb)) == 1
     assert opened(kb) == []

@@ -11,7 +11,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import StoreError
-from qmd.store.sqlite.library import Connection
+from qmd.store import Writer
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 
@@ -122,27 +122,29 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
     (root / "long.md").write_text("# Short now\n")
     kb.index()
     # An orphan of each kind: of another model, of the index, of the full text.
-    kb._store.write(lambda c: c.execute(
+    kb._store.write(lambda writer: writer.connection.execute(
         "INSERT INTO models (name, fingerprint, dimension, active, created_at)"
         " VALUES ('old', 'old', 3, 0, '')"))  # fmt: skip
-    kb._store.write(lambda c: c.execute(
+    kb._store.write(lambda writer: writer.connection.execute(
         "INSERT INTO embeddings (model_id, hash, vector) SELECT id, x'00', x'00'"
         " FROM models WHERE name = 'old'"))  # fmt: skip
-    kb._store.write(lambda c: c.execute(
+    kb._store.write(lambda writer: writer.connection.execute(
         "INSERT INTO embeddings (model_id, hash, vector) SELECT m.id, k.hash, x'00'"
         " FROM models m, chunks k WHERE m.name = 'old' LIMIT 1"))  # fmt: skip
 
-    def insert_vector_without_chunk(connection: Connection) -> None:
-        connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute(
+    def insert_vector_without_chunk(writer: Writer) -> None:
+        writer.connection.execute("PRAGMA foreign_keys = OFF")
+        writer.connection.execute(
             "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
             " VALUES (9999, 1, 1, zeroblob(384))"
         )
-        connection.execute("PRAGMA foreign_keys = ON")
+        writer.connection.execute("PRAGMA foreign_keys = ON")
 
     kb._store.write_outside_transaction(insert_vector_without_chunk)
     kb._store.write(
-        lambda c: c.execute("INSERT INTO documents_fts (rowid, body) VALUES (999, 'x')")
+        lambda writer: writer.connection.execute(
+            "INSERT INTO documents_fts (rowid, body) VALUES (999, 'x')"
+        )
     )
     dry = kb.cleanup(dry_run=True)
     assert dry.dry_run
@@ -194,7 +196,9 @@ def test_doctor_finds_what_is_wrong_and_nothing_else(
     root.rename(tmp_path / "away")
     assert doctor(kb)["collection notes"] == "error"
     (tmp_path / "away").rename(root)
-    kb._store.write(lambda c: c.execute("DELETE FROM searchable WHERE document_id = 1"))
+    kb._store.write(
+        lambda writer: writer.connection.execute("DELETE FROM searchable WHERE document_id = 1")
+    )
     assert doctor(kb)["integrity"] == "error"
     kb.remove_collection("notes")
     assert doctor(kb)["collections"] == "warning"

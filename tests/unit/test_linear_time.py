@@ -32,7 +32,7 @@ from qmd.parse.tags import find_tags
 from qmd.search.present.snippet import make, needles
 from qmd.search.query import language, lines
 from qmd.search.words import literals as raw
-from qmd.store.sqlite.files import FileState
+from qmd.values import FileState
 from tests.support import growth
 
 TEXT = "Some words 数据库 and a-b c++ “quoted” (a) [x] tag:b - OR * lines\n" * 50

@@ -328,11 +328,11 @@ def test_a_list_of_too_many_names_is_refused_and_says_how_many_it_may_have(
 
 def test_the_names_of_all_documents_are_read_once_for_a_whole_list(kb: KnowledgeBase) -> None:
     statements: list[str] = []
-    with kb._store.reading() as connection:
-        connection.set_trace_callback(statements.append)
+    with kb._store.reading() as reader:
+        reader.connection.set_trace_callback(statements.append)
         names = ",".join(f"notes/2025/plam{number}.md" for number in range(lookup.MAX_NAMES))
-        reply = lookup.multi_get(connection, names, max_lines=None, max_bytes=1)
-        connection.set_trace_callback(None)
+        reply = lookup.multi_get(reader, names, max_lines=None, max_bytes=1)
+        reader.connection.set_trace_callback(None)
     assert sum("c.name || '/' || d.path" in each for each in statements) == 1
     suggested = [error for error in reply.errors if "did you mean" in error]
     assert len(suggested) == lookup.MAX_SUGGESTED

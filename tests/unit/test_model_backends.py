@@ -23,7 +23,7 @@ from qmd.inference.llm import LlmSettings
 from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.inference.protocols import Expansion
 from qmd.settings import BackendSettings, Settings
-from qmd.store.sqlite import model_cache
+from qmd.store.model_cache import MAX_ANSWERS
 from qmd.values import SearchReply
 
 TINY_S = 0.05
@@ -80,7 +80,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(corpus: Corpus) -> None:
-    corpus.store.write(lambda connection: connection.execute("DELETE FROM model_cache"))
+    corpus.store.write(lambda writer: writer.connection.execute("DELETE FROM model_cache"))
 
 
 Asking = Callable[..., KnowledgeBase]
@@ -110,8 +110,10 @@ def lists_of(reply: SearchReply) -> set[tuple[str, str, str]]:
 def settled(corpus: Corpus) -> dict[str, int]:
     """What is remembered, by kind, once what was queued is written."""
 
-    def count(connection: Any) -> dict[str, int]:
-        return dict(connection.execute("SELECT kind, count(*) FROM model_cache GROUP BY kind"))
+    def count(writer: Any) -> dict[str, int]:
+        return dict(
+            writer.connection.execute("SELECT kind, count(*) FROM model_cache GROUP BY kind")
+        )
 
     return corpus.store.write(count)
 
@@ -434,17 +436,17 @@ def test_a_proxy_is_asked_for_others(corpus: Corpus, monkeypatch: pytest.MonkeyP
 
 
 def test_the_oldest_answers_are_forgotten(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(model_cache.MOST, "expansion", 3)
+    monkeypatch.setitem(MAX_ANSWERS, "expansion", 3)
 
-    def run(connection: Any) -> set[bytes]:
-        model_cache.keep(connection, "score", "m", {b"s": b"1"})
+    def run(writer: Any) -> set[bytes]:
+        writer.model_cache.put("score", "m", {b"s": b"1"})
         for number in range(10):
-            model_cache.keep(connection, "expansion", "m", {bytes([number]): b"x"})
-        model_cache.keep(connection, "expansion", "m", {bytes([8]): b"y", b"big": b"x" * 20_000})
-        kept = model_cache.recall(connection, "expansion", "m", [bytes([n]) for n in range(10)])
+            writer.model_cache.put("expansion", "m", {bytes([number]): b"x"})
+        writer.model_cache.put("expansion", "m", {bytes([8]): b"y", b"big": b"x" * 20_000})
+        kept = writer.model_cache.get("expansion", "m", [bytes([n]) for n in range(10)])
         assert kept[bytes([8])] == b"y"
-        assert model_cache.recall(connection, "score", "m", [b"s"])
-        assert not model_cache.recall(connection, "expansion", "m", [b"big"])
+        assert writer.model_cache.get("score", "m", [b"s"])
+        assert not writer.model_cache.get("expansion", "m", [b"big"])
         return set(kept)
 
     assert corpus.store.write(run) == {bytes([7]), bytes([8]), bytes([9])}
@@ -467,8 +469,8 @@ def test_with_a_read_only_database_answers_are_remembered_while_it_is_open(tmp_p
         for _ in range(2):
             assert "ship.md" in order(kb.query("red boat"))
         assert len(server.requests) == 1
-        with kb._store.reading() as connection:
-            assert model_cache.count(connection) == 0
+        with kb._store.reading() as reader:
+            assert reader.model_cache.count() == 0
 
 
 def test_another_process_that_writes_does_not_hold_up_a_query(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMismatchError
 from qmd.ingest import embedding
 from qmd.models.embedders import spec_of
-from qmd.store.sqlite import models
 from qmd.values import ModelSpec
 
 PAGES = {
@@ -68,16 +67,16 @@ def kb(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KnowledgeBase]:
 
 def model_names(kb: KnowledgeBase) -> tuple[str | None, str | None]:
     """The active and the coming one."""
-    with kb._store.reading() as connection:
-        active, coming = models.active(connection), models.coming(connection)
+    with kb._store.reading() as reader:
+        active, coming = reader.models.active(), reader.models.coming()
     return active and active.name, coming and coming.name
 
 
 def rows(kb: KnowledgeBase) -> dict[str, int]:
     """How many vectors of each model there are to scan."""
-    with kb._store.reading() as connection:
+    with kb._store.reading() as reader:
         return dict(
-            connection.execute(
+            reader.connection.execute(
                 "SELECT m.name, count(*) FROM vectors v JOIN models m ON m.id = v.model_id"
                 " GROUP BY m.name"
             ).fetchall()
@@ -204,7 +203,7 @@ def test_whoever_fills_a_set_that_is_given_up_is_told(kb: KnowledgeBase) -> None
     class Late(Other):
         def embed_passages(self, texts: Sequence[str]) -> Any:
             if self.calls == 2:
-                kb._store.write(models.cancel)
+                kb._store.write(lambda writer: writer.models.cancel())
             return super().embed_passages(texts)
 
     with pytest.raises(ModelMismatchError, match="Another process"):
@@ -216,8 +215,8 @@ def test_whoever_fills_a_set_that_is_given_up_is_told(kb: KnowledgeBase) -> None
 
 def test_prefixes_and_dimension_are_recorded(kb: KnowledgeBase) -> None:
     embedding.embed(kb._store, Other())
-    with kb._store.reading() as connection:
-        rows = connection.execute(
+    with kb._store.reading() as reader:
+        rows = reader.connection.execute(
             "SELECT name, dimension, query_prefix, passage_prefix FROM models WHERE active"
         ).fetchall()
     assert rows == [("other", 384, "q: ", "")]
@@ -329,8 +328,8 @@ def test_what_embed_has_begun_is_ended_by_whoever_has_no_setting_of_its_own(
 ) -> None:
     one, two = map(str, folders)
 
-    def begin(connection: Any) -> None:
-        models.begin(connection, spec_of(two))
+    def begin(writer: Any) -> None:
+        writer.models.begin(spec_of(two))
 
     named._store.write(begin)
     assert model_names(named) == (one, two)

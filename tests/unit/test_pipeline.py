@@ -19,7 +19,8 @@ from qmd.errors import (
 from qmd.inference.protocols import Expander, Expansion, Reranker
 from qmd.search.meaning import retrieval as semantic
 from qmd.settings import BackendSettings, Settings
-from qmd.store.sqlite import embeddings, models, vectors
+from qmd.store import Writer
+from qmd.store.vectors import pack_vectors
 from qmd.values import Filters, ModelSpec
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
@@ -156,14 +157,13 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     made.fill({f"{names[n % 3]}::{n}.md": f"# {n}\n\nbody of {n}\n" for n in range(600)})
     random = np.random.default_rng(7)
 
-    def run(connection: vectors.Connection) -> None:
-        model = models.begin(connection, made.embedder.spec)
-        waiting = embeddings.waiting(connection, model, 1000)
+    def run(writer: Writer) -> None:
+        model = writer.models.begin(made.embedder.spec)
+        waiting = writer.embeddings.waiting(model, 1000)
         matrix = random.normal(size=(len(waiting), 384)).astype(np.float32)
         matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-        packed = vectors.pack(matrix)
-        embeddings.store(
-            connection,
+        packed = pack_vectors(matrix)
+        writer.embeddings.put(
             model,
             [(chunk.id, chunk.hash) for chunk in waiting],
             {chunk.hash: vector for chunk, vector in zip(waiting, packed, strict=True)},
@@ -178,18 +178,17 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 def test_the_int8_index_with_exact_rescoring_finds_the_true_nearest(
     crowd: Corpus, names: tuple[str, ...]
 ) -> None:
-    from qmd.store.sqlite import filters
 
     random = np.random.default_rng(11)
     found = 0
-    with crowd.store.reading() as connection:
-        model = semantic.require_index(connection, crowd.embedder.spec)
-        where = filters.where(connection, Filters(collections=names))
+    with crowd.store.reading() as reader:
+        model = semantic.require_index(reader, crowd.embedder.spec)
+        where = reader.select(Filters(collections=names))
         for _ in range(30):
             query = random.normal(size=384).astype(np.float32)
             query /= np.linalg.norm(query)
-            near = semantic.search(connection, model, semantic.bare(query), where, 10)
-            true = semantic.search(connection, model, semantic.bare(query), where, None)
+            near = semantic.search(reader, model, semantic.bare(query), where, 10)
+            true = semantic.search(reader, model, semantic.bare(query), where, None)
             assert len(true) == 200 * (len(names) or 3)
             assert [hit.cosine for hit in near] == sorted(
                 (hit.cosine for hit in near), reverse=True

@@ -14,8 +14,7 @@ from qmd.search.meaning import retrieval as semantic
 from qmd.search.present import relevance
 from qmd.search.present.relevance import Evidence
 from qmd.search.words import bm25
-from qmd.store.sqlite import fulltext
-from qmd.store.sqlite.filters import EVERYTHING
+from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
 
 FILES = {
@@ -37,16 +36,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 
 @pytest.mark.parametrize("word", ["red", "boat", "sea", "blue", "the"])
 def test_the_frequencies_recovered_from_fts5_make_its_own_bm25(corpus: Corpus, word: str) -> None:
-    with corpus.store.reading() as connection:
+    with corpus.store.reading() as reader:
         phrase = segment.phrase(word)
         assert phrase is not None
-        rows = dict(fulltext.search(connection, phrase, EVERYTHING, None))
-        held, total = len(rows), fulltext.total(connection)
-        found = fulltext.frequencies(connection, phrase, [*rows, 999], held, total)
+        rows = dict(reader.full_text.search(phrase, reader.all_documents, None))
+        held, total = len(rows), reader.documents.count()
+        found = reader.full_text.frequencies(phrase, [*rows, 999], held, total)
         idf = max(log((total - held + 0.5) / (held + 0.5)), 1e-6)
         assert found.keys() == rows.keys()
         for number, frequency in found.items():
-            score = idf * (fulltext.K1 + 1) * frequency / (frequency + 1)
+            score = idf * (BM25_K1 + 1) * frequency / (frequency + 1)
             assert score == pytest.approx(rows[number])
 
 
@@ -75,18 +74,18 @@ def test_what_all_texts_share_is_taken_out_of_a_question_on_the_scale_of_cosines
     corpus = Corpus(tmp_path)
     corpus.fill({f"{n}.md": f"# {n}\n\nall say this, and {n * 7919} too\n" for n in range(150)})
     corpus.kb.embed()
-    with corpus.store.reading() as connection:
-        model = semantic.require_index(connection, None)
+    with corpus.store.reading() as reader:
+        model = semantic.require_index(reader, None)
         vector = corpus.embedder.embed_query("what all say, and 55433")
-        question = semantic.question(connection, model, vector)
-        hits = semantic.search(connection, model, question, EVERYTHING, None)
+        question = semantic.question(reader, model, vector)
+        hits = semantic.search(reader, model, question, reader.all_documents, None)
         assert len(hits) == 150
         shared = [hit.cosine - hit.nearness for hit in hits]
         assert max(shared) > 0.001 > -0.001 > min(shared)
         assert sum(shared) / len(shared) == pytest.approx(0, abs=0.01)
         assert hits[0].nearness == max(hit.nearness for hit in hits)
         some = [hit.document for hit in hits[:5]]
-        whole = semantic.whole(connection, model, question, some)
+        whole = semantic.whole(reader, model, question, some)
         # These documents have one chunk each.
         assert whole == pytest.approx({hit.document: hit.nearness for hit in hits[:5]}, abs=1e-5)
     corpus.kb.close()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import MigrationRequiredError, SchemaTooNewError
+from qmd.store import open_store
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate
-from qmd.store.sqlite.store import Store
 
 FIRST = """-- a comment; with a semicolon
 CREATE TABLE a (id INTEGER PRIMARY KEY, name TEXT);
@@ -98,10 +98,10 @@ def test_an_older_database_is_refused_read_only_and_upgraded_otherwise(path: Pat
     connection = sqlite.connect(path, read_only=False)
     connection.close()
     with pytest.raises(MigrationRequiredError) as caught:
-        Store(path, read_only=True)
+        open_store(path, read_only=True)
     assert "qmd index" in (caught.value.hint or "")
-    Store(path).close()
-    Store(path, read_only=True).close()
+    open_store(path).close()
+    open_store(path, read_only=True).close()
 
 
 def test_a_database_with_an_unknown_migration_is_too_new(path: Path, folder: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase, Settings
-from qmd.store.sqlite import upkeep
 from tests.support.dump import assert_sound, dump
 from tests.support.embedder import HashEmbedder
 
@@ -118,8 +117,8 @@ def test_rows_deleted_by_hand_leave_nothing_that_the_next_document_would_get(
         kb.index()
         kb.embed()
         assert [hit.path for hit in kb.vsearch("Deploying took long", limit=1).hits] == ["retro.md"]
-        with kb._store.reading() as connection:
-            assert not any(upkeep.leftovers(connection).values())
+        with kb._store.reading() as reader:
+            assert not any(reader.upkeep.count_leftovers().values())
     fresh = tmp_path / "fresh.sqlite"
     with KnowledgeBase.open(fresh, create=True) as kb:
         kb.add_collection(root, name="notes")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase, Settings
+from qmd.store import open_store
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate, sqlite_vec
-from qmd.store.sqlite.store import Store
 from tests.support.dump import assert_sound, vector_rows
 from tests.support.embedder import HashEmbedder
 
@@ -39,9 +39,9 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
 
 
 def test_its_schema_is_that_of_a_new_database(old: Path, tmp_path: Path) -> None:
-    Store(old).close()
+    open_store(old).close()
     fresh = tmp_path / "fresh.sqlite"
-    Store(fresh, create=True).close()
+    open_store(fresh, create=True).close()
     assert rows(old, SCHEMA) == rows(fresh, SCHEMA)
     assert_sound(old)
 
@@ -63,7 +63,7 @@ def test_its_vectors_are_kept_and_none_is_made_again(old: Path) -> None:
 
 
 def test_its_vectors_are_those_that_a_new_index_would_hold(old: Path, tmp_path: Path) -> None:
-    Store(old).close()
+    open_store(old).close()
     root = tmp_path / "notes"
     for path, text in rows(old, "SELECT path, text FROM documents"):
         (root / str(path)).parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def a_process_of_1_0_0_embeds_a_chunk(path: Path) -> None:
 def test_what_a_process_of_1_0_0_embeds_after_the_upgrade_is_found(
     old: Path, tmp_path: Path
 ) -> None:
-    Store(old).close()
+    open_store(old).close()
     scanned = rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM vectors")
     a_process_of_1_0_0_embeds_a_chunk(old)
     with KnowledgeBase.open(old, Settings(embedder=HashEmbedder()), read_only=True) as kb:
@@ -125,7 +125,7 @@ def test_what_a_process_of_1_0_0_embeds_after_the_upgrade_is_found(
         assert (report.embedded, report.reused) == (0, 1)
     assert rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM vectors") == scanned
     fresh = tmp_path / "fresh.sqlite"
-    Store(fresh, create=True).close()
+    open_store(fresh, create=True).close()
     assert rows(old, SCHEMA) == rows(fresh, SCHEMA)
     assert_sound(old)
 
@@ -146,5 +146,5 @@ def test_an_interrupted_upgrade_leaves_the_old_database(
         migrate.migrate(connection, old, folder)
     connection.close()
     assert rows(old, SCHEMA) == before
-    Store(old).close()
+    open_store(old).close()
     assert_sound(old)

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from qmd.search.meaning import retrieval as semantic
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
-from qmd.store.sqlite import embeddings, files, filters, models, vector_state, vectors
-from qmd.store.sqlite.filters import EVERYTHING
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.store import Store
+from qmd.store import Reader, Writer, open_store
+from qmd.store.models import StoredModel
+from qmd.store.vectors import pack_vectors
 from qmd.values import Filters, ModelSpec, SearchRequest
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
@@ -45,30 +44,30 @@ def clusters(rng: np.random.Generator, count: int, dimension: int) -> Matrix:
     )
 
 
-def fill(connection: Connection, matrix: Matrix) -> models.Model:
+def fill(writer: Writer, matrix: Matrix) -> StoredModel:
     """A document and a chunk a vector, with ids from 1, in collections 1 and 2 by turns."""
     dimension = matrix.shape[1]
-    model = models.begin(connection, ModelSpec("m", "m", dimension, 512))
-    connection.execute(
+    model = writer.models.begin(ModelSpec("m", "m", dimension, 512))
+    writer.connection.execute(
         "INSERT INTO collections (id, name, path, created_at)"
         " VALUES (1, 'a', '/a', ''), (2, 'b', '/b', '')"
     )
     numbers = range(1, len(matrix) + 1)
     hashes = [number.to_bytes(16, "big") for number in numbers]
-    connection.executemany(
+    writer.connection.executemany(
         "INSERT INTO documents (id, collection_id, path, name_key, title, hash, modified_at,"
         " bytes, mtime_ns, inode, device, encoding, parser_version, body_start, indexed_at, text)"
         " VALUES (?1, 1 + ?1 % 2, ?1, ?1, ?1, ?1, '', 0, 0, 0, 0, 'utf-8', 0, 0, '', '')",
         [(number,) for number in numbers],
     )
     chunks = list(zip(numbers, hashes, strict=True))
-    connection.executemany(
+    writer.connection.executemany(
         "INSERT INTO chunks (id, document_id, seq, start_char, end_char, start_byte, end_byte,"
         " start_line, end_line, heading_path, hash) VALUES (?1, ?1, 0, 0, 0, 0, 0, 1, 1, '', ?2)",
         chunks,
     )
-    packed = dict(zip(hashes, vectors.pack(matrix), strict=True))
-    embeddings.store(connection, model, chunks, packed)
+    packed = dict(zip(hashes, pack_vectors(matrix), strict=True))
+    writer.embeddings.put(model, chunks, packed)
     return model
 
 
@@ -83,23 +82,23 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
     rng = np.random.default_rng(5)
     matrix = make(rng, COUNT + 40, dimension)
     matrix, queries = matrix[:COUNT], matrix[COUNT:]
-    store = Store(tmp_path / "k.sqlite", create=True)
+    store = open_store(tmp_path / "k.sqlite", create=True)
     model = store.write(lambda connection: fill(connection, matrix))
     bits = VectorCache(least=4000, exact_bytes=0, batch=4000)
-    found = dict.fromkeys((EVERYTHING.sql, "a"), 0)
-    with store.reading() as connection:
-        one = filters.where(connection, Filters(collections=("a",)))
+    found = {"all": 0, "a": 0}
+    with store.reading() as reader:
+        one = reader.select(Filters(collections=("a",)))
         # Not at the first search; then two parts are read.
-        answers = [bits.nearest(connection, model, queries[0], 10, EVERYTHING) for _ in range(3)]
+        answers = [
+            bits.nearest(reader, model, queries[0], 10, reader.all_documents) for _ in range(3)
+        ]
         assert [answer is None for answer in answers] == [True, True, False]
         for query in queries:
             cosines = matrix @ query
-            for where, name in ((EVERYTHING, EVERYTHING.sql), (one, "a")):
-                assert bits.nearest(connection, model, query, 10, where) is not None
-                hits = semantic.search(connection, model, semantic.bare(query), where, 10, bits)
-                assert hits == semantic.search(
-                    connection, model, semantic.bare(query), where, 10, bits
-                )
+            for where, name in ((reader.all_documents, "all"), (one, "a")):
+                assert bits.nearest(reader, model, query, 10, where) is not None
+                hits = semantic.search(reader, model, semantic.bare(query), where, 10, bits)
+                assert hits == semantic.search(reader, model, semantic.bare(query), where, 10, bits)
                 step = 2 if name == "a" else 1
                 mine = np.arange(COUNT)[step - 1 :: step]  # even ids are in collection a
                 best = mine[np.argsort(-cosines[mine])[:10]] + 1
@@ -115,16 +114,18 @@ def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search
     rng = np.random.default_rng(5)
     matrix = make(rng, COUNT + 10, 384)
     matrix, queries = matrix[:COUNT], matrix[COUNT:]
-    store = Store(tmp_path / "k.sqlite", create=True)
+    store = open_store(tmp_path / "k.sqlite", create=True)
     model = store.write(lambda connection: fill(connection, matrix))
-    with store.reading() as connection:
+    with store.reading() as reader:
         kept = VectorCache(least=4000)
         for query in queries:
             asked = semantic.bare(query)
-            true = semantic.search(connection, model, asked, EVERYTHING, None)[:100]
+            true = semantic.search(reader, model, asked, reader.all_documents, None)[:100]
             for cache in (kept, VectorCache(least=4000)):
-                assert cache.nearest(connection, model, query, 10, EVERYTHING) is not None
-                assert semantic.search(connection, model, asked, EVERYTHING, 100, cache) == true
+                assert cache.nearest(reader, model, query, 10, reader.all_documents) is not None
+                assert (
+                    semantic.search(reader, model, asked, reader.all_documents, 100, cache) == true
+                )
     store.close()
 
 
@@ -136,18 +137,18 @@ BOTH = pytest.mark.parametrize("exact_bytes", [MOST_EXACT_BYTES, 0], ids=["exact
 
 
 def exactly(
-    connection: Connection, bits: VectorCache, text: str = "word 3"
+    reader: Reader, bits: VectorCache, text: str = "word 3"
 ) -> Sequence[semantic.SemanticHit]:
     """What is found in memory, after it was compared with an exact scan of the same snapshot."""
-    model = models.active(connection)
+    model = reader.models.active()
     assert model is not None
     query = HashEmbedder().embed_query(text)
-    number = len(vectors.indexed(connection))
-    bits.nearest(connection, model, query, 1, EVERYTHING)  # of codes the first only asks
-    coded = bits.nearest(connection, model, query, 1000, EVERYTHING)
+    number = len(reader.vectors.indexed_chunk_ids())
+    bits.nearest(reader, model, query, 1, reader.all_documents)  # of codes the first only asks
+    coded = bits.nearest(reader, model, query, 1000, reader.all_documents)
     assert bool(coded) == (number > 0)
-    mine = semantic.search(connection, model, semantic.bare(query), EVERYTHING, 100, bits)
-    true = semantic.search(connection, model, semantic.bare(query), EVERYTHING, None)
+    mine = semantic.search(reader, model, semantic.bare(query), reader.all_documents, 100, bits)
+    true = semantic.search(reader, model, semantic.bare(query), reader.all_documents, None)
     assert [hit.document for hit in mine] == [hit.document for hit in true]
     assert [hit.cosine for hit in mine] == pytest.approx([hit.cosine for hit in true], abs=1e-6)
     return mine
@@ -192,7 +193,9 @@ def test_after_any_changes_is_found_what_an_exact_scan_finds(
             corpus.fill({name: PAGES[name] for name in step})
         elif step == "by hand":
             corpus.store.write(
-                lambda c: c.execute("DELETE FROM chunks WHERE id = (SELECT min(id) FROM chunks)")
+                lambda writer: writer.connection.execute(
+                    "DELETE FROM chunks WHERE id = (SELECT min(id) FROM chunks)"
+                )
             )
         elif step == "remove":
             if corpus.kb.collections()[-1].name == "second":
@@ -202,8 +205,8 @@ def test_after_any_changes_is_found_what_an_exact_scan_finds(
             corpus.kb.embed()
         elif step != "search":
             corpus.kb.embed(force=step == "force")
-        with corpus.store.reading() as connection:
-            exactly(connection, bits)
+        with corpus.store.reading() as reader:
+            exactly(reader, bits)
     corpus.kb.close()
 
 
@@ -221,8 +224,8 @@ def test_vectors_that_were_made_anew_take_the_place_of_the_old(
     corpus: Corpus, exact_bytes: int
 ) -> None:
     bits = VectorCache(least=1, exact_bytes=exact_bytes, coded=0)
-    with corpus.store.reading() as connection:
-        before = exactly(connection, bits)
+    with corpus.store.reading() as reader:
+        before = exactly(reader, bits)
 
     class Better(HashEmbedder):
         def embed_passages(self, texts: Sequence[str]) -> Matrix:
@@ -230,32 +233,33 @@ def test_vectors_that_were_made_anew_take_the_place_of_the_old(
 
     corpus.kb._embedders.given = Better()
     corpus.kb.embed(force=True)
-    with corpus.store.reading() as connection:
-        assert exactly(connection, bits) != before
-        model = models.active(connection)
+    with corpus.store.reading() as reader:
+        assert exactly(reader, bits) != before
+        model = reader.models.active()
         assert model is not None
         fresh = VectorCache(least=1, exact_bytes=exact_bytes, coded=0)
         for text in ("word 3", "word 7", "3 drow"):
             query = HashEmbedder().embed_query(text)
-            fresh.nearest(connection, model, query, 1, EVERYTHING)
+            fresh.nearest(reader, model, query, 1, reader.all_documents)
             few = [
-                index.nearest(connection, model, query, 3, EVERYTHING) for index in (bits, fresh)
+                index.nearest(reader, model, query, 3, reader.all_documents)
+                for index in (bits, fresh)
             ]
             assert few[0] == few[1]
 
 
 def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpus: Corpus) -> None:
     def state() -> tuple[int, int]:
-        with corpus.store.reading() as connection:
-            return vector_state.read(connection)
+        with corpus.store.reading() as reader:
+            return reader.vectors.version()
 
     first = state()
     corpus.kb.embed()  # nothing to do
     assert state() == first
 
-    def fail(connection: Connection) -> None:
-        files.delete_chunks(connection, [1])
-        assert vector_state.read(connection) != first
+    def fail(writer: Writer) -> None:
+        writer.files._delete_chunks([1])
+        assert writer.vectors.version() != first
         raise KeyError
 
     with pytest.raises(KeyError):
@@ -274,18 +278,18 @@ def test_few_chunks_and_other_filters_are_left_to_sqlite_vec(
     corpus: Corpus, exact_bytes: int
 ) -> None:
     query = corpus.embedder.embed_query("word 3")
-    with corpus.store.reading() as connection:
-        model = models.active(connection)
+    with corpus.store.reading() as reader:
+        model = reader.models.active()
         assert model is not None
         few, enough = (VectorCache(least=n, exact_bytes=exact_bytes) for n in (13, 12))
-        tagged = filters.where(connection, Filters(tags=("x",)))
+        tagged = reader.select(Filters(tags=("x",)))
         for _ in range(3):
-            assert few.nearest(connection, model, query, 5, EVERYTHING) is None
-            assert enough.nearest(connection, model, query, 5, tagged) is None
-        enough.nearest(connection, model, query, 5, EVERYTHING)
-        assert len(enough.nearest(connection, model, query, 5, EVERYTHING) or ()) >= 5
+            assert few.nearest(reader, model, query, 5, reader.all_documents) is None
+            assert enough.nearest(reader, model, query, 5, tagged) is None
+        enough.nearest(reader, model, query, 5, reader.all_documents)
+        assert len(enough.nearest(reader, model, query, 5, reader.all_documents) or ()) >= 5
         enough.close()
-        assert enough.nearest(connection, model, query, 5, EVERYTHING) is None
+        assert enough.nearest(reader, model, query, 5, reader.all_documents) is None
 
 
 @BOTH
@@ -300,14 +304,14 @@ def test_threads_search_while_one_writes_and_all_find_what_is_there(
         query = corpus.embedder.embed_query("word 3")
         try:
             while not done.is_set():
-                with corpus.store.reading() as connection:
-                    model = models.active(connection)
+                with corpus.store.reading() as reader:
+                    model = reader.models.active()
                     assert model is not None
                     near = semantic.search(
-                        connection, model, semantic.bare(query), EVERYTHING, 100, bits
+                        reader, model, semantic.bare(query), reader.all_documents, 100, bits
                     )
                     true = semantic.search(
-                        connection, model, semantic.bare(query), EVERYTHING, None
+                        reader, model, semantic.bare(query), reader.all_documents, None
                     )
                     assert {hit.document for hit in near} == {hit.document for hit in true}
         except BaseException as error:  # noqa: BLE001  told to the test below
@@ -335,8 +339,8 @@ def test_the_number_of_waiting_documents_follows_every_write(corpus: Corpus) -> 
     assert [waiting(), waiting()] == [0, 0]
     corpus.fill(PAGES)
     assert [waiting(), waiting()] == [12, 12]
-    other = Store(corpus.path)
-    other.write(lambda connection: connection.execute("DELETE FROM documents WHERE id % 2"))
+    other = open_store(corpus.path)
+    other.write(lambda writer: writer.connection.execute("DELETE FROM documents WHERE id % 2"))
     other.close()
     assert [waiting(), waiting()] == [6, 6]
     corpus.kb.embed()
@@ -346,11 +350,11 @@ def test_the_number_of_waiting_documents_follows_every_write(corpus: Corpus) -> 
 def test_the_words_of_a_question_are_counted_once(corpus: Corpus) -> None:
     from qmd.search import pipeline
 
-    with corpus.store.reading() as connection:
+    with corpus.store.reading() as reader:
         seen: list[str] = []
-        connection.set_trace_callback(seen.append)
-        reply = pipeline.search(connection, SearchRequest("word 3 elephant 49"))
-        connection.set_trace_callback(None)
+        reader.connection.set_trace_callback(seen.append)
+        reply = pipeline.search(reader, SearchRequest("word 3 elephant 49"))
+        reader.connection.set_trace_callback(None)
     assert {hit.match for hit in reply.hits} == {"relaxed"}
     counts = [
         sql for sql in seen if "count(*)" in sql and "documents_fts" in sql and "MATCH" in sql

@@ -18,7 +18,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import (
     ArchiveNotFoundError,
@@ -40,14 +40,13 @@ from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
 from qmd.ingest.verdict import judge_path
 from qmd.parse.decode import decode
-from qmd.store.sqlite import collections
-from qmd.store.sqlite import posts as stored_posts
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.posts import StoredPost
-from qmd.store.sqlite.store import Store
+from qmd.store.posts import StoredPost
 from qmd.system import cancellation
 from qmd.system.surrogates import is_utf8
 from qmd.values import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Store, Writer
 
 #: Lines on each side of a hit.
 AROUND = 3
@@ -170,8 +169,8 @@ class Posts:
         unread: list[str] = []
         files = folder.states(root, authors, unread)
         matches: list[_Match] = []
-        with self._store.reading() as connection:
-            for post in self._stored(connection, root, author):
+        with self._store.reading() as reader:
+            for post in self._stored(reader, root, author):
                 cancellation.check()
                 if files.get(post.path) == post.state:
                     del files[post.path]
@@ -188,7 +187,7 @@ class Posts:
                     is_shown = limit is None or kept < limit
                     kept += len(lines)
                     matches.append(_Match(path, lines, text=text if is_shown else b""))
-            hits = _first(connection, literal, sorted(matches, key=_match_order), limit)
+            hits = _first(reader, literal, sorted(matches, key=_match_order), limit)
         total = sum(len(match.lines) for match in matches)
         return PostHits(query, tuple(hits), total, tuple(unread))
 
@@ -209,21 +208,21 @@ class Posts:
             return None
         place = new_collection(root, None, _MASK, ())
 
-        def is_included(connection: Connection) -> bool:
-            return any(_includes(c, Path(place.path)) for c in collections.everything(connection))
+        def is_included(reader: Reader) -> bool:
+            return any(_includes(c, Path(place.path)) for c in reader.collections.all())
 
-        def add(connection: Connection) -> Collection | None:
-            if is_included(connection):
+        def add(writer: Writer) -> Collection | None:
+            if is_included(writer):
                 return None
-            taken = {each.name for each in collections.everything(connection)}
+            taken = {each.name for each in writer.collections.all()}
             name, number = place.name, 1
             while name in taken:
                 number += 1
                 name = f"{place.name}-{number}"
-            return collections.add(connection, name=name, path=place.path, pattern=_MASK, ignore=())
+            return writer.collections.add(name=name, path=place.path, pattern=_MASK, ignore=())
 
-        with self._store.reading() as connection:  # mostly there is nothing to write
-            if is_included(connection):
+        with self._store.reading() as reader:  # mostly there is nothing to write
+            if is_included(reader):
                 return None
         return self._store.write(add)
 
@@ -252,21 +251,21 @@ class Posts:
         raise AuthorNotFoundError(name)
 
     @staticmethod
-    def _stored(connection: Connection, root: Path, author: str | None) -> Iterator[StoredPost]:
+    def _stored(reader: Reader, root: Path, author: str | None) -> Iterator[StoredPost]:
         """
         The documents of all collections that the archive lies in, by path in the archive.
 
         A path may come twice, from collections inside each other.
         """
         real = Path(os.path.realpath(root))
-        for collection in collections.everything(connection):
+        for collection in reader.collections.all():
             if not real.is_relative_to(collection.path):
                 continue
             above = real.relative_to(collection.path).as_posix()
             above = "" if above == "." else f"{above}/"
             below = f"{above}{author or ''}".removesuffix("/")
             if is_utf8(below):
-                for post in stored_posts.below(connection, collection.id, below):
+                for post in reader.posts.below(collection.id, below):
                     yield post._replace(path=post.path[len(above) :]) if above else post
 
 
@@ -292,14 +291,14 @@ def _match_order(match: _Match) -> tuple[bytes, bytes]:
 
 
 def _first(
-    connection: Connection, literal: Literal, matches: Sequence[_Match], limit: int | None
+    reader: Reader, literal: Literal, matches: Sequence[_Match], limit: int | None
 ) -> list[PostHit]:
     hits: list[PostHit] = []
     for match in matches:
         lines = match.lines if limit is None else match.lines[: limit - len(hits)]
         if not lines:
             break
-        text = match.text if match.id is None else stored_posts.text(connection, match.id)
+        text = match.text if match.id is None else reader.posts.text(match.id)
         hits += [_hit(literal, match.path, text, line) for line in lines]
     return hits
 

@@ -14,9 +14,8 @@ from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
-from qmd.store.sqlite import clock, embeddings, models
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.store import Store
+from qmd.store.models import StoredModel
+from qmd.system import clock
 from qmd.values import ModelSpec, Progress
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import Embedder
+    from qmd.store import Reader, Store
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class EmbedderProvider(NamedTuple):
     do without a download, which it never makes.
     """
 
-    wanted: Callable[[Connection], str]
+    wanted: Callable[[Reader], str]
     available: Callable[[str], bool]
     open: Callable[[str], Embedder]
 
@@ -124,12 +124,12 @@ class BackgroundEmbedder:
 
         First for the model that answers, then for the one that is to take its place.
         """
-        with self._store.reading() as connection:
-            active = models.active(connection)
-            waiting = embeddings.count_waiting(connection, None)
-            coming = models.coming(connection)
-            chosen = models.chosen(connection)
-            wanted = self._models.wanted(connection)
+        with self._store.reading() as reader:
+            active = reader.models.active()
+            waiting = reader.embeddings.count_waiting(None)
+            coming = reader.models.coming()
+            chosen = reader.models.chosen_name()
+            wanted = self._models.wanted(reader)
         problem = None
         if waiting:
             problem = self._embed_for(active, active.name if active else wanted)
@@ -143,7 +143,7 @@ class BackgroundEmbedder:
             )
         return self._embed_for(None, wanted)
 
-    def _embed_for(self, model: models.Model | None, name: str) -> str | None:
+    def _embed_for(self, model: StoredModel | None, name: str) -> str | None:
         """``model``: whose vectors they must be; None for any of this name."""
         if not self._models.available(name):
             if model is None:

@@ -4,11 +4,13 @@ What another process does to the index, told as events here: by comparing, about
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.ingest.events import Event, EventBus, EventKind
-from qmd.store.sqlite import clock, collections, documents
-from qmd.store.sqlite.store import Store
+from qmd.system import clock
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 
 class _FollowedDocument(NamedTuple):
@@ -33,13 +35,12 @@ class IndexFollower:
 
     def look(self) -> None:
         """Publish what has changed since the last look. Raises StoreError."""
-        with self._store.reading() as connection:
-            state = collections.last_changes(connection)
+        with self._store.reading() as reader:
+            state = reader.collections.last_changes()
             if state == self._state:
                 return
             now = {
-                number: _FollowedDocument(*rest)
-                for number, *rest in documents.identities(connection)
+                number: _FollowedDocument(*rest) for number, *rest in reader.documents.identities()
             }
         is_first, self._state = self._state is None, state
         before, self._seen = self._seen, now

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import threading
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.ingest.keep.lock import is_locked
-from qmd.store.sqlite import clock, collections, meta, upkeep
-from qmd.store.sqlite.store import Store
+from qmd.system import clock
 from qmd.values import Freshness
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 #: The entry of ``meta`` in which the leader tells the other processes.
 KEY = "keeper"
@@ -68,7 +70,7 @@ class KeeperState:
         }
         text = json.dumps(values, ensure_ascii=False)
         if text != self._recorded:
-            store.write(lambda connection: meta.put(connection, KEY, text))
+            store.write(lambda writer: writer.meta.put(KEY, text))
             self._recorded = text
 
     def forget_record(self) -> None:
@@ -84,11 +86,11 @@ def read(
     embeddings_pending: int | None = None,
 ) -> Freshness:
     """``own``: of the keeper in this process, with the changed paths it has not looked at."""
-    with store.reading() as connection:
-        text = meta.read(connection, KEY)
+    with store.reading() as reader:
+        text = reader.meta.get(KEY)
         if embeddings_pending is None:
-            embeddings_pending = upkeep.documents_waiting(connection)
-        last_run = collections.last_indexed(connection)
+            embeddings_pending = reader.upkeep.count_documents_waiting()
+        last_run = reader.collections.last_indexed_at()
     if own is not None and own.leader:
         return Freshness(
             last_sync=_later(own.last_sync, last_run if own.last_sync else None),
@@ -140,8 +142,8 @@ def keeper_pid(store: Store) -> int | None:
     """The process that keeps the index just now, if one does."""
     if not is_locked(store.path):
         return None
-    with store.reading() as connection:
-        pid = recorded(meta.read(connection, KEY)).get("pid")
+    with store.reading() as reader:
+        pid = recorded(reader.meta.get(KEY)).get("pid")
     return pid if isinstance(pid, int) else None
 
 

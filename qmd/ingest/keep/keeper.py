@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from qmd.errors import DatabaseReplacedError, QmdError, StoreError
 from qmd.ingest.events import Event, EventBus
@@ -17,8 +18,10 @@ from qmd.ingest.keep.follower import IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.lock import IndexLock
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
-from qmd.store.sqlite import clock
-from qmd.store.sqlite.store import Store
+from qmd.system import clock
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 _log = logging.getLogger(__name__)
 

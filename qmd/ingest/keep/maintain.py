@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from qmd.errors import (
     CollectionNotFoundError,
@@ -26,9 +27,11 @@ from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.watch import POLL_S, FolderWatch, PollingWatch, WatchFactory, root_identity
 from qmd.ingest.rules import IGNORE_FILES
-from qmd.store.sqlite import clock, collections
-from qmd.store.sqlite.store import Store
+from qmd.system import clock
 from qmd.values import Collection, Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from qmd.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -163,9 +166,9 @@ class Maintenance:
 
     def _look_around(self) -> None:
         """Collections come and go by other processes' hands, roots with their disks."""
-        with self._store.reading() as connection:
-            settings = collections.settings(connection)
-            known = collections.everything(connection) if settings != self._settings else None
+        with self._store.reading() as reader:
+            settings = reader.collections.definitions()
+            known = reader.collections.all() if settings != self._settings else None
         if known is not None:
             self._settings = [*settings]
             self._take_over({collection.id: collection for collection in known})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from qmd.errors import (
@@ -15,11 +16,11 @@ from qmd.errors import (
 from qmd.parse.lines import split_lines
 from qmd.search.lookup.similar import SimilarNames
 from qmd.search.present import contexts
-from qmd.store.sqlite import collections, documents
-from qmd.store.sqlite import contexts as stored_contexts
-from qmd.store.sqlite.library import Connection
 from qmd.system import cancellation
 from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
 
 #: ``:LINE`` is tried before ``:LINE:COUNT``, because a file may be called ``notes.md:100``.
 _LINES = (
@@ -40,16 +41,16 @@ MAX_GLOBSTARS = 4
 
 
 def get(
-    connection: Connection, name: str, *, from_line: int | None, max_lines: int | None
+    reader: Reader, name: str, *, from_line: int | None, max_lines: int | None
 ) -> DocumentSlice:
     """Raises DocumentNotFoundError, AmbiguousNameError, InputError."""
     if max_lines is not None and max_lines < 1:
         raise InputError(
             "The number of lines must be 1 or more.", hint="Leave it out for the whole document."
         )
-    document, line, count = resolve(connection, name)
+    document, line, count = resolve(reader, name)
     return read(
-        connection,
+        reader,
         document,
         from_line=line if line is not None else from_line,
         max_lines=max_lines if max_lines is not None else count,
@@ -57,14 +58,14 @@ def get(
 
 
 def read(
-    connection: Connection,
+    reader: Reader,
     document: DocumentInfo,
     *,
     from_line: int | None = None,
     max_lines: int | None = None,
 ) -> DocumentSlice:
     """Lines of a document; without limits its text as it is. Lines below 1 count as 1."""
-    text = documents.text(connection, document.id)
+    text = reader.documents.text(document.id)
     start = max(1, from_line or 1)
     more = 0
     if start > 1 or max_lines is not None:
@@ -73,14 +74,12 @@ def read(
         more = len(lines) - end if start <= len(lines) else 0
         if start > 1 or more:
             text = "\n".join(lines[start - 1 : end])
-    context = contexts.of(
-        stored_contexts.everything(connection), document.collection, document.path
-    )
+    context = contexts.of(reader.contexts.all(), document.collection, document.path)
     return DocumentSlice(document, context, text, start, more)
 
 
 def multi_get(
-    connection: Connection, pattern: str, *, max_lines: int | None, max_bytes: int
+    reader: Reader, pattern: str, *, max_lines: int | None, max_bytes: int
 ) -> MultiGetReply:
     """Raises NoMatchError if nothing at all is found, InputError."""
     if max_lines is not None and max_lines < 1:
@@ -92,16 +91,16 @@ def multi_get(
     chosen: list[tuple[DocumentInfo, int | None]] = []
     errors: list[str] = []
     pattern = _storable(pattern)
-    whole = _whole(connection, pattern)
+    whole = _whole(reader, pattern)
     if whole is not None:
         chosen.append((whole, None))
     elif _is_glob(pattern):
-        chosen = [(document, None) for document in match(connection, pattern)]
+        chosen = [(document, None) for document in match(reader, pattern)]
     else:
-        similar = SimilarNames(connection, most=MAX_SUGGESTED)
+        similar = SimilarNames(reader, most=MAX_SUGGESTED)
         for name in _listed(pattern):
             try:
-                document, line, _ = resolve(connection, name, similar)
+                document, line, _ = resolve(reader, name, similar)
                 chosen.append((document, line))
             except DocumentNotFoundError as error:
                 hint = ", ".join(error.suggestions)
@@ -117,10 +116,10 @@ def multi_get(
         )
     items: list[DocumentSlice | SkippedDocument] = []
     for document, line in dict.fromkeys(chosen):
-        if documents.text_bytes(connection, document.id) > max_bytes:
+        if reader.documents.text_bytes(document.id) > max_bytes:
             items.append(SkippedDocument(document))
         else:
-            items.append(read(connection, document, from_line=line, max_lines=max_lines))
+            items.append(read(reader, document, from_line=line, max_lines=max_lines))
     return MultiGetReply(tuple(errors), tuple(items))
 
 
@@ -143,16 +142,16 @@ def _is_glob(pattern: str) -> bool:
     return any(start >= 0 and pattern.find(closing, start + 2) >= 0 for start, closing in pairs)
 
 
-def _whole(connection: Connection, pattern: str) -> DocumentInfo | None:
+def _whole(reader: Reader, pattern: str) -> DocumentInfo | None:
     """The document whose name looks like a glob or a list, and is neither."""
-    found = _exactly(connection, pattern)
+    found = _exactly(reader, pattern)
     if found is None and "," in pattern:
-        named = documents.by_suffix(connection, pattern.strip("/"))
+        named = reader.documents.by_suffix(pattern.strip("/"))
         found = named[0] if len(named) == 1 else None
     return found
 
 
-def match(connection: Connection, pattern: str) -> list[DocumentInfo]:
+def match(reader: Reader, pattern: str) -> list[DocumentInfo]:
     """Documents whose ``collection/path`` or ``path`` matches a glob (``**``, braces), in order."""
     from wcmatch import glob
     from wcmatch._wcparse import PatternLimitException
@@ -175,7 +174,7 @@ def match(connection: Connection, pattern: str) -> list[DocumentInfo]:
             "The pattern stands for too many patterns.", hint="Use fewer alternatives in braces."
         ) from error
     matching = []
-    for document in documents.below(connection, None):
+    for document in reader.documents.below(None):
         cancellation.check()
         if matcher.match(document.file) or matcher.match(document.path):
             matching.append(document)
@@ -183,7 +182,7 @@ def match(connection: Connection, pattern: str) -> list[DocumentInfo]:
 
 
 def resolve(
-    connection: Connection, name: str, similar: SimilarNames | None = None
+    reader: Reader, name: str, similar: SimilarNames | None = None
 ) -> tuple[DocumentInfo, int | None, int | None]:
     """
     The document a name stands for, and the ``:LINE[:COUNT]`` behind it.
@@ -198,18 +197,18 @@ def resolve(
         AmbiguousNameError: With the candidates.
     """
     name = _storable(name)
-    document = _find(connection, name)
+    document = _find(reader, name)
     if document is not None:
         return document, None, None
     wanted = name
     for form in _LINES:
         lines = form.fullmatch(name)
         if lines is not None:
-            document = _find(connection, lines["file"])
+            document = _find(reader, lines["file"])
             if document is not None:
                 return document, int(lines["line"]), int(lines["count"]) if lines["count"] else None
             wanted = lines["file"]
-    raise DocumentNotFoundError(name, (similar or SimilarNames(connection)).like(wanted))
+    raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(wanted))
 
 
 def _storable(name: str) -> str:
@@ -217,43 +216,43 @@ def _storable(name: str) -> str:
     return _SURROGATE.sub("\ufffd", name.strip())
 
 
-def _find(connection: Connection, name: str) -> DocumentInfo | None:
+def _find(reader: Reader, name: str) -> DocumentInfo | None:
     if name.startswith("#"):
         digits = name[1:].lower()
-        return _by_docid(connection, digits) if _DOCID.fullmatch(digits) else None
-    found = _exactly(connection, name)
+        return _by_docid(reader, digits) if _DOCID.fullmatch(digits) else None
+    found = _exactly(reader, name)
     if found is not None:
         return found
     if name.startswith("qmd://"):
         name = unquote(name.removeprefix("qmd://"))
     name = name.removeprefix("./")
-    found_below = _by_absolute_path(connection, name)
+    found_below = _by_absolute_path(reader, name)
     if found_below is not None:
         return found_below
-    suffixes = documents.by_suffix(connection, name.strip("/"))
+    suffixes = reader.documents.by_suffix(name.strip("/"))
     if len(suffixes) > 1:
         raise AmbiguousNameError(name, [document.file for document in suffixes])
     if suffixes:
         return suffixes[0]
-    return _by_docid(connection, name.lower()) if _DOCID.fullmatch(name) else None
+    return _by_docid(reader, name.lower()) if _DOCID.fullmatch(name) else None
 
 
-def _exactly(connection: Connection, name: str) -> DocumentInfo | None:
+def _exactly(reader: Reader, name: str) -> DocumentInfo | None:
     spellings = [name]
     if name.startswith("qmd://"):
         rest = name.removeprefix("qmd://")
         spellings = [unquote(rest), rest]
     for spelling in spellings:
         collection, _, path = spelling.partition("/")
-        document = documents.by_path(connection, collection, path)
+        document = reader.documents.by_path(collection, path)
         if document is not None:
             return document
     return None
 
 
-def _by_docid(connection: Connection, digits: str) -> DocumentInfo | None:
-    found = documents.by_docid(connection, digits)
-    contents = {documents.content_hash(connection, document.id) for document in found}
+def _by_docid(reader: Reader, digits: str) -> DocumentInfo | None:
+    found = reader.documents.by_docid(digits)
+    contents = {reader.documents.content_hash(document.id) for document in found}
     if len(contents) > 1:
         raise AmbiguousNameError(
             f"#{digits}", [f"{document.docid} ({document.file})" for document in found]
@@ -261,7 +260,7 @@ def _by_docid(connection: Connection, digits: str) -> DocumentInfo | None:
     return found[0] if found else None
 
 
-def _by_absolute_path(connection: Connection, name: str) -> DocumentInfo | None:
+def _by_absolute_path(reader: Reader, name: str) -> DocumentInfo | None:
     """A path on the disk, as the collection's directory spells it or resolved."""
     if not name.startswith(("/", "~")) and not Path(name).is_absolute():
         return None
@@ -270,11 +269,11 @@ def _by_absolute_path(connection: Connection, name: str) -> DocumentInfo | None:
         spellings = {str(path), str(path.resolve())}
     except (RuntimeError, OSError, ValueError):
         return None  # no such user, or a name no file can have
-    for collection in collections.everything(connection):
+    for collection in reader.collections.all():
         for spelling in spellings:
             if spelling.startswith(collection.path.rstrip("/") + "/"):
                 relative = Path(spelling).relative_to(collection.path).as_posix()
-                document = documents.by_path(connection, collection.name, relative)
+                document = reader.documents.by_path(collection.name, relative)
                 if document is not None:
                     return document
     return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.store.sqlite import documents
-from qmd.store.sqlite.library import Connection
 from qmd.system import cancellation
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
 
 SUGGESTIONS = 3
 #: Names less alike than this (0..1) are no suggestion.
@@ -32,8 +33,8 @@ class SimilarNames:
         most: So many names get suggestions, the later ones none (None: all do).
     """
 
-    def __init__(self, connection: Connection, *, most: int | None = None) -> None:
-        self._connection = connection
+    def __init__(self, reader: Reader, *, most: int | None = None) -> None:
+        self._reader = reader
         self._names: _Names | None = None
         self._left = most
 
@@ -67,7 +68,7 @@ class SimilarNames:
 
     def _read(self) -> _Names:
         if self._names is None:
-            files = documents.files(self._connection)
+            files = self._reader.documents.file_names()
             whole = [file.casefold() for file in files]
             paths = [file.partition("/")[2] for file in whole]
             bases = [file.rpartition("/")[2] for file in whole]

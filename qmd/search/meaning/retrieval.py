@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import ModelMismatchError, VectorIndexMissingError
 from qmd.search.meaning.vector_cache import VectorCache
-from qmd.store.sqlite import models, sqlite_vec, vectors
-from qmd.store.sqlite.filters import Where
-from qmd.store.sqlite.library import Connection
+from qmd.store.models import StoredModel
+from qmd.store.vectors import MAX_NEAREST
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from qmd.store import Reader, Selection
 
 #: Chunks asked of the int8 index for each document wanted, at first.
 CHUNKS_PER_DOCUMENT = 2
@@ -67,11 +68,11 @@ def bare(vector: NDArray[np.float32]) -> Question:
     return Question(vector, vector, 0.0)
 
 
-def question(connection: Connection, model: models.Model, vector: NDArray[np.float32]) -> Question:
+def question(reader: Reader, model: StoredModel, vector: NDArray[np.float32]) -> Question:
     """Where there are too few texts to know what all share, it is the vector itself."""
     import numpy as np
 
-    some = vectors.sample(connection, model, SAMPLE)
+    some = reader.vectors.sample(model, SAMPLE)
     if len(some) < LEAST_SAMPLE:
         return bare(vector)
     mean = _matrix(some).mean(axis=0, dtype=np.float64)
@@ -80,7 +81,7 @@ def question(connection: Connection, model: models.Model, vector: NDArray[np.flo
     return Question(vector, vector - shared, float(CENTRED * (mean @ mean)))
 
 
-def require_index(connection: Connection, spec: ModelSpec | None) -> models.Model:
+def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
     """
     The model of the vector index.
 
@@ -89,10 +90,10 @@ def require_index(connection: Connection, spec: ModelSpec | None) -> models.Mode
         ModelMismatchError: The index holds vectors of another model than ``spec``.
         VectorsUnavailableError: sqlite-vec cannot be loaded here.
     """
-    model = models.active(connection)
-    if model is None or not models.has_vectors(connection):
+    model = reader.models.active()
+    if model is None or not reader.models.has_vectors():
         raise VectorIndexMissingError
-    sqlite_vec.load(connection)
+    reader.vectors.require_engine()
     if spec is not None and model.fingerprint != spec.fingerprint:
         raise ModelMismatchError(
             f"The index was made with the model {model.name}, not with {spec.name}."
@@ -104,10 +105,10 @@ def require_index(connection: Connection, spec: ModelSpec | None) -> models.Mode
 
 
 def search(
-    connection: Connection,
-    model: models.Model,
+    reader: Reader,
+    model: StoredModel,
     query: Question,
-    where: Where,
+    selection: Selection,
     limit: int | None,
     cache: VectorCache | None = None,
 ) -> list[SemanticHit]:
@@ -119,48 +120,47 @@ def search(
     """
     import numpy as np
 
-    if limit is None or limit * CHUNKS_PER_DOCUMENT > vectors.MAX_K:
-        hits = _score(list(vectors.everything(connection, model, where)), query)
+    if limit is None or limit * CHUNKS_PER_DOCUMENT > MAX_NEAREST:
+        hits = _score(list(reader.vectors.all(model, selection)), query)
         return hits if limit is None else hits[:limit]
     direction = query.centred / (np.linalg.norm(query.centred) or np.float32(1))
     least = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     k = least
     while cache is not None and k <= MOST_CACHED:
-        found = cache.nearest(connection, model, direction, k, where)
+        found = cache.nearest(reader, model, direction, k, selection)
         if found is None:
             break
         hits = _score(found, query)
         if len(hits) >= limit:
             return hits[:limit]
         k *= 4  # long documents took all places
-    coarse = vectors.quantize(vectors.pack(direction[np.newaxis, :])[0])
     k = least
     while True:
-        rows = vectors.nearest(connection, model, coarse, k, where)
+        rows = reader.vectors.nearest(model, direction, k, selection)
         hits = _score(rows, query)
         # Long documents may take all places: then ask for more, as long as there are more.
         if len(hits) >= limit or len(rows) < k:
             return hits[:limit]
-        if k >= vectors.MAX_K:
-            return _score(list(vectors.everything(connection, model, where)), query)[:limit]
-        k = min(k * 4, vectors.MAX_K)
+        if k >= MAX_NEAREST:
+            return _score(list(reader.vectors.all(model, selection)), query)[:limit]
+        k = min(k * 4, MAX_NEAREST)
 
 
 def of(
-    connection: Connection, model: models.Model, query: Question, documents: Sequence[int]
+    reader: Reader, model: StoredModel, query: Question, documents: Sequence[int]
 ) -> dict[int, SemanticHit]:
     """These documents as `search` would find them, of long ones the first `WHOLE` chunks."""
-    rows = vectors.of_documents(connection, model, documents, WHOLE)
+    rows = reader.vectors.for_documents(model, documents, WHOLE)
     return {hit.document: hit for hit in _score(rows, query)}
 
 
 def whole(
-    connection: Connection, model: models.Model, query: Question, documents: Sequence[int]
+    reader: Reader, model: StoredModel, query: Question, documents: Sequence[int]
 ) -> dict[int, float]:
     """Document → mean nearness of its chunks, of the first `WHOLE` in a long one."""
     import numpy as np
 
-    rows = vectors.of_documents(connection, model, documents, WHOLE)
+    rows = reader.vectors.for_documents(model, documents, WHOLE)
     if not rows:
         return {}
     near = _matrix([vector for _, _, vector in rows]) @ query.centred + np.float32(query.offset)

@@ -13,14 +13,14 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qmd.search.meaning import codes as bits
-from qmd.store.sqlite import models, vector_state, vectors
-from qmd.store.sqlite.library import Connection
+from qmd.store.models import StoredModel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.store.sqlite.filters import Where
+    from qmd.store import Reader, Selection
+
 
 #: Below this many chunks sqlite-vec is quick enough (3 ms), and there is nothing to keep true.
 LEAST = 20_000
@@ -118,11 +118,11 @@ class VectorCache:
 
     def nearest(
         self,
-        connection: Connection,
-        model: models.Model,
+        reader: Reader,
+        model: StoredModel,
         query: NDArray[np.float32],
         k: int,
-        where: Where,
+        selection: Selection,
     ) -> list[tuple[int, int, bytes]] | None:
         """
         As `vectors.nearest`; None where sqlite-vec is to answer.
@@ -131,22 +131,22 @@ class VectorCache:
             query: float32[dimension], unit norm.
             k: How many are wanted; fewer come where fewer match, more candidates of codes.
         """
-        if not where.everything and where.collection_ids is None:
+        if not selection.is_all and selection.collection_ids is None:
             return None
-        held = self._current(connection, model)
+        held = self._current(reader, model)
         if held is None:
             return None
         import numpy as np
 
         scores: NDArray[Any] = held.vectors.scores(query)
         ids = held.ids
-        if where.collection_ids is not None and not where.everything:
-            inside = np.isin(held.collections, where.collection_ids)
+        if selection.collection_ids is not None and not selection.is_all:
+            inside = np.isin(held.collections, selection.collection_ids)
             scores, ids = scores[inside], ids[inside]
         if isinstance(held.vectors, bits.Codes):
             k = self._coded + round(CODED_PER_CHUNK * k) + len(ids) // MORE
         chosen = ids if len(ids) <= k else _best(scores, ids, k)
-        return vectors.exact(connection, model, chosen.tolist(), where)
+        return reader.vectors.exact(model, chosen.tolist(), selection)
 
     def close(self) -> None:
         """Give the memory back; sqlite-vec answers from now on."""
@@ -154,8 +154,8 @@ class VectorCache:
             self._closed = True
             self._ready, self._held, self._missing = (None, None), None, None
 
-    def _current(self, connection: Connection, model: models.Model) -> _Held | None:
-        epoch, count = vector_state.read(connection)
+    def _current(self, reader: Reader, model: StoredModel) -> _Held | None:
+        epoch, count = reader.vectors.version()
         key = (model.id, epoch, count)
         known, held = self._ready
         if known == key:
@@ -164,19 +164,19 @@ class VectorCache:
         if not self._lock.acquire(blocking=self._kind is not bits.Codes):
             return None
         try:
-            return None if self._closed else self._refresh(connection, model, key)
+            return None if self._closed else self._refresh(reader, model, key)
         finally:
             self._lock.release()
 
     def _refresh(
-        self, connection: Connection, model: models.Model, key: tuple[int, int, int]
+        self, reader: Reader, model: StoredModel, key: tuple[int, int, int]
     ) -> _Held | None:
         import numpy as np
 
         if self._epoch != key[:2]:
             self._held, self._epoch, self._listed = None, key[:2], None
         if self._listed != key:
-            kind = self._kind_of(vectors.count_chunks(connection), model)
+            kind = self._kind_of(reader.vectors.count_chunks(), model)
             if kind is bits.Codes and not self._asked:
                 self._asked = True  # a process that searches once would load for nothing
                 return None
@@ -186,7 +186,7 @@ class VectorCache:
                 self._missing = None
                 self._ready = (key, None)
                 return None
-            self._missing = there = vectors.indexed(connection)
+            self._missing = there = reader.vectors.indexed_chunk_ids()
             if self._held is not None:
                 self._held = _kept(self._held, np.isin(self._held.ids, there))
                 self._missing = np.setdiff1d(there, self._held.ids, assume_unique=True)
@@ -195,7 +195,7 @@ class VectorCache:
         while missing is not None and kind is not None and len(missing):
             known = 0 if self._held is None else len(self._held.ids)
             size = max(self._batch, (known + len(missing)) // 32)
-            rows = vectors.coded(connection, model, missing[:size].tolist())
+            rows = reader.vectors.with_collections(model, missing[:size].tolist())
             self._held = _extended(self._held, rows, model.dimension, kind)
             self._missing = missing = missing[size:]
             if kind is bits.Codes and len(missing):
@@ -204,7 +204,7 @@ class VectorCache:
         self._ready = (key, self._held)
         return self._held
 
-    def _kind_of(self, count: int, model: models.Model) -> _Kind | None:
+    def _kind_of(self, count: int, model: StoredModel) -> _Kind | None:
         """What so many vectors are held as."""
         if count < self._least:
             return None

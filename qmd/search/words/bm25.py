@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import fsum, log1p
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse import segment
-from qmd.store.sqlite import fulltext
-from qmd.store.sqlite.library import Connection
+from qmd.store.full_text import BM25_K1
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
 
 #: So many of the first ranking are ranked again, whatever the limit: a longer list of hits
 #: begins like a shorter one.
@@ -47,7 +49,7 @@ def idf(held: int, total: int) -> float:
 
 
 def rank(
-    connection: Connection, rows: Sequence[tuple[int, float]], words: Mapping[str, Word], total: int
+    reader: Reader, rows: Sequence[tuple[int, float]], words: Mapping[str, Word], total: int
 ) -> list[Scored]:
     """
     The first `POOL` rows in a new order, best first, ties by id; then the others as they were,
@@ -64,10 +66,10 @@ def rank(
         phrase = segment.phrase(word) if held else None
         if phrase is None:
             continue
-        found = fulltext.frequencies(connection, phrase, pool, held, total)
+        found = reader.full_text.frequencies(phrase, pool, held, total)
         for number, frequency in found.items():
             # f / (f + 1) with our K1 in place of FTS5's.
-            parts[number][word] = weight * (K1 + 1) * frequency / (frequency + K1 / fulltext.K1)
+            parts[number][word] = weight * (K1 + 1) * frequency / (frequency + K1 / BM25_K1)
     scored = [Scored(number, fsum(some.values()), some) for number, some in parts.items()]
     scored.sort(key=lambda hit: (-hit.bm25, hit.document))
     last = scored[-1].bm25 if scored else 0.0

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.segment import CJK_RUN, SIGNS, fold, normalize
-from qmd.store.sqlite import texts
-from qmd.store.sqlite.filters import Where
-from qmd.store.sqlite.library import Connection
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Selection
 
 #: As much of a literal is looked for before a text is folded.
 QUICK = 64
@@ -85,7 +85,7 @@ def _in_word(character: str) -> bool:
     return character.isalnum() and _SEPARATE.match(character) is None
 
 
-def scan(connection: Connection, literals: Sequence[Sequence[str]], where: Where) -> Iterator[int]:
+def scan(reader: Reader, literals: Sequence[Sequence[str]], selection: Selection) -> Iterator[int]:
     """
     Ids of documents that hold one literal of each sequence, by reading all texts, in order.
 
@@ -93,7 +93,7 @@ def scan(connection: Connection, literals: Sequence[Sequence[str]], where: Where
     """
     quick = [re.compile("|".join(map(_unfolded, group))) for group in literals]
     exact = [[pattern(literal) for literal in group] for group in literals]
-    for number, raw in texts.titles_and_texts(connection, where):
+    for number, raw in reader.documents.titles_and_texts(selection):
         # Folding takes many times longer than looking: only what looks right is folded.
         if all(expression.search(raw) for expression in quick):
             folded = text(raw)

@@ -15,16 +15,18 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import TYPE_CHECKING
 
 from qmd.parse import segment
 from qmd.search.query import prefix
 from qmd.search.query.language import Field, ParsedQuery, Term, parts
 from qmd.search.words import bm25
 from qmd.search.words import literals as raw
-from qmd.store.sqlite import fulltext, texts
-from qmd.store.sqlite.filters import EVERYTHING, Where
-from qmd.store.sqlite.library import Connection
+from qmd.store.full_text import CONTENT
 from qmd.values import Match
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Selection
 
 #: Where the scores of each kind of match begin; what bm25 adds stays below 0.5.
 BASE: dict[Match, float] = {"exact": 0.5, "relaxed": 0.0}
@@ -85,8 +87,8 @@ class LexicalHit:
 class Weights:
     """`informative` for one request: asked for in several places, counted at most once."""
 
-    def __init__(self, connection: Connection, query: ParsedQuery) -> None:
-        self._connection = connection
+    def __init__(self, reader: Reader, query: ParsedQuery) -> None:
+        self._reader = reader
         self.query = query
         self._known: dict[str, bm25.Word] | None = None
         self._total: int | None = None
@@ -94,24 +96,24 @@ class Weights:
     @property
     def words(self) -> dict[str, bm25.Word]:
         if self._known is None:
-            self._known = informative(self._connection, self.query, self.total)
+            self._known = informative(self._reader, self.query, self.total)
         return self._known
 
     @property
     def total(self) -> int:
         """How many documents there are."""
         if self._total is None:
-            self._total = fulltext.total(self._connection)
+            self._total = self._reader.documents.count()
         return self._total
 
     def rank(self, rows: Sequence[tuple[int, float]]) -> list[bm25.Scored]:
-        return bm25.rank(self._connection, rows, self.words, self.total)
+        return bm25.rank(self._reader, rows, self.words, self.total)
 
 
 def search(
-    connection: Connection,
+    reader: Reader,
     query: ParsedQuery,
-    where: Where,
+    selection: Selection,
     limit: int | None,
     weights: Weights | None = None,
 ) -> list[LexicalHit]:
@@ -124,11 +126,11 @@ def search(
     """
     if not query.groups and not query.only_narrows:
         return []
-    weights = weights or Weights(connection, query)
-    hits = _exact(connection, query, where, limit, weights)
+    weights = weights or Weights(reader, query)
+    hits = _exact(reader, query, selection, limit, weights)
     if limit is None or len(hits) < limit:
         found = {hit.document for hit in hits}
-        hits += _relaxed(connection, query, where, limit, found, weights)
+        hits += _relaxed(reader, query, selection, limit, found, weights)
     return hits
 
 
@@ -136,9 +138,9 @@ def search(
 
 
 def _exact(
-    connection: Connection,
+    reader: Reader,
     query: ParsedQuery,
-    where: Where,
+    selection: Selection,
     limit: int | None,
     weights: Weights,
 ) -> list[LexicalHit]:
@@ -150,11 +152,11 @@ def _exact(
             groups.append(_any(expressions))
         else:
             signs.append([term.text for term in group])
-    checks = _checks(connection, query)
+    checks = _checks(reader, query)
     rows: Iterable[tuple[int, float]]
     if groups and not checks and all(map(_plain, query.terms)):
         match = _but_not(" AND ".join(groups), query.excluded)
-        found = fulltext.search(connection, match, where, _pool(limit))
+        found = reader.full_text.search(match, selection, _pool(limit))
         return [
             LexicalHit(hit.document, _score(hit.bm25, "exact"), hit.bm25, "exact", hit.parts)
             for hit in weights.rank(found)[:limit]
@@ -162,16 +164,18 @@ def _exact(
     if groups:
         match = _but_not(" AND ".join(groups), query.excluded)
         # A check in Python may refuse any of the rows, so there is no telling how many to ask for.
-        rows = fulltext.search(connection, match, where, None if checks else limit)
+        rows = reader.full_text.search(match, selection, None if checks else limit)
     else:
         # Signs, or nothing to look for: then tags, part of the condition, and exclusions narrow.
-        numbers = raw.scan(connection, signs, where) if signs else texts.ids(connection, where)
+        numbers = (
+            raw.scan(reader, signs, selection) if signs else reader.documents.latest_ids(selection)
+        )
         unwanted = list(_phrases(query.excluded))
-        known = set(fulltext.matching(connection, _any(unwanted))) if unwanted else set[int]()
+        known = set(reader.full_text.matching_ids(_any(unwanted))) if unwanted else set[int]()
         rows = ((number, 0.0) for number in numbers if number not in known)
     hits: list[LexicalHit] = []
     for number, score in rows:
-        if checks and not _passes(connection, number, checks):
+        if checks and not _passes(reader, number, checks):
             continue
         hits.append(LexicalHit(number, _score(score, "exact"), score, "exact"))
         if limit is not None and len(hits) == limit:
@@ -202,7 +206,7 @@ def expression(term: Term) -> str | None:
     if term.field:
         return f"{term.field} : {phrase}"
     # A path is no text: a folder named after a Chinese word must not make all files in it hits.
-    return f"{fulltext.CONTENT} : {phrase}" if term.literal or term.chinese else phrase
+    return f"{CONTENT} : {phrase}" if term.literal or term.chinese else phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +224,21 @@ class _Check:
     negated: bool = False
 
 
-def _checks(connection: Connection, query: ParsedQuery) -> list[_Check]:
+def _checks(reader: Reader, query: ParsedQuery) -> list[_Check]:
     checks = []
     for group in query.groups:
         literals = [term for term in group if _unsure(term) or expression(term) is None]
         words = [e for e in (expression(term) for term in group if term not in literals) if e]
         if literals:
-            others = fulltext.matching(connection, _any(words)) if words else ()
+            others = reader.full_text.matching_ids(_any(words)) if words else ()
             checks.append(_Check(_patterns(literals), frozenset(others)))
     for term in query.excluded:
         if _unsure(term):
             match = expression(term)
             holding = (
-                fulltext.matching(connection, match) if match else texts.ids(connection, EVERYTHING)
+                reader.full_text.matching_ids(match)
+                if match
+                else reader.documents.latest_ids(reader.all_documents)
             )
             checks.append(_Check(_patterns([term]), frozenset(holding), negated=True))
     return checks
@@ -253,13 +259,13 @@ def _patterns(literals: Sequence[Term]) -> tuple[tuple[Field | None, raw.Pattern
     return tuple(found)
 
 
-def _passes(connection: Connection, number: int, checks: Sequence[_Check]) -> bool:
+def _passes(reader: Reader, number: int, checks: Sequence[_Check]) -> bool:
     read: dict[Field | None, raw.Text] = {}
 
     def there(check: _Check) -> bool:
         for field, wanted in check.patterns:
             if field not in read:
-                read[field] = raw.text(texts.subject(connection, number, field))
+                read[field] = raw.text(reader.documents.searched_text(number, field))
             if raw.holds(read[field], wanted):
                 return True
         return False
@@ -273,23 +279,23 @@ def _passes(connection: Connection, number: int, checks: Sequence[_Check]) -> bo
     return True
 
 
-def wanted(connection: Connection, query: ParsedQuery) -> Callable[[int], bool] | None:
+def wanted(reader: Reader, query: ParsedQuery) -> Callable[[int], bool] | None:
     """Whether a document holds nothing that the query excludes; None where it excludes nothing."""
     if not query.excluded:
         return None
     phrases = list(_phrases(query.excluded))
-    holding = frozenset(fulltext.matching(connection, _any(phrases)) if phrases else ())
-    checks = _checks(connection, ParsedQuery((), query.excluded, (), ""))
-    return lambda number: number not in holding and _passes(connection, number, checks)
+    holding = frozenset(reader.full_text.matching_ids(_any(phrases)) if phrases else ())
+    checks = _checks(reader, ParsedQuery((), query.excluded, (), ""))
+    return lambda number: number not in holding and _passes(reader, number, checks)
 
 
 # --- relaxed -------------------------------------------------------------------------
 
 
 def _relaxed(
-    connection: Connection,
+    reader: Reader,
     query: ParsedQuery,
-    where: Where,
+    selection: Selection,
     limit: int | None,
     found: set[int],
     weights: Weights,
@@ -312,18 +318,18 @@ def _relaxed(
     if required:
         needed = " AND ".join(required)
         match = f"({needed} AND ({match})) OR ({needed})" if match else needed
-    checks = _checks(connection, _only_quoted(query))
+    checks = _checks(reader, _only_quoted(query))
     pool = _pool(limit)
     depth = None if pool is None or checks else pool + len(found)
     most = None if limit is None else limit - len(found)
     enough = most if required else pool
     rows: list[tuple[int, float]] = []
-    for number, score in fulltext.search(connection, _but_not(match, query.excluded), where, depth):
+    for number, score in reader.full_text.search(_but_not(match, query.excluded), selection, depth):
         if enough is not None and len(rows) >= enough:
             break
         if number in found:
             continue
-        if checks and not _passes(connection, number, checks):
+        if checks and not _passes(reader, number, checks):
             continue
         rows.append((number, score))
     ranked = [bm25.Scored(*row, {}) for row in rows] if required else weights.rank(rows)
@@ -338,7 +344,7 @@ def _only_quoted(query: ParsedQuery) -> ParsedQuery:
     return ParsedQuery(groups, query.excluded, (), "")
 
 
-def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[str, bm25.Word]:
+def informative(reader: Reader, query: ParsedQuery, total: int) -> dict[str, bm25.Word]:
     """
     The words of a query that loose matching looks for, and those that no document holds, with
     what they weigh.
@@ -360,7 +366,7 @@ def informative(connection: Connection, query: ParsedQuery, total: int) -> dict[
         phrase = segment.phrase(word)
         if phrase is None:
             continue
-        number = fulltext.count(connection, phrase, most)
+        number = reader.full_text.count(phrase, most)
         loudness = QUIET if word in CHATTER else 1.0
         weighed = bm25.Word(number, loudness * bm25.idf(number, total))
         if word.casefold() in STOP_WORDS:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from qmd.errors import CollectionNotFoundError, ConflictError
-from qmd.store.sqlite import clock, vector_state
+from qmd.store.sqlite import tables, vector_state
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
+from qmd.system import clock
 from qmd.values import Collection
-
-if TYPE_CHECKING:
-    from sqlite_utils.db import Table
 
 _COLUMNS = """
     SELECT c.id, c.name, c.path, c.pattern, c.ignore,
@@ -41,140 +39,118 @@ def is_directory_path(path: str) -> bool:
     return os.path.isabs(path) and "\0" not in path  # noqa: PTH117
 
 
-def everything(connection: Connection) -> list[Collection]:
-    """All collections, the one whose documents changed last first."""
-    rows = connection.execute(_COLUMNS + "ORDER BY c.updated_at IS NULL, c.updated_at DESC, c.name")
-    return [_collection(row) for row in rows]
-
-
-def by_name(connection: Connection, name: str) -> Collection:
-    row = connection.execute(_COLUMNS + "WHERE c.name = ?", [name]).fetchone()
-    if row is None:
-        raise CollectionNotFoundError(name, similar(connection, name))
-    return _collection(row)
-
-
-def require_same(connection: Connection, collection: Collection) -> None:
-    """
-    Raises CollectionNotFoundError if the collection was removed since it was read.
-
-    Its id alone proves nothing, for the next collection that is added may get it.
-    """
-    row = connection.execute(
-        "SELECT 1 FROM collections WHERE id = ? AND path = ? AND pattern = ? AND ignore = ?",
-        [collection.id, collection.path, collection.pattern, _json(collection.ignore)],
-    ).fetchone()
-    if row is None:
-        raise CollectionNotFoundError(collection.name)
-
-
 def _json(value: Sequence[str] | Mapping[str, int]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def similar(connection: Connection, name: str) -> list[str]:
-    """Names of collections that ``name`` may have been meant for, nearest first."""
-    from rapidfuzz import fuzz, process
+class SqliteCollections:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    names = [row[0] for row in connection.execute("SELECT name FROM collections ORDER BY name")]
-    found = process.extract(name, names, scorer=fuzz.WRatio, score_cutoff=60, limit=3)
-    return [name for name, _, _ in found]
-
-
-def ids(connection: Connection, names: Sequence[str]) -> list[int]:
-    """Raises CollectionNotFoundError for the first name that is none."""
-    return [by_name(connection, name).id for name in names]
-
-
-def table(connection: Connection, name: str) -> Table:
-    """A table as sqlite-utils sees it."""
-    from sqlite_utils import Database
-
-    return cast("Table", Database(connection, use_counts_table=False)[name])
-
-
-def add(
-    connection: Connection, *, name: str, path: str, pattern: str, ignore: Sequence[str]
-) -> Collection:
-    same = connection.execute("SELECT path FROM collections WHERE name = ?", [name]).fetchone()
-    if same is not None:
-        hint = "Choose another name with --name, or 'qmd collection remove' the old one."
-        if same[0] == path:
-            hint = "It is this very folder; 'qmd index' brings it up to date."
-        raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
-    table(connection, "collections").insert(
-        {
-            "name": name,
-            "path": path,
-            "pattern": pattern,
-            "ignore": _json(list(ignore)),
-            "created_at": clock.now(),
-        }
-    )
-    return by_name(connection, name)
-
-
-def rename(connection: Connection, old: str, new: str) -> Collection:
-    """Contexts hang on the collection, not on its name, so ``qmd://old/…`` follows."""
-    collection = by_name(connection, old)
-    if connection.execute("SELECT 1 FROM collections WHERE name = ?", [new]).fetchone():
-        raise ConflictError(
-            f"There is already a collection named '{new}'.", hint="Choose another name."
+    def all(self) -> list[Collection]:
+        rows = self._connection.execute(
+            _COLUMNS + "ORDER BY c.updated_at IS NULL, c.updated_at DESC, c.name"
         )
-    table(connection, "collections").update(collection.id, {"name": new})
-    return by_name(connection, new)
+        return [_collection(row) for row in rows]
+
+    def by_name(self, name: str) -> Collection:
+        row = self._connection.execute(_COLUMNS + "WHERE c.name = ?", [name]).fetchone()
+        if row is None:
+            raise CollectionNotFoundError(name, self._similar(name))
+        return _collection(row)
+
+    def require_unchanged(self, collection: Collection) -> None:
+        row = self._connection.execute(
+            "SELECT 1 FROM collections WHERE id = ? AND path = ? AND pattern = ? AND ignore = ?",
+            [collection.id, collection.path, collection.pattern, _json(collection.ignore)],
+        ).fetchone()
+        if row is None:
+            raise CollectionNotFoundError(collection.name)
+
+    def _similar(self, name: str) -> list[str]:
+        """Names of collections that ``name`` may have been meant for, nearest first."""
+        from rapidfuzz import fuzz, process
+
+        names = [
+            row[0] for row in self._connection.execute("SELECT name FROM collections ORDER BY name")
+        ]
+        found = process.extract(name, names, scorer=fuzz.WRatio, score_cutoff=60, limit=3)
+        return [name for name, _, _ in found]
+
+    def ids(self, names: Sequence[str]) -> list[int]:
+        return [self.by_name(name).id for name in names]
+
+    def definitions(self) -> list[tuple[Any, ...]]:
+        rows = self._connection.execute(
+            "SELECT id, name, path, pattern, ignore FROM collections ORDER BY id"
+        )
+        return [tuple(row) for row in rows]
+
+    def last_changes(self) -> list[tuple[Any, ...]]:
+        rows = self._connection.execute("SELECT id, name, updated_at FROM collections ORDER BY id")
+        return [tuple(row) for row in rows]
+
+    def excluded_counts(self) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for (counts,) in self._connection.execute("SELECT excluded FROM collections"):
+            for reason, number in json.loads(counts).items():
+                total[reason] = total.get(reason, 0) + number
+        return dict(sorted(total.items()))
+
+    def last_indexed_at(self) -> str | None:
+        row = self._connection.execute("SELECT max(indexed_at) FROM collections").fetchone()
+        return None if row[0] is None else str(row[0])
 
 
-def remove(connection: Connection, name: str) -> Collection:
-    """With its documents, contexts, chunks and vectors; the embedding cache stays until cleanup."""
-    collection = by_name(connection, name)
-    connection.execute("DELETE FROM documents WHERE collection_id = ?", [collection.id])
-    connection.execute("DELETE FROM collections WHERE id = ?", [collection.id])
-    vector_state.advance(connection)
-    return collection
+class SqliteCollectionsWriter(SqliteCollections):
+    def add(self, *, name: str, path: str, pattern: str, ignore: Sequence[str]) -> Collection:
+        same = self._connection.execute(
+            "SELECT path FROM collections WHERE name = ?", [name]
+        ).fetchone()
+        if same is not None:
+            hint = "Choose another name with --name, or 'qmd collection remove' the old one."
+            if same[0] == path:
+                hint = "It is this very folder; 'qmd index' brings it up to date."
+            raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
+        tables.table(self._connection, "collections").insert(
+            {
+                "name": name,
+                "path": path,
+                "pattern": pattern,
+                "ignore": _json(list(ignore)),
+                "created_at": clock.now(),
+            }
+        )
+        return self.by_name(name)
 
+    def rename(self, old: str, new: str) -> Collection:
+        collection = self.by_name(old)
+        if self._connection.execute("SELECT 1 FROM collections WHERE name = ?", [new]).fetchone():
+            raise ConflictError(
+                f"There is already a collection named '{new}'.", hint="Choose another name."
+            )
+        tables.table(self._connection, "collections").update(collection.id, {"name": new})
+        return self.by_name(new)
 
-def mark_indexed(
-    connection: Connection, collection_id: int, *, excluded: Mapping[str, int], changed: bool
-) -> None:
-    """Note the end of a complete scan; ``changed`` if any document came, went or changed."""
-    now = clock.now()
-    connection.execute(
-        "UPDATE collections SET indexed_at = ?, excluded = ?,"
-        " updated_at = CASE WHEN ? OR updated_at IS NULL THEN ? ELSE updated_at END WHERE id = ?",
-        [now, _json(dict(excluded)), changed, now, collection_id],
-    )
+    def remove(self, name: str) -> Collection:
+        collection = self.by_name(name)
+        self._connection.execute("DELETE FROM documents WHERE collection_id = ?", [collection.id])
+        self._connection.execute("DELETE FROM collections WHERE id = ?", [collection.id])
+        vector_state.advance(self._connection)
+        return collection
 
+    def mark_indexed(
+        self, collection_id: int, *, excluded: Mapping[str, int], changed: bool
+    ) -> None:
+        now = clock.now()
+        self._connection.execute(
+            "UPDATE collections SET indexed_at = ?, excluded = ?,"
+            " updated_at = CASE WHEN ? OR updated_at IS NULL THEN ? ELSE updated_at END"
+            " WHERE id = ?",
+            [now, _json(dict(excluded)), changed, now, collection_id],
+        )
 
-def mark_changed(connection: Connection, collection_id: int) -> None:
-    """Note that documents came, went or changed, without a scan of the whole."""
-    connection.execute(
-        "UPDATE collections SET updated_at = ? WHERE id = ?", [clock.now(), collection_id]
-    )
-
-
-def settings(connection: Connection) -> list[tuple[Any, ...]]:
-    """What a person has set of each collection, cheap enough to be compared every second."""
-    rows = connection.execute("SELECT id, name, path, pattern, ignore FROM collections ORDER BY id")
-    return [tuple(row) for row in rows]
-
-
-def last_changes(connection: Connection) -> list[tuple[Any, ...]]:
-    """Differs as soon as any document came, went or changed; cheap."""
-    rows = connection.execute("SELECT id, name, updated_at FROM collections ORDER BY id")
-    return [tuple(row) for row in rows]
-
-
-def excluded(connection: Connection) -> dict[str, int]:
-    """How many files and folders the rules left out at the last scans, by reason."""
-    total: dict[str, int] = {}
-    for (counts,) in connection.execute("SELECT excluded FROM collections"):
-        for reason, number in json.loads(counts).items():
-            total[reason] = total.get(reason, 0) + number
-    return dict(sorted(total.items()))
-
-
-def last_indexed(connection: Connection) -> str | None:
-    """When a collection was last scanned to the end (ISO 8601 UTC)."""
-    row = connection.execute("SELECT max(indexed_at) FROM collections").fetchone()
-    return None if row[0] is None else str(row[0])
+    def mark_changed(self, collection_id: int) -> None:
+        self._connection.execute(
+            "UPDATE collections SET updated_at = ? WHERE id = ?", [clock.now(), collection_id]
+        )

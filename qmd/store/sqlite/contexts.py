@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from qmd.errors import ContextNotFoundError
+from qmd.store.sqlite import tables
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
+from qmd.system import clock
 from qmd.values import Context
 
 
@@ -24,49 +26,48 @@ _CONTEXTS = """
 """
 
 
-def everything(connection: Connection) -> list[Context]:
-    """All contexts, from the global one to the most specific."""
-    rows = connection.execute(
-        _CONTEXTS + "ORDER BY c.name IS NOT NULL, c.name, length(x.prefix), x.prefix"
-    )
-    return [_context(row) for row in rows]
+class SqliteContexts:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-
-def put(connection: Connection, collection_id: int | None, prefix: str, text: str) -> Context:
-    """Add a context, or replace the text of the one at that place."""
-    from qmd.store.sqlite import clock, collections
-
-    _delete(connection, collection_id, prefix)
-    collections.table(connection, "contexts").insert(
-        {
-            "collection_id": collection_id,
-            "prefix": prefix,
-            "text": text,
-            "created_at": clock.now(),
-        }
-    )
-    return _find(connection, collection_id, prefix)
-
-
-def remove(connection: Connection, collection_id: int | None, prefix: str) -> Context:
-    context = _find(connection, collection_id, prefix)
-    _delete(connection, collection_id, prefix)
-    return context
-
-
-def _find(connection: Connection, collection_id: int | None, prefix: str) -> Context:
-    row = connection.execute(
-        _CONTEXTS + "WHERE x.collection_id IS ? AND x.prefix = ?", [collection_id, prefix]
-    ).fetchone()
-    if row is None:
-        raise ContextNotFoundError(
-            "There is no context at that path.",
-            hint="Run 'qmd context list' to see the paths that have one.",
+    def all(self) -> list[Context]:
+        rows = self._connection.execute(
+            _CONTEXTS + "ORDER BY c.name IS NOT NULL, c.name, length(x.prefix), x.prefix"
         )
-    return _context(row)
+        return [_context(row) for row in rows]
+
+    def _find(self, collection_id: int | None, prefix: str) -> Context:
+        row = self._connection.execute(
+            _CONTEXTS + "WHERE x.collection_id IS ? AND x.prefix = ?", [collection_id, prefix]
+        ).fetchone()
+        if row is None:
+            raise ContextNotFoundError(
+                "There is no context at that path.",
+                hint="Run 'qmd context list' to see the paths that have one.",
+            )
+        return _context(row)
 
 
-def _delete(connection: Connection, collection_id: int | None, prefix: str) -> None:
-    connection.execute(
-        "DELETE FROM contexts WHERE collection_id IS ? AND prefix = ?", [collection_id, prefix]
-    )
+class SqliteContextsWriter(SqliteContexts):
+    def put(self, collection_id: int | None, prefix: str, text: str) -> Context:
+
+        self._delete(collection_id, prefix)
+        tables.table(self._connection, "contexts").insert(
+            {
+                "collection_id": collection_id,
+                "prefix": prefix,
+                "text": text,
+                "created_at": clock.now(),
+            }
+        )
+        return self._find(collection_id, prefix)
+
+    def remove(self, collection_id: int | None, prefix: str) -> Context:
+        context = self._find(collection_id, prefix)
+        self._delete(collection_id, prefix)
+        return context
+
+    def _delete(self, collection_id: int | None, prefix: str) -> None:
+        self._connection.execute(
+            "DELETE FROM contexts WHERE collection_id IS ? AND prefix = ?", [collection_id, prefix]
+        )

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
-from qmd.store.sqlite import collections, revisions, vector_state
+from qmd.store.revisions import unpack_revision
+from qmd.store.sqlite import collections, vector_state
 from qmd.store.sqlite.library import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
 
 #: What a table's column holds, by its declared type.
@@ -135,7 +136,7 @@ def _in_revisions(connection: Connection) -> Iterator[str]:
     rows = connection.execute("SELECT content, kind, bytes, hash FROM revisions")
     for content, kind, size, digest in rows:
         try:
-            revisions.whole(content, kind.decode(), size, digest.decode())
+            unpack_revision(content, kind.decode(), size, digest.decode())
         except (ValueError, zlib.error):
             yield "revisions.content: not what was kept"
 

@@ -9,157 +9,127 @@ hash of the embedded text; it is an ordinary table, and a cache that outlives th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from qmd.store.sqlite import models, vector_state
+from qmd.store.embeddings import WaitingChunk
+from qmd.store.models import StoredModel
+from qmd.store.sqlite import vector_state
 from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.models import Model
+from qmd.store.sqlite.models import SqliteModels
 from qmd.store.sqlite.vectors import quantize
 
 
-class Waiting(NamedTuple):
-    """A chunk without a vector, with all that its embedded text is made of."""
+class SqliteEmbeddings:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    id: int
-    hash: bytes
-    title: str
-    heading_path: str
-    text: str
+    def _column(self, model: StoredModel) -> str:
+        return SqliteModels(self._connection).chunk_column(model)
 
+    def waiting(
+        self,
+        model: StoredModel,
+        limit: int,
+        collection_ids: Sequence[int] = (),
+        after: int = 0,
+    ) -> list[WaitingChunk]:
+        column = self._column(model)
+        condition = ""
+        if collection_ids:
+            condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
+        rows = self._connection.execute(
+            "SELECT k.id, k.hash, d.title, k.heading_path, k.document_id, k.start_char, k.end_char"
+            " FROM chunks k JOIN documents d ON d.id = k.document_id"
+            f" WHERE k.{column} IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
+            [after, *collection_ids, limit],
+        ).fetchall()
+        # Sliced here: SQL's substr() would count through a long text once for each chunk.
+        texts: dict[int, str] = {}
+        found = []
+        for number, digest, title, heading_path, document_id, start, end in rows:
+            if document_id not in texts:
+                (texts[document_id],) = self._connection.execute(
+                    "SELECT text FROM documents WHERE id = ?", [document_id]
+                ).fetchone()
+            text = texts[document_id][start:end]
+            found.append(WaitingChunk(number, digest, title, heading_path, text))
+        return found
 
-def waiting(
-    connection: Connection,
-    model: Model,
-    limit: int,
-    collection_ids: Sequence[int] = (),
-    after: int = 0,
-) -> list[Waiting]:
-    """
-    Chunks without this model's vector whose id is above ``after``, by id.
-
-    Raises:
-        ModelMismatchError: It is neither the active nor the coming model.
-    """
-    column = models.column(connection, model)
-    condition = ""
-    if collection_ids:
-        condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
-    rows = connection.execute(
-        "SELECT k.id, k.hash, d.title, k.heading_path, k.document_id, k.start_char, k.end_char"
-        " FROM chunks k JOIN documents d ON d.id = k.document_id"
-        f" WHERE k.{column} IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
-        [after, *collection_ids, limit],
-    ).fetchall()
-    # Sliced here: SQL's substr() would count through a long text once for each chunk.
-    texts: dict[int, str] = {}
-    found = []
-    for number, digest, title, heading_path, document_id, start, end in rows:
-        if document_id not in texts:
-            (texts[document_id],) = connection.execute(
-                "SELECT text FROM documents WHERE id = ?", [document_id]
+    def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
+        column = "model_id" if model is None else self._column(model)
+        if not collection_ids:
+            row = self._connection.execute(
+                f"SELECT count(*) FROM chunks WHERE {column} IS NULL"
             ).fetchone()
-        text = texts[document_id][start:end]
-        found.append(Waiting(number, digest, title, heading_path, text))
-    return found
+        else:
+            row = self._connection.execute(
+                "SELECT count(*) FROM chunks k JOIN documents d ON d.id = k.document_id"
+                f" WHERE k.{column} IS NULL"
+                f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})",
+                list(collection_ids),
+            ).fetchone()
+        return int(row[0])
+
+    def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        for digest in set(hashes):
+            row = self._connection.execute(
+                "SELECT vector FROM embeddings WHERE hash = ? AND model_id = ?", [digest, model.id]
+            ).fetchone()
+            if row is not None:
+                found[digest] = row[0]
+        return found
 
 
-def count_waiting(
-    connection: Connection, model: Model | None, collection_ids: Sequence[int] = ()
-) -> int:
-    """How many chunks lack a model's vector; None for the active one, or any."""
-    column = "model_id" if model is None else models.column(connection, model)
-    if not collection_ids:
-        row = connection.execute(f"SELECT count(*) FROM chunks WHERE {column} IS NULL").fetchone()
-    else:
-        row = connection.execute(
-            "SELECT count(*) FROM chunks k JOIN documents d ON d.id = k.document_id"
-            f" WHERE k.{column} IS NULL"
-            f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})",
-            list(collection_ids),
-        ).fetchone()
-    return int(row[0])
-
-
-def forget(connection: Connection, model: Model, collection_ids: Sequence[int] = ()) -> None:
-    """
-    Make all chunks (of the collections) wait again, and drop their cached vectors.
-
-    Chunks of other collections with the same text wait too: they share the vector.
-
-    Raises:
-        ModelMismatchError: It is neither the active nor the coming model.
-    """
-    column = models.column(connection, model)
-    condition, values = "1", list[object]()
-    if collection_ids:
-        marks = ", ".join("?" * len(collection_ids))
-        condition = f"document_id IN (SELECT id FROM documents WHERE collection_id IN ({marks}))"
-        values = list(collection_ids)
-    hashes = f"SELECT hash FROM chunks WHERE {condition}"
-    connection.execute(
-        f"DELETE FROM embeddings WHERE model_id = ? AND hash IN ({hashes})", [model.id, *values]
-    )
-    connection.execute(
-        f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND hash IN ({hashes})",
-        values,
-    )
-    vector_state.advance(connection, remade=True)
-
-
-def cached(connection: Connection, model: Model, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Hash → float16[dimension], for those that were embedded before."""
-    found: dict[bytes, bytes] = {}
-    for digest in set(hashes):
-        row = connection.execute(
-            "SELECT vector FROM embeddings WHERE hash = ? AND model_id = ?", [digest, model.id]
-        ).fetchone()
-        if row is not None:
-            found[digest] = row[0]
-    return found
-
-
-def store(
-    connection: Connection,
-    model: Model,
-    chunks: Sequence[tuple[int, bytes]],
-    vectors: dict[bytes, bytes],
-) -> int:
-    """
-    Put vectors into cache and index.
-
-    Args:
-        chunks: Chunk id and text hash. A chunk that has gone meanwhile, or whose text has
-            changed, is passed over.
-        vectors: Hash → float16[dimension] of unit norm.
-
-    Returns:
-        How many chunks got their vector.
-
-    Raises:
-        ModelMismatchError: It is neither the active nor the coming model.
-    """
-    column = models.column(connection, model)
-    connection.executemany(
-        "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
-        [(model.id, digest, vector) for digest, vector in vectors.items()],
-    )
-    stored = 0
-    for number, digest in chunks:
-        row = connection.execute(
-            "SELECT d.collection_id FROM chunks k JOIN documents d ON d.id = k.document_id"
-            " WHERE k.id = ? AND k.hash = ?",
-            [number, digest],
-        ).fetchone()
-        if row is None or digest not in vectors:
-            continue
-        connection.execute(
-            "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
-            " VALUES (?, ?, ?, ?) ON CONFLICT (chunk_id, model_id)"
-            " DO UPDATE SET embedding = excluded.embedding",
-            [number, model.id, row[0], quantize(vectors[digest])],
+class SqliteEmbeddingsWriter(SqliteEmbeddings):
+    def forget(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> None:
+        column = self._column(model)
+        condition, values = "1", list[object]()
+        if collection_ids:
+            marks = ", ".join("?" * len(collection_ids))
+            condition = (
+                f"document_id IN (SELECT id FROM documents WHERE collection_id IN ({marks}))"
+            )
+            values = list(collection_ids)
+        hashes = f"SELECT hash FROM chunks WHERE {condition}"
+        self._connection.execute(
+            f"DELETE FROM embeddings WHERE model_id = ? AND hash IN ({hashes})", [model.id, *values]
         )
-        connection.execute(f"UPDATE chunks SET {column} = ? WHERE id = ?", [model.id, number])
-        stored += 1
-    if stored and column == "model_id":
-        vector_state.advance(connection)
-    return stored
+        self._connection.execute(
+            f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND hash IN ({hashes})",
+            values,
+        )
+        vector_state.advance(self._connection, remade=True)
+
+    def put(
+        self,
+        model: StoredModel,
+        chunks: Sequence[tuple[int, bytes]],
+        vectors: dict[bytes, bytes],
+    ) -> int:
+        column = self._column(model)
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
+            [(model.id, digest, vector) for digest, vector in vectors.items()],
+        )
+        stored = 0
+        for number, digest in chunks:
+            row = self._connection.execute(
+                "SELECT d.collection_id FROM chunks k JOIN documents d ON d.id = k.document_id"
+                " WHERE k.id = ? AND k.hash = ?",
+                [number, digest],
+            ).fetchone()
+            if row is None or digest not in vectors:
+                continue
+            self._connection.execute(
+                "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
+                " VALUES (?, ?, ?, ?) ON CONFLICT (chunk_id, model_id)"
+                " DO UPDATE SET embedding = excluded.embedding",
+                [number, model.id, row[0], quantize(vectors[digest])],
+            )
+            self._connection.execute(
+                f"UPDATE chunks SET {column} = ? WHERE id = ?", [model.id, number]
+            )
+            stored += 1
+        if stored and column == "model_id":
+            vector_state.advance(self._connection)
+        return stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from qmd.store.sqlite.documents import path_below
+from qmd.store.selection import Selection
 from qmd.store.sqlite.library import Connection
 from qmd.values import Filters
 
@@ -15,7 +15,12 @@ _DAY = "coalesce(substr(d.date, 1, 10), date(d.modified_at, 'localtime'))"
 _MOMENT = "julianday(coalesce(d.date, d.modified_at))"
 
 
-class Where(NamedTuple):
+def path_below(column: str) -> str:
+    """SQL for "this path or below it"; bind path, path + "/", path + "0" ("0" follows "/")."""
+    return f"({column} = ? OR ({column} > ? AND {column} < ?))"
+
+
+class SqlSelection(NamedTuple):
     """A condition with its values; ``collection_ids`` if it asks for nothing but collections."""
 
     sql: str
@@ -23,20 +28,20 @@ class Where(NamedTuple):
     collection_ids: tuple[int, ...] | None
 
     @property
-    def everything(self) -> bool:
+    def is_all(self) -> bool:
         return self.sql == "1"
 
 
-EVERYTHING = Where("1", (), ())
+ALL_DOCUMENTS = SqlSelection("1", (), ())
 
 
-def where(
+def select(
     connection: Connection,
     filters: Filters,
     *,
     either_tags: Sequence[Sequence[str]] = (),
     no_tags: Sequence[str] = (),
-) -> Where:
+) -> SqlSelection:
     """
     The condition that a document must satisfy.
 
@@ -74,7 +79,7 @@ def where(
             parts.append(f"{_DAY} {sign} ?" if is_day else f"{_MOMENT} {sign} julianday(?)")
             values.append(date)
     only_collections = len(parts) == (1 if ids else 0)
-    return Where(
+    return SqlSelection(
         " AND ".join(parts) or "1",
         tuple(values),
         tuple(ids) if only_collections else None,
@@ -93,11 +98,18 @@ def _tagged(tags: Sequence[str], values: list[object]) -> str:
 def _ids(connection: Connection, names: Sequence[str]) -> list[int]:
     if not names:
         return []
-    from qmd.store.sqlite import collections
+    from qmd.store.sqlite.collections import SqliteCollections
 
-    return collections.ids(connection, names)
+    return SqliteCollections(connection).ids(names)
 
 
 def _storable(text: str) -> str:
     """Lone surrogates, which no stored text holds and SQLite refuses, as ``?``."""
     return text.encode("utf-8", "replace").decode()
+
+
+def require_sql(selection: Selection) -> SqlSelection:
+    """The SQL of a selection. Raises TypeError: Another kind of store made it."""
+    if not isinstance(selection, SqlSelection):
+        raise TypeError(f"not a selection of this store: {selection!r}")
+    return selection

@@ -16,3 +16,16 @@ def put(connection: Connection, key: str, value: str) -> None:
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         [key, value],
     )
+
+
+class SqliteMeta:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, key: str) -> str | None:
+        return read(self._connection, key)
+
+
+class SqliteMetaWriter(SqliteMeta):
+    def put(self, key: str, value: str) -> None:
+        put(self._connection, key, value)

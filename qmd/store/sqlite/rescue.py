@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError
-from qmd.store.sqlite import collections, models, revisions
+from qmd.store.revisions import unpack_revision
+from qmd.store.sqlite import collections
 from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
+from qmd.store.sqlite.models import SqliteModels
+from qmd.store.sqlite.reader import SqliteWriter
 from qmd.store.sqlite.rows import require_types
-from qmd.store.sqlite.store import Store
+from qmd.store.sqlite.store import SqliteStore
 from qmd.values import Rescued
 
 Row = Sequence[Any]
@@ -40,7 +43,7 @@ def _check_collection(number: int, name: str, path: str, *_: object) -> None:
 def _check_revision(
     number: int, path: str, digest: str, size: int, content: bytes, *rest: str
 ) -> None:
-    revisions.whole(content, rest[-1], size, digest)
+    unpack_revision(content, rest[-1], size, digest)
 
 
 def _check_vector(number: int, model: int, digest: bytes, vector: bytes) -> None:
@@ -98,7 +101,7 @@ def save(damaged: Path, new: Path) -> Rescued:
         source = connect(damaged, read_only=True, tolerant=True)
     except (NotADatabaseError, CorruptDatabaseError) as error:
         raise _nothing(damaged) from error
-    store = Store(new, create=True)
+    store = SqliteStore(new, create=True)
     try:
         for table in _TABLES:
             rows, unreadable = _rows(source, table)
@@ -106,7 +109,7 @@ def save(damaged: Path, new: Path) -> Rescued:
             lost[table.name] = unreadable + len(rows) - saved[table.name]
         choice = _choice(source)
         if choice is not None:
-            store.write(lambda connection: models.choose(connection, choice))
+            store.write(lambda writer: writer.models.choose(choice))
     finally:
         source.close()
         store.close()
@@ -184,24 +187,24 @@ def _numbers(source: Connection, table: str) -> set[int]:
 
 def _choice(source: Connection) -> str | None:
     try:
-        return models.chosen(source)
+        return SqliteModels(source).chosen_name()
     except FAILURES:
         return None
 
 
-def _insert(connection: Connection, table: _Table, rows: Sequence[Row]) -> int:
+def _insert(writer: SqliteWriter, table: _Table, rows: Sequence[Row]) -> int:
     """Those that fit to what is there; returns how many."""
     columns = ", ".join(table.types)
     marks = ", ".join("?" * len(table.types))
     stored = 0
     for row in rows:
         try:
-            connection.execute(f"INSERT INTO {table.name} ({columns}) VALUES ({marks})", row)
+            writer.connection.execute(f"INSERT INTO {table.name} ({columns}) VALUES ({marks})", row)
         except dbapi.IntegrityError:  # two of one name, or of a collection that is lost
             continue
         stored += 1
     if table.name == "embeddings":
-        stored -= connection.execute(
+        stored -= writer.connection.execute(
             "DELETE FROM embeddings WHERE length(vector) <>"
             " 2 * (SELECT dimension FROM models WHERE id = model_id)"
         ).rowcount

@@ -20,10 +20,12 @@ from qmd.store.sqlite.library import (
     FrozenConnection,
     connect,
     damaged,
+    library,
     missing_database,
     translate,
 )
 from qmd.store.sqlite.opened_file import Change, OpenedFile, replaced_error
+from qmd.store.sqlite.reader import SqliteReader, SqliteWriter
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ IDLE_READERS = 4
 _PATIENCE_MS = 100
 
 
-class Store:
+class SqliteStore:
     """
     One database file. Thread-safe.
 
@@ -53,10 +55,10 @@ class Store:
         *,
         create: bool = False,
         read_only: bool = False,
-        timeout: float = BUSY_TIMEOUT_S,
+        timeout_s: float = BUSY_TIMEOUT_S,
     ) -> None:
         """
-        ``timeout``: seconds to wait for a lock that another process holds.
+        ``timeout_s``: how long to wait for a lock that another process holds.
 
         Raises:
             DatabaseMissingError: No such file and ``create`` is false.
@@ -64,7 +66,7 @@ class Store:
             MigrationRequiredError: As their names say; the file is left as it was.
         """
         self.path = path = path.absolute()  # the working directory may change
-        self.timeout = timeout
+        self.timeout_s = timeout_s
         self.read_only = read_only
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
@@ -109,18 +111,18 @@ class Store:
                     self._disconnect(reader)
             if not current:
                 if self.read_only:
-                    with self.reading() as connection:
-                        migrate.require_current(connection, path)
+                    with self.reading() as opened:
+                        migrate.require_current(opened.connection, path)
                 self._migrate()
             elif stray and not self.read_only:
-                self.write(old_vectors.remove)
+                self.write(lambda writer: old_vectors.remove(writer.connection))
 
     # -- reading -----------------------------------------------------------------------
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[SqliteReader]:
         """
-        A read-only connection inside one snapshot; keep it short, it holds back the WAL.
+        A reader inside one snapshot; keep it short, it holds back the WAL.
 
         Raises:
             DatabaseReplacedError: The file is not at its path any more.
@@ -138,7 +140,7 @@ class Store:
                     connection = self._connect(read_only=True)
                 with cancellation.interruptible(connection.interrupt):
                     connection.execute("BEGIN")
-                    yield connection
+                    yield SqliteReader(connection)
                     connection.execute("COMMIT")
                 keep = not isinstance(connection, FrozenConnection)
             finally:
@@ -152,9 +154,9 @@ class Store:
 
     # -- writing -----------------------------------------------------------------------
 
-    def write(self, function: Callable[[Connection], T]) -> T:
+    def write(self, function: Callable[[SqliteWriter], T]) -> T:
         """
-        Run ``function(connection)`` on the writer thread in one transaction, and wait for it.
+        Run ``function(writer)`` on the writer thread in one transaction, and wait for it.
 
         Raises:
             ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
@@ -162,17 +164,17 @@ class Store:
         """
         return self._wait(self._submit(lambda: self._transaction(function)))
 
-    def write_outside_transaction(self, function: Callable[[Connection], T]) -> T:
+    def write_outside_transaction(self, function: Callable[[SqliteWriter], T]) -> T:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
 
         def run() -> T:
             self.require_current()
-            return function(self._writing())
+            return function(SqliteWriter(self._writing()))
 
         return self._wait(self._submit(run))
 
     def write_soon(
-        self, function: Callable[[Connection], object], written: Callable[[], object]
+        self, function: Callable[[SqliteWriter], object], written: Callable[[], object]
     ) -> None:
         """
         Queue a write whose loss does not matter: nobody waits for it. ``written`` is called
@@ -190,7 +192,7 @@ class Store:
                     self._transaction(function)
                     written()
                 finally:
-                    connection.execute(f"PRAGMA busy_timeout = {round(self.timeout * 1000)}")
+                    connection.execute(f"PRAGMA busy_timeout = {round(self.timeout_s * 1000)}")
             except (Error, StoreError) as error:
                 import logging
 
@@ -200,6 +202,15 @@ class Store:
             self._submit(run)
         except StoreError:
             return
+
+    def engine(self) -> str:
+        """The SQLite library and its version."""
+        return library()
+
+    @property
+    def damage_hint(self) -> str:
+        """What a person does when this database is damaged."""
+        return damaged(self.path).hint or ""
 
     def require_writable(self) -> None:
         """Raises ReadOnlyError."""
@@ -234,12 +245,12 @@ class Store:
             self._writer = self._connect(read_only=False)
         return self._writer
 
-    def _transaction(self, function: Callable[[Connection], T]) -> T:
+    def _transaction(self, function: Callable[[SqliteWriter], T]) -> T:
         self.require_current()
         connection = self._writing()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            result = function(connection)
+            result = function(SqliteWriter(connection))
             connection.execute("COMMIT")
         except BaseException:
             # A full disk or an interrupt may have ended the transaction already.
@@ -258,6 +269,12 @@ class Store:
         except BaseException:
             self.close()
             raise
+
+    def compact(self) -> None:
+        """Give free pages back to the disk."""
+        from qmd.store.sqlite import upkeep
+
+        self.write_outside_transaction(lambda writer: upkeep.compact(writer.connection))
 
     # -- the file ----------------------------------------------------------------------
 
@@ -313,7 +330,7 @@ class Store:
         self.require_current()
         try:
             connection = connect(
-                self.path, read_only=read_only, create=is_new, timeout=self.timeout
+                self.path, read_only=read_only, create=is_new, timeout=self.timeout_s
             )
         except StoreError:
             self.require_current()  # which says more of what was deleted just now
@@ -364,7 +381,7 @@ class Store:
         try:
             self._writer.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            self._writer.execute(f"PRAGMA busy_timeout = {round(self.timeout * 1000)}")
+            self._writer.execute(f"PRAGMA busy_timeout = {round(self.timeout_s * 1000)}")
         except Error as error:
             import logging
 

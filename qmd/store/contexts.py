@@ -1,0 +1,27 @@
+"""Contexts: what a person says about everything below a path."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from qmd.values import Context
+
+
+class Contexts(Protocol):
+    """Contexts."""
+
+    def all(self) -> list[Context]:
+        """All contexts, from the global one to the most specific."""
+        ...
+
+
+class ContextsWriter(Contexts, Protocol):
+    """ContextsWriter."""
+
+    def put(self, collection_id: int | None, prefix: str, text: str) -> Context:
+        """Add a context, or replace the text of the one at that place."""
+        ...
+
+    def remove(self, collection_id: int | None, prefix: str) -> Context:
+        """remove."""
+        ...

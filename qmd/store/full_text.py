@@ -1,0 +1,52 @@
+"""Full-text search: FTS5 expressions in, document ids and bm25 out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from qmd.store.selection import Selection
+
+#: The constant k1 of the stored index's bm25.
+BM25_K1 = 1.2
+
+#: What a literal is looked for in: what the file says, not where it lies.
+CONTENT = "{title headings body extra}"
+
+
+class FullText(Protocol):
+    """FullText."""
+
+    def search(
+        self, match: str, selection: Selection, limit: int | None
+    ) -> list[tuple[int, float]]:
+        """
+        Document ids with their bm25 (> 0, larger is better), best first, ties by id.
+
+        ``match`` is an FTS5 expression whose literals are quoted (see `qmd.parse.segment`).
+        """
+        ...
+
+    def frequencies(
+        self, match: str, ids: Sequence[int], held: int, total: int
+    ) -> dict[int, float]:
+        """
+        How often some documents hold an expression, as bm25 counts it: with `WEIGHTS`, and relative
+        to the length of the document, 1 being the frequency that bm25 takes for half of enough.
+
+        FTS5 tells no frequencies, but its bm25 of one expression is idf · (K1 + 1) · f / (f + 1).
+
+        Args:
+            ids: Of documents; those that do not hold it are not in the answer.
+            held: How many documents hold the expression.
+            total: How many documents there are.
+        """
+        ...
+
+    def count(self, match: str, most: int) -> int:
+        """How many documents match, counted up to ``most``."""
+        ...
+
+    def matching_ids(self, match: str) -> list[int]:
+        """Ids of all documents that match, in order, unranked."""
+        ...

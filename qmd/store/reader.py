@@ -1,0 +1,127 @@
+"""What a snapshot of a store can be asked for, and what a transaction can change besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from qmd.store.collections import Collections, CollectionsWriter
+from qmd.store.contexts import Contexts, ContextsWriter
+from qmd.store.documents import Documents
+from qmd.store.embeddings import Embeddings, EmbeddingsWriter
+from qmd.store.files import Files, FilesWriter
+from qmd.store.full_text import FullText
+from qmd.store.meta import Meta, MetaWriter
+from qmd.store.model_cache import ModelCache, ModelCacheWriter
+from qmd.store.models import Models, ModelsWriter
+from qmd.store.pending import PendingWrites, PendingWritesWriter
+from qmd.store.posts import Posts
+from qmd.store.revisions import Revisions, RevisionsWriter
+from qmd.store.selection import Selection
+from qmd.store.upkeep import Upkeep, UpkeepWriter
+from qmd.store.vectors import Vectors
+from qmd.values import Filters
+
+
+class Reader(Protocol):
+    """One snapshot of a store: whatever is written meanwhile, its answers fit together."""
+
+    @property
+    def all_documents(self) -> Selection:
+        """The selection that leaves out nothing."""
+        ...
+
+    def select(
+        self,
+        filters: Filters,
+        *,
+        either_tags: Sequence[Sequence[str]] = (),
+        no_tags: Sequence[str] = (),
+    ) -> Selection:
+        """
+        The documents that satisfy all filters.
+
+        Args:
+            either_tags: Of each of these, one tag at least.
+            no_tags: None of these. (A tag stands for those below it, too.)
+
+        Raises:
+            CollectionNotFoundError: With suggestions.
+        """
+        ...
+
+    @property
+    def documents(self) -> Documents: ...
+
+    @property
+    def full_text(self) -> FullText: ...
+
+    @property
+    def vectors(self) -> Vectors: ...
+
+    @property
+    def models(self) -> Models: ...
+
+    @property
+    def embeddings(self) -> Embeddings: ...
+
+    @property
+    def collections(self) -> Collections: ...
+
+    @property
+    def contexts(self) -> Contexts: ...
+
+    @property
+    def files(self) -> Files: ...
+
+    @property
+    def posts(self) -> Posts: ...
+
+    @property
+    def revisions(self) -> Revisions: ...
+
+    @property
+    def model_cache(self) -> ModelCache: ...
+
+    @property
+    def pending(self) -> PendingWrites: ...
+
+    @property
+    def meta(self) -> Meta: ...
+
+    @property
+    def upkeep(self) -> Upkeep: ...
+
+
+class Writer(Reader, Protocol):
+    """One transaction: all of it is written, or nothing."""
+
+    @property
+    def models(self) -> ModelsWriter: ...
+
+    @property
+    def embeddings(self) -> EmbeddingsWriter: ...
+
+    @property
+    def collections(self) -> CollectionsWriter: ...
+
+    @property
+    def contexts(self) -> ContextsWriter: ...
+
+    @property
+    def files(self) -> FilesWriter: ...
+
+    @property
+    def revisions(self) -> RevisionsWriter: ...
+
+    @property
+    def model_cache(self) -> ModelCacheWriter: ...
+
+    @property
+    def pending(self) -> PendingWritesWriter: ...
+
+    @property
+    def meta(self) -> MetaWriter: ...
+
+    @property
+    def upkeep(self) -> UpkeepWriter: ...
