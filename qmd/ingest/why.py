@@ -46,7 +46,13 @@ def explain_path(reader: Reader, path: str) -> Explanation:
     try:
         verdict = judge_path(root, Rules(root, collection.pattern, collection.ignore), relative)
     except NotFoundError as error:
-        return Explanation(file, document is not None, str(error), detail, error.hint)
+        return Explanation(
+            file,
+            indexed=document is not None,
+            reason=str(error),
+            remedy=error.hint,
+            detail=detail,
+        )
     detail |= _rule(verdict)
     if verdict.included and verdict.reason == "directory":
         below = len(reader.documents.below(collection.name, shown))

@@ -28,10 +28,20 @@ class Upkeep(Parts):
         before = store.path.stat().st_size
         if dry_run:
             with store.reading() as reader:
-                return CleanupReport(reader.upkeep.count_leftovers(), before, before, dry_run=True)
+                return CleanupReport(
+                    dry_run=True,
+                    removed=reader.upkeep.count_leftovers(),
+                    bytes_before=before,
+                    bytes_after=before,
+                )
         removed = store.write(lambda writer: writer.upkeep.remove_leftovers())
         store.compact()
-        return CleanupReport(removed, before, store.path.stat().st_size, dry_run=False)
+        return CleanupReport(
+            dry_run=False,
+            removed=removed,
+            bytes_before=before,
+            bytes_after=store.path.stat().st_size,
+        )
 
     def backup(self, path: str | Path, *, force: bool = False) -> int:
         """

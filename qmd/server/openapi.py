@@ -15,9 +15,10 @@ from pydantic.json_schema import models_json_schema
 
 from qmd import __version__
 from qmd.server.endpoints import ENDPOINTS
-from qmd.server.endpoints.definition import Endpoint
+from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
+from qmd.tools.schemas import reply_model
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -104,7 +105,7 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
+def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "tags": [endpoint.group],
@@ -129,7 +130,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "200": {
             "description": "Done.",
             "content": {
-                "application/json": {"schema": {"$ref": _reference(endpoint.reply.__name__)}}
+                "application/json": {"schema": {"$ref": _reference(endpoint.reply_model.__name__)}}
             },
         },
         **{str(status): _error(endpoint.name, status) for status in statuses(endpoint)},
@@ -143,16 +144,16 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     return operation
 
 
-def statuses(endpoint: Endpoint) -> list[int]:
+def statuses(endpoint: RestEndpoint) -> list[int]:
     """Every status but 200 that an operation may answer with."""
     if endpoint.lane == "health":
         return [403, 500, 503]
-    found = {400, 401, 403, 500, 503, *endpoint.errors}
+    errors = {400, 401, 403, 500, 503, *endpoint.errors}
     if endpoint.body is not None:
-        found |= {408, 413, 415}
+        errors |= {408, 413, 415}
     if endpoint.writes:
-        found.add(507)
-    return sorted(found)
+        errors.add(507)
+    return sorted(errors)
 
 
 def _error(name: str, status: int) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def _described(status: int, example: Mapping[str, Any] | None = None) -> dict[st
     return {"description": _MEANINGS[status], "content": {"application/json": content}}
 
 
-def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+def _path_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -181,7 +182,7 @@ def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
     schema = input_schema(endpoint.query, camel_case=False)
     required = schema.get("required", ())
     return [
@@ -301,8 +302,8 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
 
 
 def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
-    found = body.model_fields[name].json_schema_extra
-    return found if isinstance(found, dict) else {}
+    extra = body.model_fields[name].json_schema_extra
+    return extra if isinstance(extra, dict) else {}
 
 
 def _property(name: str, schema: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
@@ -320,7 +321,7 @@ def _property(name: str, schema: Mapping[str, Any], *, optional: bool) -> dict[s
 
 
 def _replies() -> dict[str, Any]:
-    models = {endpoint.reply for endpoint in ENDPOINTS} | {ErrorReply}
+    models = {endpoint.reply_model for endpoint in ENDPOINTS} | {reply_model(ErrorReply)}
     _, schema = models_json_schema(
         [(model, "serialization") for model in sorted(models, key=lambda each: each.__name__)],
         ref_template=_REFERENCE,

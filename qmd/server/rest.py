@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any, NoReturn, TypeVar
 
 import anyio
-from pydantic import BaseModel
+from pydantic_core import to_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -27,7 +27,7 @@ from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import event_stream, openapi
 from qmd.server.endpoints import ENDPOINTS
-from qmd.server.endpoints.definition import Call, Endpoint, Lane, RestError
+from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
 from qmd.server.rest_errors import (
     error_response,
     exception_handlers,
@@ -40,6 +40,7 @@ from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.bounds import excesses
 from qmd.tools.validation import parse_arguments
+from qmd.values.wire import to_wire
 
 __all__ = ["Limits", "exception_handlers", "rest_routes"]
 
@@ -197,7 +198,7 @@ class _Face:
         self._streams = 0
 
     async def answer(
-        self, endpoint: Endpoint, request: Request, parameters: Mapping[str, str]
+        self, endpoint: RestEndpoint, request: Request, parameters: Mapping[str, str]
     ) -> Response:
         if endpoint.writes and self._read_only:
             raise RestError(
@@ -225,7 +226,7 @@ class _Face:
         return _json(reply)
 
     async def _health(
-        self, endpoint: Endpoint, call: Call, workers: CallQueue, seconds: float
+        self, endpoint: RestEndpoint, call: Call, workers: CallQueue, seconds: float
     ) -> Response:
         try:
             return _json(await _in_turns(endpoint, call, workers, seconds))
@@ -237,14 +238,14 @@ class _Face:
             return _json(Health(status="unhealthy", model_loaded=loaded), 503)
 
     async def _body(
-        self, endpoint: Endpoint, model: type[Arguments], request: Request
+        self, endpoint: RestEndpoint, model: type[Arguments], request: Request
     ) -> Arguments:
         data = await self._read(request)
         if data:
             kind = request.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "application/json":
-                given = f"this one says {kind[:100]}" if kind else "it has no Content-Type"
-                raise RestError(415, f"The body must be application/json; {given}.")
+                sent = f"this one says {kind[:100]}" if kind else "it has no Content-Type"
+                raise RestError(415, f"The body must be application/json; {sent}.")
             if request.headers.get("content-encoding", "identity").lower() != "identity":
                 raise RestError(415, "The body must not be compressed.")
             value = _parsed(data, mend=endpoint.group == "search")
@@ -335,8 +336,8 @@ class _EventResponse(StreamingResponse):
 
 
 async def _in_turns(
-    endpoint: Endpoint, call: Call, workers: CallQueue, seconds: float
-) -> BaseModel:
+    endpoint: RestEndpoint, call: Call, workers: CallQueue, seconds: float
+) -> Answer:
     """
     What the endpoint answers; between its steps other calls have their turns.
 
@@ -344,17 +345,17 @@ async def _in_turns(
         TooBusyError, TimeoutError.
     """
 
-    def step() -> BaseModel | Generator[None, None, BaseModel]:
+    def step() -> Answer | Generator[None, None, Answer]:
         if not isinstance(work, Generator):
             return endpoint.run(call)
         try:
             next(work)
         except StopIteration as end:
-            reply: BaseModel = end.value
-            return reply
+            answer: Answer = end.value
+            return answer
         return work
 
-    work: BaseModel | Generator[None, None, BaseModel] | None = None
+    work: Answer | Generator[None, None, Answer] | None = None
     with anyio.fail_after(seconds):
         while work is None or isinstance(work, Generator):
             work = await workers.run(step, timeout_s=seconds)
@@ -390,7 +391,7 @@ async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -
     return results[0]
 
 
-def _query(endpoint: Endpoint, request: Request) -> Arguments:
+def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
     """The arguments in the address. Raises InputError."""
     if endpoint.query is NoArguments and not request.query_params:
         return NoArguments()
@@ -444,12 +445,11 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _json(reply: BaseModel, status: int = 200) -> Response:
-    body = reply.model_dump_json(by_alias=True, exclude_unset=True)
-    return Response(body, status, media_type="application/json")
+def _json(answer: Answer, status: int = 200) -> Response:
+    return Response(to_json(to_wire(answer)), status, media_type="application/json")
 
 
-def _too_long(endpoint: Endpoint, seconds: float) -> str:
+def _too_long(endpoint: RestEndpoint, seconds: float) -> str:
     text = f"{endpoint.method} {endpoint.path} took longer than {seconds:g} s."
     if endpoint.writes:
         return f"{text} It was stopped; what was finished stays. Ask again to go on."

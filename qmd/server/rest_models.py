@@ -1,19 +1,23 @@
 """
-What REST takes and gives: request models beside those of the tools, and every reply.
+What only REST takes and gives: requests beside those of the tools, and replies around the values.
 
-`qmd.server.openapi` makes the interface's description from these models, and the endpoints
-build their replies with them, so the two cannot differ.
+`qmd.server.openapi` describes the interface by these classes, and the endpoints answer with
+them, so the two cannot differ. A reply says which fields of a value it sends (`Inline`); what
+those are is stated at the value.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from qmd.tools.arguments import Arguments, Count, Integer, OptionalText
-from qmd.tools.schemas import reply_model
-from qmd.values import Freshness
+from qmd.tools.definition import DocumentBlock
+from qmd.values import Collection, Context, DocumentInfo
+from qmd.values.facts import Describe, Inline, OmitDefault, Range
+from qmd.values.reports import Changes
 
 MAX_TEXTS = 1000
 """The most texts that one /embed takes."""
@@ -84,172 +88,152 @@ class DocumentsArguments(Arguments):
 # --- replies -------------------------------------------------------------------------
 
 
-class Reply(BaseModel):
-    """Base of all replies: what is not set is not sent, what is not described cannot be."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Error(Reply):
+@dataclass(frozen=True, slots=True)
+class Error:
     """Every error has this shape."""
 
-    detail: str = Field(description="What is wrong, and what to do next")
-    status_code: int = Field(description="The HTTP status again")
+    detail: Annotated[str, Describe("What is wrong, and what to do next")]
+    status_code: Annotated[int, Describe("The HTTP status again")]
 
 
-class Document(Reply):
-    uri: str
-    name: str = Field(description="collection/path")
-    title: str
-    mime_type: Literal["text/markdown"] = Field(alias="mimeType")
-    text: str
-    context: str | None = Field(description="What people said about the place it lies in")
+@dataclass(frozen=True, slots=True)
+class Document:
+    block: Annotated[DocumentBlock, Inline()]
 
 
-class Notice(Reply):
+@dataclass(frozen=True, slots=True)
+class Notice:
     """A file that was skipped, or names that were not found."""
 
     type: Literal["text"]
     text: str
 
 
-class GetReply(Reply):
+@dataclass(frozen=True, slots=True)
+class GetReply:
     document: Document
-    content: None
+    content: None = field(default=None, init=False)
 
 
-class MultiGetReply(Reply):
-    results: list[Document | Notice]
-    content: None
+@dataclass(frozen=True, slots=True)
+class DocumentBatch:
+    results: tuple[Document | Notice, ...]
+    content: None = field(default=None, init=False)
 
 
-class CollectionStatus(Reply):
-    name: str
-    path: str
-    pattern: str
-    documents: int = Field(ge=0)
-    last_updated: str | None = Field(description="When a document last changed, ISO 8601")
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    document: Annotated[
+        DocumentInfo,
+        Inline("file", "uri", "collection", "path", "title", "docid", "bytes", "modified"),
+    ]
 
 
-class StatusReply(Reply):
-    total_documents: int = Field(ge=0)
-    needs_embedding: int = Field(ge=0, description="Distinct contents without vectors")
-    has_vector_index: bool
-    collections: list[CollectionStatus]
-    content: str
-    freshness: reply_model(Freshness)  # type: ignore[valid-type]
+@dataclass(frozen=True, slots=True)
+class DocumentList:
+    documents: tuple[ListedDocument, ...]
+    total: Annotated[int, Range(0), Describe("How many there are below the prefix")]
+    limit: Annotated[int, Range(1)]
+    offset: Annotated[int, Range(0)]
 
 
-class EmbedReply(Reply):
-    embeddings: list[list[float]] = Field(description="A unit vector for each text, in order")
-    model: str = Field(description="The embedding model's name")
-    fingerprint: str = Field(description="Vectors of different fingerprints do not mix")
+@dataclass(frozen=True, slots=True)
+class EmbedReply:
+    embeddings: Annotated[
+        tuple[tuple[float, ...], ...], Describe("A unit vector for each text, in order")
+    ]
+    model: Annotated[str, Describe("The embedding model's name")]
+    fingerprint: Annotated[str, Describe("Vectors of different fingerprints do not mix")]
 
 
-class CollectionAdded(Reply):
+@dataclass(frozen=True, slots=True)
+class CollectionAdded:
     status: Literal["added"]
-    name: str
-    path: str
-    documents: int = Field(ge=0)
+    collection: Annotated[Collection, Inline("name", "path", "documents")]
     content: str
-    errors: list[str] = Field([], description="What could not be indexed")
+    errors: Annotated[tuple[str, ...], OmitDefault(), Describe("What could not be indexed")] = ()
 
 
-class ListedCollection(Reply):
-    name: str
-    path: str
-    pattern: str
-    documents: int = Field(ge=0)
+@dataclass(frozen=True, slots=True)
+class ListedCollection:
+    collection: Annotated[Collection, Inline("name", "path", "pattern", "documents")]
 
 
-class CollectionList(Reply):
-    collections: list[ListedCollection]
+@dataclass(frozen=True, slots=True)
+class CollectionList:
+    collections: tuple[ListedCollection, ...]
     content: str
 
 
-class CollectionDetails(ListedCollection):
-    last_indexed: str | None = Field(description="When it was last scanned to the end, ISO 8601")
+@dataclass(frozen=True, slots=True)
+class CollectionDetails:
+    collection: Annotated[
+        Collection, Inline("name", "path", "pattern", "documents", "last_indexed")
+    ]
 
 
-class CollectionRemoved(Reply):
+@dataclass(frozen=True, slots=True)
+class CollectionRemoved:
     status: Literal["removed"]
     name: str
     content: str
 
 
-class CollectionRenamed(Reply):
+@dataclass(frozen=True, slots=True)
+class CollectionRenamed:
     status: Literal["renamed"]
     old_name: str
     new_name: str
     content: str
 
 
-class Changes(Reply):
-    """What an index run did, in documents."""
-
-    added: int = Field(ge=0)
-    updated: int = Field(ge=0)
-    moved: int = Field(ge=0)
-    removed: int = Field(ge=0)
-    unchanged: int = Field(ge=0)
-    skipped: int = Field(ge=0)
-
-
-class Indexed(Reply):
+@dataclass(frozen=True, slots=True)
+class Indexed:
     status: Literal["indexed"]
-    collections: int = Field(ge=0)
-    total_documents: int = Field(ge=0)
+    collections: Annotated[int, Range(0)]
+    total_documents: Annotated[int, Range(0)]
     content: str
     changes: Changes
-    errors: list[str] = Field([], description="Collections that could not be scanned")
+    errors: Annotated[
+        tuple[str, ...], OmitDefault(), Describe("Collections that could not be scanned")
+    ] = ()
 
 
-class Updated(Reply):
+@dataclass(frozen=True, slots=True)
+class Updated:
     status: Literal["updated"]
-    collections: int = Field(ge=0)
+    collections: Annotated[int, Range(0)]
     content: str
     changes: Changes
-    errors: list[str] = Field([], description="Collections that could not be pulled or scanned")
+    errors: Annotated[
+        tuple[str, ...], OmitDefault(), Describe("Collections that could not be pulled or scanned")
+    ] = ()
 
 
-class ContextAdded(Reply):
+@dataclass(frozen=True, slots=True)
+class ContextAdded:
     status: Literal["added"]
     path: str
     content: str
 
 
-class ListedContext(Reply):
-    path: str = Field(description="A directory or file, or / for all")
-    text: str
+@dataclass(frozen=True, slots=True)
+class ListedContext:
+    context: Annotated[Context, Inline("path", "text")]
 
 
-class ContextList(Reply):
-    contexts: list[ListedContext]
+@dataclass(frozen=True, slots=True)
+class ContextList:
+    contexts: tuple[ListedContext, ...]
 
 
-class ContextRemoved(Reply):
+@dataclass(frozen=True, slots=True)
+class ContextRemoved:
     status: Literal["removed"]
     path: str
 
 
-class Health(Reply):
+@dataclass(frozen=True, slots=True)
+class Health:
     status: Literal["healthy", "unhealthy"]
-    model_loaded: bool = Field(description="Whether the embedding model is in memory")
-
-
-class ListedDocument(Reply):
-    file: str = Field(description="collection/path; /get takes it")
-    uri: str
-    collection: str
-    path: str
-    title: str
-    docid: str
-    bytes: int = Field(ge=0)
-    modified: str = Field(description="ISO 8601")
-
-
-class DocumentList(Reply):
-    documents: list[ListedDocument]
-    total: int = Field(ge=0, description="How many there are below the prefix")
-    limit: int = Field(ge=1)
-    offset: int = Field(ge=0)
+    model_loaded: Annotated[bool, Describe("Whether the embedding model is in memory")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
@@ -12,6 +12,7 @@ from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
 from qmd.values import DocumentInfo
+from qmd.values.facts import Describe, Name
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
@@ -30,9 +31,27 @@ class DocumentBlock:
     front where the `Dialect` wants it there.
     """
 
+    SENT: ClassVar = ("uri", "name", "title", "mime_type", "text", "context")
+
     document: DocumentInfo
     text: str
-    context: str | None
+    context: Annotated[str | None, Describe("What people said about the place it lies in")]
+
+    @property
+    def uri(self) -> str:
+        return self.document.uri
+
+    @property
+    def name(self) -> Annotated[str, Describe("collection/path")]:
+        return self.document.file
+
+    @property
+    def title(self) -> str:
+        return self.document.title
+
+    @property
+    def mime_type(self) -> Annotated[Literal["text/markdown"], Name("mimeType")]:
+        return "text/markdown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ class ReplyModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-@cache
 def reply_model(value_type: type, name: str | None = None, **more: Any) -> type[ReplyModel]:
     """
     The pydantic model of a value as it is sent in snake case.
@@ -37,6 +36,11 @@ def reply_model(value_type: type, name: str | None = None, **more: Any) -> type[
         name: The model's name in OpenAPI, if it is not that of the dataclass.
         more: Annotations of fields that a face always sends with the value.
     """
+    return _reply_model(value_type, name, **more)
+
+
+@cache
+def _reply_model(value_type: Any, name: str | None, **more: Any) -> type[ReplyModel]:
     members = {field.wire_name: _member(field) for field in wire_fields(value_type)}
     always = {key: member for key, member in members.items() if member[1] is ...}
     extra = {key: (_sent_type(hint), ...) for key, hint in more.items()}

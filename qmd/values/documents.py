@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
@@ -71,7 +71,7 @@ class ParsedDocument:
     tags: tuple[str, ...]
     aliases: tuple[str, ...]
     date: str | None
-    properties: Mapping[str, Any]
+    properties: Mapping[str, object]
     links: tuple[Link, ...]
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]

@@ -84,9 +84,12 @@ class NotSent:
 
 
 class Inline:
-    """A value whose fields are sent beside those of the value that holds it."""
+    """A value that is sent as fields of the value that holds it: as these, if any are named."""
 
-    __slots__ = ()
+    __slots__ = ("names",)
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
 
 class AtMostOne:
@@ -114,20 +117,18 @@ class ForCommands:
 
 
 class FieldFacts:
-    """A field of a dataclass: its type without facts, and the facts."""
+    """A field or property of a dataclass: its type without facts, and the facts."""
 
     __slots__ = ("_by_class", "default", "facts", "hint", "name", "wire_name")
 
-    def __init__(self, field: Field[Any], hint: Any) -> None:
-        self.name = field.name
+    def __init__(self, name: str, hint: Any, default: Any = MISSING) -> None:
+        self.name = name
         self.hint, self.facts = _parts(hint)
         # A reply looks up some 700 facts, so both are worked out once.
         self._by_class = {type(fact): fact for fact in self.facts}
         one, other = self.get(AtMostOne), self.get(Name)
         self.wire_name = one.name if one else other.text if other else self.name
-        self.default: Any = field.default
-        if field.default_factory is not MISSING:
-            self.default = field.default_factory()
+        self.default = default
 
     @property
     def is_required(self) -> bool:
@@ -155,16 +156,46 @@ def field_facts(value_type: type) -> tuple[FieldFacts, ...]:
 @cache
 def _field_facts(value_type: Any) -> tuple[FieldFacts, ...]:
     hints = get_type_hints(value_type, include_extras=True)
-    return tuple(FieldFacts(field, hints[field.name]) for field in fields(value_type))
+    return tuple(
+        FieldFacts(field.name, hints[field.name], _default(field)) for field in fields(value_type)
+    )
 
 
-def wire_fields(value_type: type) -> Iterator[FieldFacts]:
-    """The fields that are sent, those of a value held inline in its place."""
-    for field in field_facts(value_type):
-        if field.has(Inline):
-            yield from wire_fields(field.hint)
-        elif not field.has(NotSent):
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def sent_fields(value_type: type, names: tuple[str, ...] = ()) -> tuple[FieldFacts, ...]:
+    """
+    What is sent of a value, in order: the fields and properties of these names.
+
+    Without names they are those that the class lists as ``SENT``, else all fields but `NotSent`.
+    """
+    return _sent_fields(value_type, names)
+
+
+@cache
+def _sent_fields(value_type: Any, names: tuple[str, ...]) -> tuple[FieldFacts, ...]:
+    by_name = {field.name: field for field in field_facts(value_type)}
+    listed = names or getattr(value_type, "SENT", ())
+    if not listed:
+        return tuple(field for field in by_name.values() if not field.has(NotSent))
+    return tuple(by_name.get(name) or _property_facts(value_type, name) for name in listed)
+
+
+def _property_facts(value_type: type, name: str) -> FieldFacts:
+    getter = getattr(value_type, name).fget
+    return FieldFacts(name, get_type_hints(getter, include_extras=True)["return"])
+
+
+def wire_fields(value_type: type, names: tuple[str, ...] = ()) -> Iterator[FieldFacts]:
+    """As `sent_fields`, with those of a value held inline in its place."""
+    for field in sent_fields(value_type, names):
+        inline = field.get(Inline)
+        if inline is None:
             yield field
+        else:
+            yield from wire_fields(field.hint, inline.names)
 
 
 def _parts(hint: Any) -> tuple[Any, tuple[object, ...]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from qmd.values.facts import Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class PhotoMetadata:
     UTC where the camera noted one. ``warnings`` are sentences for people.
     """
 
-    kind: Literal["JPG", "PNG", "HEIC"]
+    kind: Annotated[Literal["JPG", "PNG", "HEIC"], Name("format")]
     title: str | None = None
     tags: tuple[str, ...] = ()
     people: tuple[str, ...] = ()

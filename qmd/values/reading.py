@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from qmd.values.facts import Inline, Name
 from qmd.values.search import DocumentInfo
+
+_Named = Annotated[DocumentInfo, Inline("docid", "file", "uri", "title", "collection", "path")]
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSlice:
     """Lines ``from_line`` onwards of a document; ``more_lines`` were cut off behind them."""
 
-    document: DocumentInfo
+    document: _Named
     context: str | None
-    text: str
     from_line: int
     more_lines: int
+    text: Annotated[str, Name("body")]
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedDocument:
     """A document that `multi_get` leaves out because it is over ``max_bytes``."""
 
-    document: DocumentInfo
+    document: _Named
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, ClassVar, Literal
 
+from qmd.values.facts import Describe, Inline, Name, Range
 from qmd.values.stored import Collection
 
 
@@ -14,10 +15,28 @@ from qmd.values.stored import Collection
 class SkippedFile:
     """A file that matches the collection's mask and still is no document, with the reason."""
 
+    SENT: ClassVar = ("file", "reason", "detail")
+
     collection: str
     path: str
     reason: str  # "binary", "too large", "unreadable", "over budget", "bad file name", …
     detail: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.collection}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What an index run did, in documents."""
+
+    added: Annotated[int, Range(0)]
+    updated: Annotated[int, Range(0)]
+    moved: Annotated[int, Range(0)]
+    removed: Annotated[int, Range(0)]
+    unchanged: Annotated[int, Range(0)]
+    skipped: Annotated[int, Range(0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +57,17 @@ class IndexReport:
     excluded: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # "collection/path: sentence", or of the run a sentence
     errors: tuple[str, ...] = ()  # a collection that could not be scanned, with the reason
+
+    @property
+    def changes(self) -> Changes:
+        return Changes(
+            added=self.added,
+            updated=self.updated,
+            moved=self.moved,
+            removed=self.removed,
+            unchanged=self.unchanged,
+            skipped=len(self.skipped),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,36 +98,61 @@ class Explanation:
     path: str
     indexed: bool
     reason: str  # one sentence
-    detail: Mapping[str, Any] = field(default_factory=dict)
     remedy: str | None = None
+    detail: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
+    """
+    What the index of one database holds, and what it lacks.
+
+    The vectors of ``model`` answer; those of ``next_model`` are being made, and
+    ``next_embedded`` of the chunks have them. ``excluded`` counts what the rules left out, by
+    reason.
+    """
+
     database: str
     database_bytes: int
-    total_documents: int
-    needs_embedding: int  # distinct contents without vectors
+    total_documents: Annotated[int, Range(0)]
+    needs_embedding: Annotated[int, Range(0), Describe("Distinct contents without vectors")]
     chunks: int
     chunks_embedded: int
     has_vector_index: bool
     model: str | None
+    next_model: str | None
+    next_embedded: int
+    last_indexed: str | None
     collections: tuple[Collection, ...]
     skipped: tuple[SkippedFile, ...]
     excluded: Mapping[str, int]
-    last_indexed: str | None
-    next_model: str | None = None  # its vectors are being made, while those of ``model`` answer
-    next_embedded: int = 0  # chunks
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatus:
+    """A collection, and when it last changed."""
+
+    collection: Annotated[
+        Collection, Inline("name", "path", "pattern", "documents", "last_updated")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """What the index holds, and whether vectors are ready."""
+
+    status: Annotated[Status, Inline("total_documents", "needs_embedding", "has_vector_index")]
+    collections: tuple[CollectionStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
-    """What `cleanup` removed, or with dry_run would remove."""
+    """What `cleanup` removed, or with ``dry_run`` would remove."""
 
+    dry_run: bool
     removed: Mapping[str, int]
     bytes_before: int
     bytes_after: int
-    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +215,4 @@ class ModelChange:
     dimension: int
     before: str | None
     waiting: int
-    kept: bool
+    kept: Annotated[bool, Name("in_background")]

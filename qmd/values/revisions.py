@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from qmd.values.facts import Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class Revision:
     the content in hexadecimal, ``bytes`` its length, ``created`` ISO 8601 UTC.
     """
 
-    number: int
+    number: Annotated[int, Name("revision")]
     path: str
     created: str
     tool: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import quote
 
 from qmd.errors import InputError
@@ -44,11 +44,14 @@ def encode_uri(file: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A description of everything below a path prefix; collection None means all collections."""
+    """A description of what lies below a path prefix; collection None means all collections."""
+
+    SENT: ClassVar = ("path", "uri", "collection", "prefix", "text")
 
     collection: str | None
     prefix: str  # below the collection, "" for all of it
-    path: str  # as listed: a directory on the disk, or "/"
+    #: As listed.
+    path: Annotated[str, Describe("A directory or file, or / for all")]
     text: str
 
     @property
@@ -62,17 +65,19 @@ class Context:
 class DocumentInfo:
     """A document without its text: a row of `qmd ls`."""
 
+    SENT: ClassVar = ("file", "collection", "path", "title", "docid", "bytes", "modified")
+
     id: int
     collection: str
     path: str
     title: str
     docid: str  # "#" and six or more hex digits
-    bytes: int
-    modified: str  # ISO 8601 UTC
+    bytes: Annotated[int, Range(0)]
+    modified: Annotated[str, Describe("ISO 8601")]  # UTC
 
     @property
-    def file(self) -> str:
-        """The display path, ``collection/path``: what every face prints and accepts."""
+    def file(self) -> Annotated[str, Describe("collection/path; /get takes it")]:
+        """The display path: what every face prints and accepts."""
         return f"{self.collection}/{self.path}"
 
     @property

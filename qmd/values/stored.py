@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from qmd.values.facts import Describe, NotSent, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +30,17 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A directory, and which of its files are documents (``pattern``: globs, comma-separated)."""
+    """
+    A directory, and which of its files are documents.
 
-    id: int
+    ``pattern`` is globs separated by commas. Times are in UTC.
+    """
+
+    id: Annotated[int, NotSent()]
     name: str
     path: str
     pattern: str
     ignore: tuple[str, ...]
-    documents: int
-    last_updated: str | None  # ISO 8601 UTC, when a document last changed
-    last_indexed: str | None  # ISO 8601 UTC, when the directory was last scanned to the end
+    documents: Annotated[int, Range(0)]
+    last_updated: Annotated[str | None, Describe("When a document last changed, ISO 8601")]
+    last_indexed: Annotated[str | None, Describe("When it was last scanned to the end, ISO 8601")]

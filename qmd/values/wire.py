@@ -12,7 +12,14 @@ from dataclasses import is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from qmd.values.facts import AtMostOne, Inline, NotSent, OmitDefault, field_facts
+from qmd.values.facts import (
+    AtMostOne,
+    Inline,
+    NotSent,
+    OmitDefault,
+    field_facts,
+    sent_fields,
+)
 
 ValueT = TypeVar("ValueT")
 
@@ -29,20 +36,23 @@ def to_wire(value: Any, rename: Callable[[str], str] = str) -> Any:
     """
     if isinstance(value, (list, tuple)):
         return [to_wire(each, rename) for each in value]
-    if not is_dataclass(value):
-        return value
+    return _fields_to_wire(value, (), rename) if is_dataclass(value) else value
+
+
+def _fields_to_wire(
+    value: Any, names: tuple[str, ...], rename: Callable[[str], str]
+) -> dict[str, Any]:
     sent: dict[str, Any] = {}
-    for field in field_facts(type(value)):
+    for field in sent_fields(type(value), names):
         part = getattr(value, field.name)
-        if field.has(NotSent) or (field.has(OmitDefault) and part == field.default):
-            continue
-        if field.has(Inline):
-            sent.update(to_wire(part, rename))
+        inline = field.get(Inline)
+        if inline is not None:
+            sent.update(_fields_to_wire(part, inline.names, rename))
         elif field.has(AtMostOne):
             if len(part) > 1:
                 raise ValueError(f"{field.wire_name} can be only one, not {len(part)}")
             sent[rename(field.wire_name)] = part[0] if part else None
-        else:
+        elif not (field.has(OmitDefault) and part == field.default):
             sent[rename(field.wire_name)] = to_wire(part, rename)
     return sent
 

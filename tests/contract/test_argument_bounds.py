@@ -20,7 +20,7 @@ from qmd import Filters, KnowledgeBase, Settings
 from qmd.errors import InputError, ProtocolError
 from qmd.ingest.new_collection import MAX_CONTEXT, MAX_GLOB, MAX_IGNORE
 from qmd.server.endpoints import ENDPOINTS
-from qmd.server.endpoints.definition import Endpoint
+from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.mcp import McpFace
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema
@@ -105,7 +105,7 @@ def test_every_text_and_list_of_a_tool_has_a_bound(
 
 @pytest.mark.parametrize(("endpoint", "name", "value"), ENDPOINT_CASES)
 def test_every_text_and_list_of_an_endpoint_has_a_bound(
-    client: TestClient, endpoint: Endpoint, name: str, value: Any
+    client: TestClient, endpoint: RestEndpoint, name: str, value: Any
 ) -> None:
     assert endpoint.body is not None
     body = {**least(input_schema(endpoint.body, camel_case=False)), name: value}

@@ -75,7 +75,7 @@ def read(
         if start > 1 or more:
             text = "\n".join(lines[start - 1 : end])
     context = contexts.of(reader.contexts.all(), document.collection, document.path)
-    return DocumentSlice(document, context, text, start, more)
+    return DocumentSlice(document, context, start, more, text)
 
 
 def multi_get(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from qmd.errors import InputError, NotFoundError
 from qmd.server import rest_models as models
 from qmd.server.endpoints.client_paths import require_absolute
-from qmd.server.endpoints.definition import Call, Endpoint
-from qmd.server.endpoints.index import count, errors
+from qmd.server.endpoints.definition import Call, RestEndpoint
+from qmd.server.endpoints.index import count
 
 
-def _add_collection(call: Call) -> BaseModel:
+def _add_collection(call: Call) -> models.CollectionAdded:
     arguments: models.AddCollectionArguments = call.arguments
     require_absolute(arguments.path)
     directory = call.kb.policy.new_collection(arguments.path)
@@ -28,48 +26,33 @@ def _add_collection(call: Call) -> BaseModel:
     indexed = call.kb.collection(added.name)
     return models.CollectionAdded(
         status="added",
-        name=indexed.name,
-        path=indexed.path,
-        documents=indexed.documents,
+        collection=indexed,
         content=f"Added collection '{indexed.name}' with {count(indexed.documents, 'document')}",
-        **errors(report),
+        errors=report.errors,
     )
 
 
-def _collections(call: Call) -> BaseModel:
-    found = call.kb.collections()
-    lines = [f"Collections: {len(found)}"]
-    lines += [f"- {each.name} ({each.documents} docs)" for each in found]
+def _collections(call: Call) -> models.CollectionList:
+    collections = call.kb.collections()
+    lines = [f"Collections: {len(collections)}"]
+    lines += [f"- {each.name} ({each.documents} docs)" for each in collections]
     return models.CollectionList(
-        collections=[
-            models.ListedCollection(
-                name=each.name, path=each.path, pattern=each.pattern, documents=each.documents
-            )
-            for each in found
-        ],
-        content="\n".join(lines),
+        tuple(map(models.ListedCollection, collections)), content="\n".join(lines)
     )
 
 
-def _collection(call: Call) -> BaseModel:
-    found = call.kb.collection(call.path["name"])
-    return models.CollectionDetails(
-        name=found.name,
-        path=found.path,
-        pattern=found.pattern,
-        documents=found.documents,
-        last_indexed=found.last_indexed,
-    )
+def _collection(call: Call) -> models.CollectionDetails:
+    return models.CollectionDetails(call.kb.collection(call.path["name"]))
 
 
-def _remove_collection(call: Call) -> BaseModel:
+def _remove_collection(call: Call) -> models.CollectionRemoved:
     removed = call.kb.remove_collection(call.path["name"])
     return models.CollectionRemoved(
         status="removed", name=removed.name, content=f"Removed collection '{removed.name}'"
     )
 
 
-def _rename_collection(call: Call) -> BaseModel:
+def _rename_collection(call: Call) -> models.CollectionRenamed:
     arguments: models.RenameCollectionArguments = call.arguments
     old = call.path["name"]
     renamed = call.kb.rename_collection(old, arguments.new_name)
@@ -81,8 +64,8 @@ def _rename_collection(call: Call) -> BaseModel:
     )
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    RestEndpoint(
         method="POST",
         path="/collections/add",
         name="add_collection",
@@ -96,7 +79,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         lane="write",
         examples=({"name": "my-docs", "path": "/home/me/docs", "glob_pattern": "**/*.md"},),
     ),
-    Endpoint(
+    RestEndpoint(
         method="GET",
         path="/collections",
         name="collections",
@@ -106,7 +89,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         reply=models.CollectionList,
         run=_collections,
     ),
-    Endpoint(
+    RestEndpoint(
         method="GET",
         path="/collections/{name}",
         name="collection",
@@ -117,7 +100,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         run=_collection,
         errors=(404,),
     ),
-    Endpoint(
+    RestEndpoint(
         method="DELETE",
         path="/collections/{name}",
         name="remove_collection",
@@ -129,7 +112,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404,),
         lane="write",
     ),
-    Endpoint(
+    RestEndpoint(
         method="PUT",
         path="/collections/{name}",
         name="rename_collection",

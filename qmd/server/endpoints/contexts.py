@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from qmd.errors import ContextNotFoundError, InputError, NotFoundError
 from qmd.server import rest_models as models
 from qmd.server.endpoints.client_paths import context_path
-from qmd.server.endpoints.definition import Call, Endpoint
+from qmd.server.endpoints.definition import Call, RestEndpoint
 
 
-def _add_context(call: Call) -> BaseModel:
+def _add_context(call: Call) -> models.ContextAdded:
     arguments: models.AddContextArguments = call.arguments
     try:
         path = context_path(arguments.path, call.kb.collections())
@@ -22,19 +20,15 @@ def _add_context(call: Call) -> BaseModel:
     )
 
 
-def _contexts(call: Call) -> BaseModel:
-    return models.ContextList(
-        contexts=[
-            models.ListedContext(path=each.path, text=each.text) for each in call.kb.contexts()
-        ]
-    )
+def _contexts(call: Call) -> models.ContextList:
+    return models.ContextList(tuple(map(models.ListedContext, call.kb.contexts())))
 
 
-def _remove_context(call: Call) -> BaseModel:
-    given = call.path["path"]
+def _remove_context(call: Call) -> models.ContextRemoved:
+    address = call.path["path"]
     # A client that joins "/contexts" and "/path/to/docs" has lost the first slash.
-    spellings = [given] if given.startswith("/") else [given, f"/{given}"]
-    for spelling in spellings if given else ():
+    spellings = [address] if address.startswith("/") else [address, f"/{address}"]
+    for spelling in spellings if address else ():
         try:
             path = context_path(spelling, call.kb.collections())
             removed = call.kb.remove_context(path)
@@ -42,12 +36,12 @@ def _remove_context(call: Call) -> BaseModel:
             continue
         return models.ContextRemoved(status="removed", path=removed.path)
     raise ContextNotFoundError(
-        f"There is no context for {given}", hint="GET /contexts lists the paths that have one."
+        f"There is no context for {address}", hint="GET /contexts lists the paths that have one."
     )
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    RestEndpoint(
         method="POST",
         path="/contexts/add",
         name="add_context",
@@ -60,7 +54,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         lane="write",
         examples=({"path": "/home/me/docs", "text": "Project documentation"},),
     ),
-    Endpoint(
+    RestEndpoint(
         method="GET",
         path="/contexts",
         name="contexts",
@@ -70,7 +64,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         reply=models.ContextList,
         run=_contexts,
     ),
-    Endpoint(
+    RestEndpoint(
         method="DELETE",
         path="/contexts/{path}",
         name="remove_context",

@@ -6,15 +6,18 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
 from qmd.kb import KnowledgeBase
 from qmd.server import rest_models as models
 from qmd.tools.arguments import Arguments
+from qmd.tools.schemas import ReplyModel, reply_model
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Lane = Literal["read", "bulk", "write", "embed", "health"]
 """Which queue a call waits in: reads run side by side, writes and embeddings one by one."""
+
+
+Answer = object
+"""What `to_wire` takes: a dataclass, or a mapping that is as it is to be sent."""
 
 
 class RestError(Exception):
@@ -35,15 +38,16 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class RestEndpoint:
     """
     One operation.
 
-    ``run`` answers, or is a generator that answers in the end: where it yields, it gives up its
-    turn, and other requests of its lane come first.
+    ``run`` returns the answer, or is a generator that returns it in the end: where it yields, it
+    gives up its turn, and other requests of its lane come first.
 
-    ``path`` as OpenAPI writes it; a parameter named ``path`` may hold slashes. ``errors``
-    are the statuses it has beside those that all of its kind have.
+    ``reply`` describes the answer: its dataclass, or a model that `reply_model` made where the
+    answer has fields beside those of a value. ``path`` is as OpenAPI writes it; a parameter named
+    ``path`` may hold slashes. ``errors`` are the statuses beside those that all of its kind have.
     """
 
     method: Method
@@ -52,13 +56,17 @@ class Endpoint:
     group: str
     summary: str
     description: str
-    reply: type[BaseModel]
-    run: Callable[[Call], BaseModel | Generator[None, None, BaseModel]]
+    reply: type
+    run: Callable[[Call], Answer | Generator[None, None, Answer]]
     body: type[Arguments] | None = None
     query: type[Arguments] = models.NoArguments
     errors: tuple[int, ...] = ()
     lane: Lane = "read"
     examples: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def reply_model(self) -> type[ReplyModel]:
+        return self.reply if issubclass(self.reply, ReplyModel) else reply_model(self.reply)
 
     @property
     def writes(self) -> bool:

@@ -2,77 +2,59 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from qmd.errors import NoMatchError
 from qmd.server import rest_models as models
 from qmd.server.endpoints import tool
-from qmd.server.endpoints.definition import Call, Endpoint
+from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.tools.arguments import GetArguments, MultiGetArguments, StatusArguments
 from qmd.tools.definition import DocumentBlock, TextBlock
+from qmd.tools.schemas import reply_model
+from qmd.values import Freshness
+from qmd.values.reports import IndexStatus
 
 
-def _get(call: Call) -> BaseModel:
+def _get(call: Call) -> models.GetReply:
     (block,) = tool.run("get", call.kb, call.arguments).blocks
     assert isinstance(block, DocumentBlock)
-    return models.GetReply(document=_document(block), content=None)
+    return models.GetReply(models.Document(block))
 
 
-def _multi_get(call: Call) -> BaseModel:
+def _multi_get(call: Call) -> models.DocumentBatch:
     reply = tool.run("multi_get", call.kb, call.arguments)
     if reply.is_error:  # names only, and none of them is known
         raise NoMatchError(tool.first_text(reply))
-    items = [
-        models.Notice(type="text", text=block.text)
-        if isinstance(block, TextBlock)
-        else _document(block)
-        for block in reply.blocks
-    ]
-    return models.MultiGetReply(results=items, content=None)
-
-
-def _document(block: DocumentBlock) -> models.Document:
-    return models.Document(
-        uri=block.document.uri,
-        name=block.document.file,
-        title=block.document.title,
-        mimeType="text/markdown",
-        text=block.text,
-        context=block.context,
+    return models.DocumentBatch(
+        tuple(
+            models.Notice("text", block.text)
+            if isinstance(block, TextBlock)
+            else models.Document(block)
+            for block in reply.blocks
+        )
     )
 
 
-def _documents(call: Call) -> BaseModel:
+def _documents(call: Call) -> models.DocumentList:
     arguments: models.DocumentsArguments = call.arguments
     prefix = arguments.prefix or ""
-    found = call.kb.documents(prefix, limit=arguments.limit, offset=arguments.offset)
+    documents = call.kb.documents(prefix, limit=arguments.limit, offset=arguments.offset)
     return models.DocumentList(
-        documents=[
-            models.ListedDocument(
-                file=each.file,
-                uri=each.uri,
-                collection=each.collection,
-                path=each.path,
-                title=each.title,
-                docid=each.docid,
-                bytes=each.bytes,
-                modified=each.modified,
-            )
-            for each in found
-        ],
+        documents=tuple(map(models.ListedDocument, documents)),
         total=call.kb.count_documents(prefix),
         limit=arguments.limit,
         offset=arguments.offset,
     )
 
 
-def _status(call: Call) -> BaseModel:
+_STATUS = reply_model(IndexStatus, "StatusReply", content=str, freshness=Freshness)
+
+
+def _status(call: Call) -> Answer:
     reply = tool.run("status", call.kb, StatusArguments())
-    return models.StatusReply.model_validate(tool.fields(reply))
+    return tool.answer(_STATUS, reply)
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    RestEndpoint(
         method="POST",
         path="/get",
         name="get",
@@ -85,7 +67,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404,),
         examples=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
     ),
-    Endpoint(
+    RestEndpoint(
         method="POST",
         path="/multi_get",
         name="multi_get",
@@ -93,13 +75,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Several documents",
         description=tool.TOOLS["multi_get"].description,
         body=MultiGetArguments,
-        reply=models.MultiGetReply,
+        reply=reply_model(models.DocumentBatch, "MultiGetReply"),
         run=_multi_get,
         errors=(404,),
         lane="bulk",
         examples=({"pattern": "journals/2025-05*.md"},),
     ),
-    Endpoint(
+    RestEndpoint(
         method="GET",
         path="/documents",
         name="documents",
@@ -111,14 +93,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         run=_documents,
         errors=(404,),
     ),
-    Endpoint(
+    RestEndpoint(
         method="GET",
         path="/status",
         name="status",
         group="read",
         summary="What is indexed",
         description="Collections, documents, and whether vectors are ready.",
-        reply=models.StatusReply,
+        reply=_STATUS,
         run=_status,
     ),
 )

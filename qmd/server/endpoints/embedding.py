@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
-from pydantic import BaseModel
-
 from qmd.errors import InputError, ModelMissingError
 from qmd.server import rest_models as models
-from qmd.server.endpoints.definition import Call, Endpoint, RestError
+from qmd.server.endpoints.definition import Call, RestEndpoint, RestError
 
 MAX_CHARACTERS = 32_000
 """Of one text: some 8,000 tokens, which take the default model 3 seconds of a core."""
@@ -19,13 +17,13 @@ MAX_ALL_CHARACTERS = 1_000_000
 _TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 16, 16_000
 
 
-def _embed(call: Call) -> Generator[None, None, BaseModel]:
+def _embed(call: Call) -> Generator[None, None, models.EmbedReply]:
     """Yields after each lot, so that a request with many texts lets others in between."""
     arguments: models.EmbedArguments = call.arguments
-    given = arguments.texts
-    _check(given)
+    texts = arguments.texts
+    _check(texts)
     vectors: list[list[float]] = []
-    for lot in _lots(given):
+    for lot in _lots(texts):
         if vectors:
             yield
         try:
@@ -33,7 +31,9 @@ def _embed(call: Call) -> Generator[None, None, BaseModel]:
         except ModelMissingError as error:
             raise RestError(503, "Model not loaded") from error
     spec = call.kb.embedding_model()
-    return models.EmbedReply(embeddings=vectors, model=spec.name, fingerprint=spec.fingerprint)
+    return models.EmbedReply(
+        embeddings=tuple(map(tuple, vectors)), model=spec.name, fingerprint=spec.fingerprint
+    )
 
 
 def _check(texts: Sequence[str]) -> None:
@@ -70,8 +70,8 @@ def _lots(texts: Sequence[str]) -> Iterator[list[str]]:
     yield lot
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    RestEndpoint(
         method="POST",
         path="/embed",
         name="embed",

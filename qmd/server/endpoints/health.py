@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from qmd.server import rest_models as models
-from qmd.server.endpoints.definition import Call, Endpoint
+from qmd.server.endpoints.definition import Call, RestEndpoint
 
 
-def _health(call: Call) -> BaseModel:
+def _health(call: Call) -> models.Health:
     call.kb.contexts()  # the smallest true read
     return models.Health(status="healthy", model_loaded=call.kb.model_loaded())
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    RestEndpoint(
         method="GET",
         path="/health",
         name="health",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from qmd.server import rest_models as models
-from qmd.server.endpoints.definition import Call, Endpoint
-from qmd.values import IndexReport
+from qmd.server.endpoints.definition import Call, RestEndpoint
 
 
-def _index(call: Call) -> BaseModel:
+def _index(call: Call) -> models.Indexed:
     report = call.kb.index()
     collections = count(report.collections, "collection")
     return models.Indexed(
@@ -17,45 +14,29 @@ def _index(call: Call) -> BaseModel:
         collections=report.collections,
         total_documents=report.total_documents,
         content=f"Indexed {collections}: {count(report.total_documents, 'document')}",
-        changes=_changes(report),
-        **errors(report),
+        changes=report.changes,
+        errors=report.errors,
     )
 
 
-def _update(call: Call) -> BaseModel:
+def _update(call: Call) -> models.Updated:
     arguments: models.UpdateArguments = call.arguments
     report = call.kb.update(pull=arguments.pull)
     return models.Updated(
         status="updated",
         collections=report.collections,
         content=f"Updated {count(report.collections, 'collection')}",
-        changes=_changes(report),
-        **errors(report),
+        changes=report.changes,
+        errors=report.errors,
     )
-
-
-def _changes(report: IndexReport) -> models.Changes:
-    return models.Changes(
-        added=report.added,
-        updated=report.updated,
-        moved=report.moved,
-        removed=report.removed,
-        unchanged=report.unchanged,
-        skipped=len(report.skipped),
-    )
-
-
-def errors(report: IndexReport) -> dict[str, list[str]]:
-    """Only what happened is sent."""
-    return {"errors": list(report.errors)} if report.errors else {}
 
 
 def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    RestEndpoint(
         method="POST",
         path="/index",
         name="index",
@@ -67,7 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         run=_index,
         lane="write",
     ),
-    Endpoint(
+    RestEndpoint(
         method="POST",
         path="/update",
         name="update",

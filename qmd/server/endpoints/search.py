@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import BaseModel
-
 from qmd.server.endpoints import tool
-from qmd.server.endpoints.definition import Call, Endpoint
+from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.tools.arguments import SearchArguments, VsearchArguments
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, SearchReply
@@ -21,16 +19,15 @@ REPLY = reply_model(
 )
 
 
-def _search(name: str) -> Callable[[Call], BaseModel]:
-    def answer(call: Call) -> BaseModel:
-        reply = tool.run(name, call.kb, call.arguments)
-        return REPLY.model_validate(tool.fields(reply))
+def _search(name: str) -> Callable[[Call], Answer]:
+    def answer(call: Call) -> Answer:
+        return tool.answer(REPLY, tool.run(name, call.kb, call.arguments))
 
     return answer
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    RestEndpoint(
         method="POST",
         path="/search",
         name="search",
@@ -43,7 +40,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404,),
         examples=({"query": "meeting notes", "limit": 5, "min_score": 0.5},),
     ),
-    Endpoint(
+    RestEndpoint(
         method="POST",
         path="/vsearch",
         name="vsearch",
@@ -56,7 +53,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404,),
         examples=({"query": "how do we back up the database?"},),
     ),
-    Endpoint(
+    RestEndpoint(
         method="POST",
         path="/query",
         name="query",

@@ -9,6 +9,7 @@ from qmd.tools import texts
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.knowledge import TOOLS as _TOOLS
+from qmd.tools.schemas import ReplyModel
 
 TOOLS = {tool.name: tool for tool in _TOOLS}
 
@@ -18,10 +19,11 @@ def run(name: str, kb: KnowledgeBase, arguments: Arguments) -> Reply:
     return TOOLS[name].run(kb, arguments, texts.REST)
 
 
-def fields(reply: Reply) -> dict[str, Any]:
-    """What the reply of a tool with structured content says, for a reply model."""
+def answer(model: type[ReplyModel], reply: Reply) -> dict[str, Any]:
+    """A tool's structured content and, as ``content``, its text, in the order of the model."""
     assert reply.structured is not None
-    return {**reply.structured, "content": first_text(reply)}
+    parts = {**reply.structured, "content": first_text(reply)}
+    return {name: parts[name] for name in model.model_fields if name in parts}
 
 
 def first_text(reply: Reply) -> str:
