@@ -54,7 +54,7 @@ def _servers(file: Path) -> list[Mapping[str, Any]]:
     """The entries that start qmd. Raises OSError, ValueError, RecursionError (nested too deep)."""
     if file.stat().st_size > MAX_BYTES:
         raise ValueError("it is too large")
-    found: list[Mapping[str, Any]] = []
+    entries: list[Mapping[str, Any]] = []
     pending: list[object] = [json.loads(file.read_text(encoding="utf-8"))]
     while pending:  # Claude Code has entries for each project below the top
         value = pending.pop()
@@ -62,14 +62,14 @@ def _servers(file: Path) -> list[Mapping[str, Any]]:
             continue
         for key, below in value.items():
             if key == "mcpServers" and isinstance(below, dict):
-                found += [
+                entries += [
                     entry
                     for name, entry in below.items()
                     if isinstance(entry, dict) and _is_ours(name, entry)
                 ]
             else:
                 pending.append(below)
-    return found
+    return entries
 
 
 def _is_ours(name: str, entry: Mapping[str, Any]) -> bool:

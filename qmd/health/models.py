@@ -11,7 +11,7 @@ from qmd.inference.protocols import Reranker
 from qmd.models import embedders
 from qmd.models.backends import Backends, is_set, open_expander, open_reranker
 from qmd.models.embedder_choice import EmbedderChoice
-from qmd.models.guard import Guard
+from qmd.models.guard import ModelGuard
 from qmd.values import Check
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _ask(
     name: str, setting: str, budget_s: float, ask: Callable[[], Any], *, again: bool = False
 ) -> Check:
     """``again``: the second answer is timed, since the first waits for weights to be read."""
-    guard = Guard(setting)
+    guard = ModelGuard(setting)
     try:
         if again:
             guard.call(ask, PATIENCE_S)

@@ -18,7 +18,7 @@ from qmd.store.model_cache import MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
-    from qmd.models.guard import Budget, Guard
+    from qmd.models.guard import Budget, ModelGuard
     from qmd.models.remembered import Kind
     from qmd.settings import BackendSettings, Settings
     from qmd.store import Store
@@ -41,7 +41,7 @@ class Backends:
         self._cache_dir = cache_dir
         self._given = (settings.expander, settings.reranker)
         self._lock = threading.Lock()
-        self._guards: dict[str, Guard] = {}
+        self._guards: dict[str, ModelGuard] = {}
         self._opened: dict[str, Any] = {}
 
     @property
@@ -89,13 +89,13 @@ class Backends:
         guard = self.guard("The embedding server")
         return CarefulEmbedder(embedder, guard, budget, self.memory, share=share)
 
-    def guard(self, name: str) -> Guard:
+    def guard(self, name: str) -> ModelGuard:
         """The one of this name."""
-        from qmd.models.guard import Guard
+        from qmd.models.guard import ModelGuard
 
         with self._lock:
             if name not in self._guards:
-                self._guards[name] = Guard(name)
+                self._guards[name] = ModelGuard(name)
             return self._guards[name]
 
     def _made(self, role: str, make: Callable[[], T]) -> T | Unusable:

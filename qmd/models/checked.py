@@ -1,6 +1,6 @@
 """
-What models return, checked before anything is made of it: a vector of NaN would be near to
-every question, and one of another length could not be read any more.
+What models return, checked before it is used: a vector of NaN would be near to every query,
+and one of another length could not be read from the database.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Vectors whose norm differs from 1 by no more than rounding are taken as they are.
+#: Vectors whose norm differs from 1 by no more than this, the error of rounding, are not scaled.
 TOLERANCE = 1e-3
 
 _HINT = (
@@ -118,7 +118,7 @@ def checked_scores(scores: Sequence[float], count: int) -> list[float]:
     return values
 
 
-def checked_expansions(found: Sequence[Expansion], limit: int) -> list[Expansion]:
+def checked_expansions(returned: Sequence[Expansion], limit: int) -> list[Expansion]:
     """
     The first ``limit``, without blank ones.
 
@@ -126,7 +126,7 @@ def checked_expansions(found: Sequence[Expansion], limit: int) -> list[Expansion
         InferenceError: They are no expansions.
     """
     try:
-        expansions = [each for each in found if each.text.strip()]
+        expansions = [each for each in returned if each.text.strip()]
         wrong = any(each.kind not in get_args(ExpansionKind) for each in expansions)
     except (AttributeError, TypeError) as error:
         raise InferenceError("The answer is no list of expansions.") from error

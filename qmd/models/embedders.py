@@ -131,10 +131,10 @@ def open_embedder(
             return ready
         if onnx_folder.is_folder(name):
             folder = onnx_folder.read(name)
-            made = FastEmbedder(
+            embedder = FastEmbedder(
                 folder.spec(), lambda: onnx_folder.OnnxText(folder), threads=threads
             )
-            return _open.setdefault(key, made)
+            return _open.setdefault(key, embedder)
         loader = (
             _embedded_loader(cache_dir, download, progress)
             if name == DEFAULT_MODEL

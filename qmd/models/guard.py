@@ -1,7 +1,7 @@
 """
-What keeps a slow, absent or broken model from holding up a query.
+Keeps a slow, absent or broken model from holding up a query.
 
-`Budget` bounds what all calls of one query may take together, `Guard` what one call may do
+`Budget` bounds what all calls of one query may take together, `ModelGuard` what one call may do
 to its caller: it is left behind when its time is up, and a model that fails again and again
 is not asked for a while, so that not every query pays for it.
 """
@@ -21,15 +21,16 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-#: So many failures one after the other, and the model is left alone for `PAUSE_S`, then for
-#: twice as long each time it fails again.
+#: After this many failures in a row the model is not asked for `PAUSE_S`, and for twice as long
+#: after each further failure.
 FAILURES = 2
 PAUSE_S, LONGEST_PAUSE_S = 15.0, 300.0
-#: Calls left behind that have not ended. Ours end by themselves soon; others may never.
+#: How many calls that ran out of time may still be running. Our models end soon; a caller's
+#: may never.
 MOST_LEFT_BEHIND = 4
 
 
-class Guard:
+class ModelGuard:
     """
     Around one model of one process. Thread-safe.
 
@@ -107,7 +108,7 @@ class Guard:
                     raise TransientInferenceError(
                         f"{self.name} is not asked for {left_s:.0f} s more: {self._problem}"
                     )
-                # One may try; the others wait for what comes of it.
+                # One call may try; the others are refused until it has ended.
                 self._closed_until = self._clock() + PAUSE_S
             if self._left_behind >= MOST_LEFT_BEHIND:
                 raise TransientInferenceError(

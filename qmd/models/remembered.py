@@ -1,8 +1,8 @@
 """
-Models whose answers are remembered, and that cost a query no more than it can spare.
+Models as a query uses them: within its time, and asked nothing twice.
 
-Around each model is a `Guard`, around that the query's `Budget`, and around both a `Memory`,
-since what is remembered costs nothing.
+Each class wraps a model. It first looks into the `Memory`, which costs no time of the query's
+`Budget`; what is not there it asks the model through its `ModelGuard`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
 from qmd.models.checked import checked_expansions, checked_scores
-from qmd.models.guard import Budget, Guard
+from qmd.models.guard import Budget, ModelGuard
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Kind = Literal["expansion", "score", "vector"]
 
 
 class Memory(Protocol):
-    """What models said before, by what they were asked. It may forget, and never fails."""
+    """Earlier answers of models, by digests of what they were asked. It may forget, never fails."""
 
     def recall(self, kind: Kind, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]: ...
 
@@ -50,14 +50,14 @@ class CarefulExpander:
     An `Expander` within a budget.
 
     Args:
-        share: Of what is left of the budget it may take so much.
-        memory: With what it knows the model by: a name that changes when the answers would.
+        share: The part (0 to 1) of the time that is left which one call may take.
+        memory: With the name of the model in it, which changes when the answers would.
     """
 
     def __init__(
         self,
         inner: Expander,
-        guard: Guard,
+        guard: ModelGuard,
         budget: Budget,
         *,
         share: float = 1.0,
@@ -68,29 +68,29 @@ class CarefulExpander:
 
     def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
         key = _digest(query, str(limit))
-        known = _expansions(_recall(self._memory, "expansion", [key]).get(key), limit)
-        if known is not None:
-            return known
+        remembered = _expansions(_recall(self._memory, "expansion", [key]).get(key), limit)
+        if remembered is not None:
+            return remembered
         with self._budget.spend(self._share) as left_s:
             time_s = min(timeout_s, left_s)
-            found = self._guard.call(
+            expansions = self._guard.call(
                 lambda: checked_expansions(
                     self._inner.expand(query, limit=limit, timeout_s=time_s), limit
                 ),
                 time_s,
             )
-        value = json.dumps([[each.kind, each.text] for each in found], ensure_ascii=False)
+        value = json.dumps([[each.kind, each.text] for each in expansions], ensure_ascii=False)
         _keep(self._memory, "expansion", {key: value.encode("utf-8", "replace")})
-        return found
+        return expansions
 
 
 class CarefulReranker:
-    """A `Reranker` within a budget; only passages it has not scored before are asked for."""
+    """A `Reranker` within a budget; only passages that it has not scored before are sent."""
 
     def __init__(
         self,
         inner: Reranker,
-        guard: Guard,
+        guard: ModelGuard,
         budget: Budget,
         *,
         memory: tuple[Memory, str] | None = None,
@@ -110,31 +110,31 @@ class CarefulReranker:
                     time_s,
                 )
         keys = [_digest(query, passage) for passage in passages]
-        known = _scores(_recall(self._memory, "score", keys))
-        asked = {key: text for key, text in zip(keys, passages, strict=True) if key not in known}
-        if asked:
-            texts = list(asked.values())
+        scores = _scores(_recall(self._memory, "score", keys))
+        missing = {key: text for key, text in zip(keys, passages, strict=True) if key not in scores}
+        if missing:
+            texts = list(missing.values())
             with self._budget.spend() as left_s:
                 time_s = min(timeout_s, left_s)
-                made = self._guard.call(
+                new_scores = self._guard.call(
                     lambda: checked_scores(
                         self._inner.rerank(query, texts, timeout_s=time_s), len(texts)
                     ),
                     time_s,
                 )
-            new = dict(zip(asked, made, strict=True))
+            new = dict(zip(missing, new_scores, strict=True))
             _keep(self._memory, "score", {key: repr(score).encode() for key, score in new.items()})
-            known |= new
-        return [known[key] for key in keys]
+            scores |= new
+        return [scores[key] for key in keys]
 
 
 class CarefulEmbedder:
-    """An `Embedder` whose questions stay within a budget."""
+    """An `Embedder` that embeds queries within a budget."""
 
     def __init__(
         self,
         inner: Embedder,
-        guard: Guard,
+        guard: ModelGuard,
         budget: Budget,
         memory: Memory,
         *,
@@ -154,9 +154,9 @@ class CarefulEmbedder:
         import numpy as np
 
         spec, key = self.spec, _digest(text)
-        known = self._memory.recall("vector", spec.fingerprint, [key]).get(key)
-        if known is not None and len(known) == 4 * spec.dimension:
-            vector = np.frombuffer(known, "<f4").astype(np.float32)
+        remembered = self._memory.recall("vector", spec.fingerprint, [key]).get(key)
+        if remembered is not None and len(remembered) == 4 * spec.dimension:
+            vector = np.frombuffer(remembered, "<f4").astype(np.float32)
             if np.isfinite(vector).all():
                 return vector
         with self._budget.spend(self._share) as left_s:
@@ -165,7 +165,7 @@ class CarefulEmbedder:
         return vector
 
 
-# What is remembered may be damaged, like all on a disk: then it is asked for again.
+# What the database holds may be damaged. Then the model is asked again.
 
 
 def _expansions(value: bytes | None, limit: int) -> list[Expansion] | None:
@@ -186,7 +186,7 @@ def _scores(values: Mapping[bytes, bytes]) -> dict[bytes, float]:
 
 
 def _digest(*parts: str) -> bytes:
-    """Of texts, told apart by their lengths; a lone surrogate counts as itself."""
+    """16 bytes that identify texts in this order; a lone surrogate counts as itself."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

@@ -9,7 +9,7 @@ import pytest
 
 from qmd.errors import ConfigError, InferenceError, TransientInferenceError
 from qmd.models import guard
-from qmd.models.guard import Budget, Guard
+from qmd.models.guard import Budget, ModelGuard
 
 TINY_S = 0.01
 LONG_S = 60.0
@@ -42,25 +42,25 @@ def failing() -> None:
     raise TransientInferenceError("no luck")
 
 
-def fail(watched: Guard, times: int = 1) -> None:
+def fail(watched: ModelGuard, times: int = 1) -> None:
     for _ in range(times):
         with pytest.raises(InferenceError):
             watched.call(failing, LONG_S)
 
 
 def test_what_comes_in_time_is_handed_on() -> None:
-    assert Guard("The model").call(lambda: 42, LONG_S) == 42
+    assert ModelGuard("The model").call(lambda: 42, LONG_S) == 42
 
 
 def test_a_call_that_never_ends_is_left_behind(release: threading.Event) -> None:
     with pytest.raises(TransientInferenceError, match="The model has not answered within"):
-        Guard("The model").call(lambda: release.wait(LONG_S), TINY_S)
+        ModelGuard("The model").call(lambda: release.wait(LONG_S), TINY_S)
 
 
 def test_whatever_goes_wrong_arrives_as_an_inference_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    watched = Guard("The model")
+    watched = ModelGuard("The model")
     with pytest.raises(InferenceError, match="The model failed: ZeroDivisionError"):
         watched.call(lambda: 1 // 0, LONG_S)
     assert "ZeroDivisionError" in caplog.text
@@ -74,7 +74,7 @@ def test_whatever_goes_wrong_arrives_as_an_inference_error(
 
 
 def test_a_model_that_keeps_failing_is_left_alone_for_a_while(clock: Clock) -> None:
-    watched = Guard("The model", clock=clock)
+    watched = ModelGuard("The model", clock=clock)
     fail(watched, guard.FAILURES)
     asked: list[int] = []
     with pytest.raises(TransientInferenceError, match="is not asked for 15 s more: no luck"):
@@ -86,14 +86,14 @@ def test_a_model_that_keeps_failing_is_left_alone_for_a_while(clock: Clock) -> N
 
 
 def test_one_failure_is_no_reason_and_an_answer_makes_up_for_it(clock: Clock) -> None:
-    watched = Guard("The model", clock=clock)
+    watched = ModelGuard("The model", clock=clock)
     for _ in range(3):
         fail(watched, guard.FAILURES - 1)
         assert watched.call(lambda: True, LONG_S)
 
 
 def test_each_further_failure_doubles_the_pause_up_to_a_limit(clock: Clock) -> None:
-    watched = Guard("The model", clock=clock)
+    watched = ModelGuard("The model", clock=clock)
     fail(watched, guard.FAILURES)
     for pause in (15, 30, 60, 120, 240, 300, 300):
         with pytest.raises(TransientInferenceError, match=f"not asked for {pause} s more"):
@@ -103,7 +103,7 @@ def test_each_further_failure_doubles_the_pause_up_to_a_limit(clock: Clock) -> N
 
 
 def test_after_the_pause_one_alone_tries(clock: Clock, release: threading.Event) -> None:
-    watched = Guard("The model", clock=clock)
+    watched = ModelGuard("The model", clock=clock)
     fail(watched, guard.FAILURES)
     clock.now += guard.PAUSE_S
     begun = threading.Event()
@@ -123,7 +123,7 @@ def test_after_the_pause_one_alone_tries(clock: Clock, release: threading.Event)
 
 
 def test_no_crowd_of_calls_that_never_end(clock: Clock, release: threading.Event) -> None:
-    watched = Guard("The model", clock=clock)
+    watched = ModelGuard("The model", clock=clock)
     for _ in range(guard.MOST_LEFT_BEHIND):
         with pytest.raises(TransientInferenceError, match="has not answered"):
             watched.call(lambda: release.wait(LONG_S), TINY_S)
@@ -133,7 +133,7 @@ def test_no_crowd_of_calls_that_never_end(clock: Clock, release: threading.Event
 
 
 def test_many_calls_at_once_are_no_crowd(release: threading.Event) -> None:
-    watched = Guard("The model")
+    watched = ModelGuard("The model")
     together = threading.Barrier(guard.MOST_LEFT_BEHIND + 3)
     found: list[int] = []
 

@@ -320,7 +320,7 @@ def test_the_only_note_that_can_be_meant_is_read(
     for file in ("Archive.md", "old/archive.md"):  # the whole path comes before the end of one
         put(vault / file, file)
     note = kb.notes.read(named)
-    assert (note.path, note.text, note.asked) == (meant, meant, note_path(named))
+    assert (note.path, note.text, note.requested) == (meant, meant, note_path(named))
 
 
 def test_a_vault_that_is_a_file_is_no_folder(kb: KnowledgeBase, vault: Path) -> None:
