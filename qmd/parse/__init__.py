@@ -1,4 +1,4 @@
-"""Bytes → document → chunks; pure, no input or output."""
+"""Parse the bytes of a file into a document and its chunks, without input or output."""
 
 PARSER_VERSION: int = 2
-"""Raised whenever the same bytes give another result; stored documents are then parsed anew."""
+"""To be raised when the same bytes give another result; stored documents are then parsed anew."""

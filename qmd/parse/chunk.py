@@ -1,11 +1,11 @@
 """
-Text → chunks that follow the heading tree.
+Cut a text into chunks that follow its tree of headings.
 
-A section that fits is one chunk; a bigger one is cut between its blocks, and its subsections
-are cut on their own. A small piece joins its neighbour under the headings they share, so that
-no heading is left with two lines. Sizes are estimates, so that chunks depend on no model and
-cost no tokenising: a UTF-8 character of n bytes counts (3n - 1) / 8 tokens, which makes four
-Latin letters or one CJK character a token.
+A section that fits is one chunk; a larger one is cut between its blocks, and each of its
+subsections is cut in the same way. A small piece joins its neighbour under the headings they
+share, so that no chunk is a heading with two lines. Sizes are estimates, so that chunks depend on
+no model and cost no tokenising: a UTF-8 character of n bytes counts (3n - 1) / 8 tokens, which
+makes four Latin letters or one CJK character a token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qmd.values import Chunk
 # In eighths of a token, so that everything is a sum of integers.
 TARGET = 350 * 8
 MAXIMUM = 480 * 8
-TINY = 100 * 8  # a piece below this would rather join its neighbour
+TINY = 100 * 8  # a piece below this joins its neighbour
 
 # (A run of dots is tried at its first dot only; else a leader of dots takes quadratic time.)
 _SENTENCE_END = re.compile("[。！？…!?]+[”’」』）)\"']*|(?<!\\.)\\.+[\"')\\]]*(?=\\s)")
@@ -34,7 +34,12 @@ _JOINERS = frozenset("\u200d\u200c\ufe0e\ufe0f\u20e3")
 
 
 class _Piece(NamedTuple):
-    """Characters ``[begin, end)`` of lines ``[first, last)``; ``bare`` has headings only."""
+    """
+    Characters ``[begin, end)`` of the lines ``[first, last)``.
+
+    ``cost`` is in eighths of a token, ``path`` the headings above; ``bare`` says that the piece
+    has only headings.
+    """
 
     begin: int
     end: int
@@ -117,12 +122,12 @@ class _Chunker:
         last = self.blocks[sections[section.until - 1].last - 1].end
         if self.cum[last] - self.cum[first] <= TARGET:
             inside = sections[index : section.until]
-            telling = [part for part in inside if self.has_body(part)] or inside[-1:]
-            path = telling[0].path
-            for part in telling[1:]:
+            with_body = [part for part in inside if self.has_body(part)] or inside[-1:]
+            path = with_body[0].path
+            for part in with_body[1:]:
                 path = _common(path, part.path)
             return self.piece(first, last, path, bare=not any(map(self.has_body, inside)))
-        pieces = self.own(section)
+        pieces = self.cut_section(section)
         child = index + 1
         while child < section.until:
             pieces += self.pack(child)
@@ -135,7 +140,7 @@ class _Chunker:
     def piece(
         self, first: int, last: int, path: tuple[str, ...], *, bare: bool = False
     ) -> list[_Piece]:
-        """Lines ``[first, last)`` as one piece, if anything is on them."""
+        """Lines ``[first, last)`` as one piece, or no piece if they are blank."""
         lines = self.lines
         while first < last and not lines[first].strip():
             first += 1
@@ -147,7 +152,7 @@ class _Chunker:
         cost = self.cum[last] - self.cum[first]
         return [_Piece(self.starts[first], end, first, last, cost, path, bare)]
 
-    def own(self, section: _Section) -> list[_Piece]:
+    def cut_section(self, section: _Section) -> list[_Piece]:
         """A section without its subsections, cut between blocks into even parts."""
         blocks = self.blocks[section.first : section.last]
         if not blocks:
@@ -173,17 +178,26 @@ class _Chunker:
                 pieces += self.cut_lines(begin, block.end, path)
                 first = last = block.end
                 continue
-            if last > first and not (
-                with_block <= aim
-                or (
-                    with_block <= MAXIMUM and (with_block - aim < aim - have or self.leads_in(last))
-                )
-            ):
+            if last > first and not self.may_grow(have, with_block, aim, last):
                 pieces += self.piece(first, last, path)
                 first = block.start
             last = block.end
         pieces += self.piece(first, last, path)
         return _merge(pieces)
+
+    def may_grow(self, have: int, with_block: int, aim: int, last: int) -> bool:
+        """
+        Whether an open piece takes one more block.
+
+        Args:
+            have: The cost of the piece.
+            with_block: Its cost with the block.
+            aim: What a piece of this section should cost.
+            last: The line behind the piece.
+        """
+        if with_block <= aim:
+            return True
+        return with_block <= MAXIMUM and (with_block - aim < aim - have or self.leads_in(last))
 
     def leads_in(self, line: int) -> bool:
         """Whether the text before ``line`` announces what follows: a heading, or a colon."""
@@ -221,7 +235,7 @@ class _Chunker:
         return before[-1:] in _GOOD_LINE_END or _ITEM.match(self.lines[line]) is not None
 
     def cut_line(self, line: int, path: tuple[str, ...]) -> list[_Piece]:
-        """Cut one endless line at ends of sentences, else of words, else anywhere safe."""
+        """Cut one very long line behind sentences, else behind words, else between characters."""
         text = self.text
         begin = self.starts[line]
         end = begin + len(self.lines[line])
@@ -262,31 +276,41 @@ def _merge(pieces: list[_Piece]) -> list[_Piece]:
     """Join small pieces with their neighbours, from the top down."""
     merged: list[_Piece] = []
     for piece in pieces:
-        if merged:
-            before = merged[-1]
-            cost = before.cost + piece.cost
-            if (cost <= TARGET and (before.cost < TINY or piece.cost < TINY)) or (
-                cost <= MAXIMUM and (before.bare or piece.cost * 2 < TINY)
-            ):
-                if before.bare or piece.bare:
-                    path = before.path if piece.bare and not before.bare else piece.path
-                else:
-                    path = _common(before.path, piece.path)
-                merged[-1] = _Piece(
-                    before.begin,
-                    piece.end,
-                    before.first,
-                    piece.last,
-                    cost,
-                    path,
-                    before.bare and piece.bare,
-                )
-                continue
-        merged.append(piece)
+        if merged and _should_join(merged[-1], piece):
+            merged[-1] = _join(merged[-1], piece)
+        else:
+            merged.append(piece)
     return merged
 
 
+def _should_join(before: _Piece, piece: _Piece) -> bool:
+    cost = before.cost + piece.cost
+    if cost <= TARGET and (before.cost < TINY or piece.cost < TINY):
+        return True
+    return cost <= MAXIMUM and (before.bare or piece.cost * 2 < TINY)
+
+
+def _join(before: _Piece, piece: _Piece) -> _Piece:
+    """Two neighbours as one piece, under the headings of the one with text, or of both."""
+    if before.bare:
+        path = piece.path
+    elif piece.bare:
+        path = before.path
+    else:
+        path = _common(before.path, piece.path)
+    return _Piece(
+        before.begin,
+        piece.end,
+        before.first,
+        piece.last,
+        before.cost + piece.cost,
+        path,
+        before.bare and piece.bare,
+    )
+
+
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The headings with which both paths begin."""
     if one == other:
         return one
     length = 0

@@ -1,7 +1,7 @@
 """
-What of a text is code: a copy of the text, equal in length, with code blanked out.
+Copy a text with its code overwritten, character by character, by NUL.
 
-Links and tags are looked for in the copy, so that they need not know what code is.
+Links and tags are searched in the copy, so that their parsers need not know what code is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def mask_code(text: str, body_start: int, outline: Outline) -> str:
 
 
 def _hidden_lines(size: int) -> str:
-    """Whole lines: what comes behind them still begins a line."""
+    """In place of whole lines; the text behind them still begins a line."""
     return HIDDEN * (size - 1) + "\n"
 
 
@@ -64,7 +64,13 @@ def _mask_spans(text: str) -> str:
     return "".join(pieces)
 
 
+def _next_block_edge(text: str, at: int) -> int:
+    match = _BLOCK_EDGE.search(text, at)
+    return match.start() if match else len(text)
+
+
 def _mask_any_spans(text: str) -> str:
+    """As `_mask_spans`, for runs of backticks of any length and spans over several lines."""
     runs = [match.span() for match in _TICKS.finditer(text)]
     by_length: dict[int, list[int]] = {}
     for index, (begin, end) in enumerate(runs):
@@ -87,8 +93,7 @@ def _mask_any_spans(text: str) -> str:
         stop = runs[closer][1]
         # A code span ends with its paragraph: a stray backtick must not swallow the page.
         if edge < end:
-            found = _BLOCK_EDGE.search(text, end)
-            edge = found.start() if found else len(text)
+            edge = _next_block_edge(text, end)
         if stop > edge:
             index += 1
             continue

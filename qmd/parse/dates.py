@@ -1,4 +1,4 @@
-"""A document's date from its frontmatter, in many spellings, as ISO 8601."""
+"""Read a document's date from its frontmatter, in many spellings, and write it as ISO 8601."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
+
+#: The named groups of a match: the text of each, None where it did not take part.
+_Parts = Mapping[str, "str | None"]
 
 _NAMES = ("date", "created", "updated")
 
@@ -48,12 +51,15 @@ _MONTH_DAY = re.compile(
     _WEEKDAY + _MONTH + r"\s+(?:(?P<d>\d{1,2})(?:st|nd|rd|th)?,?\s+)?(?P<y>\d{4})(?!\d)",
     re.IGNORECASE,
 )
+_PATTERNS = (_YEAR_FIRST, _COMPACT, _YEAR_LAST, _DAY_MONTH, _MONTH_DAY)
 _TIME = re.compile(
     r"(?:[T_,\s]+|\s*at\s+)?(?P<H>\d{1,2})[:：时点](?P<M>\d{2})(?:[:：分](?P<S>\d{2})秒?(?:[.,]\d+)?)?"
     r"\s*(?P<half>[ap]\.?m\.?)?"
     r"\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?)?(?:\s*\([^()]*\)|\s+[A-Z]{2,5})?\s*",
     re.IGNORECASE,
 )
+
+_UNREADABLE = "is not a date that qmd can read"
 
 
 def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
@@ -82,49 +88,64 @@ def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...
 
 def _read(value: object) -> tuple[str | None, str]:
     """The date in ISO 8601, or why there is none."""
-    unknown = "is not a date that qmd can read"
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return None, unknown
+        return None, _UNREADABLE
     text = str(value).strip().strip("\"'[]").strip()
     if len(text) > 100:
-        return None, unknown
+        return None, _UNREADABLE
     if isinstance(value, (int, float)) or (text.isdecimal() and text.isascii()):
-        number = _number(text)
-        if number is not None:
-            return number, ""
-    for pattern in (_YEAR_FIRST, _COMPACT, _YEAR_LAST, _DAY_MONTH, _MONTH_DAY):
+        date = _number(text)
+        if date is not None:
+            return date, ""
+    for pattern in _PATTERNS:
         match = pattern.match(text)
         if match is None:
             continue
         part = match.groupdict()
-        rest = text[match.end() :].strip()
-        year = int(part["y"])
-        if pattern is _YEAR_LAST:
-            first, second = int(part["a"]), int(part["b"])
-            if part["sep"] == "." or first > 12:
-                day, month = first, second
-            elif second > 12 or first == second:
-                month, day = first, second
-            else:
-                return None, "could be two dates: write it as YYYY-MM-DD"
-        else:
-            name = part.get("name")
-            month = _MONTHS[name.lower()] if name else int(part.get("m") or part.get("cm") or 1)
-            day = int(part.get("d") or part.get("cd") or 1)
-        clock = part if part.get("H") else None
-        if clock is None and rest:
-            clock_match = _TIME.fullmatch(rest)
-            if clock_match is None:
-                continue
-            clock = clock_match.groupdict()
-        elif rest:
-            zone = _TIME.fullmatch("00:00:00" + rest)
-            if zone is None:
-                continue
-            clock = {**part, "zone": zone["zone"], "half": None}
-        made = _iso(year, month, day, clock)
-        return made, "is not a day of the calendar" if made is None else ""
-    return None, unknown
+        day = _day_of_year_last(part) if pattern is _YEAR_LAST else _day(part)
+        if day is None:
+            return None, "could be two dates: write it as YYYY-MM-DD"
+        clock = _clock(part, text[match.end() :].strip())
+        if clock is None:
+            continue
+        date = _iso(*day, clock)
+        return date, "is not a day of the calendar" if date is None else ""
+    return None, _UNREADABLE
+
+
+def _day(part: _Parts) -> tuple[int, int, int]:
+    """Year, month and day of a match that names them; a missing month or day is 1."""
+    name = part.get("name")
+    month = _MONTHS[name.lower()] if name else int(part.get("m") or part.get("cm") or 1)
+    return int(part["y"] or 0), month, int(part.get("d") or part.get("cd") or 1)
+
+
+def _day_of_year_last(part: _Parts) -> tuple[int, int, int] | None:
+    """Year, month and day of ``1/2/2025``; None where day and month cannot be told apart."""
+    first, second = int(part["a"] or 0), int(part["b"] or 0)
+    year = int(part["y"] or 0)
+    if part["sep"] == "." or first > 12:
+        return year, second, first
+    if second > 12 or first == second:
+        return year, first, second
+    return None
+
+
+def _clock(part: _Parts, rest: str) -> _Parts | None:
+    """
+    The time of day: parts for `_iso`, empty for a date without a time.
+
+    None where ``rest``, the text behind the date, is no time.
+    """
+    if part.get("H"):  # the date's own pattern has matched the time
+        if not rest:
+            return part
+        zone = _TIME.fullmatch("00:00:00" + rest)
+        return None if zone is None else {**part, "zone": zone["zone"], "half": None}
+    if not rest:
+        return {}
+    match = _TIME.fullmatch(rest)
+    return None if match is None else match.groupdict()
 
 
 def _number(text: str) -> str | None:
@@ -133,18 +154,19 @@ def _number(text: str) -> str | None:
         return None
     number = int(text)
     if len(text) == 8:
-        return _iso(number // 10000, number // 100 % 100, number % 100, None)
+        return _iso(number // 10000, number // 100 % 100, number % 100, {})
     if len(text) == 4 and number >= 1000:
-        return _iso(number, 1, 1, None)
+        return _iso(number, 1, 1, {})
     if len(text) in (9, 10, 12, 13):
         seconds = number if len(text) < 12 else number // 1000
         return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)).isoformat()
     return None
 
 
-def _iso(year: int, month: int, day: int, clock: Mapping[str, str | None] | None) -> str | None:
+def _iso(year: int, month: int, day: int, clock: _Parts) -> str | None:
+    """The date in ISO 8601, with the time if ``clock`` has one; None if there is no such day."""
     try:
-        if clock is None:
+        if not clock:
             return datetime(year, month, day).date().isoformat()
         hour = int(clock.get("H") or 0)
         half = (clock.get("half") or "").lower()

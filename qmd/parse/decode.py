@@ -1,10 +1,10 @@
 """
-Bytes → text: byte order marks, UTF-8, then a detected legacy encoding.
+Decode the bytes of a file: by its byte order mark, as UTF-8, or in a detected legacy encoding.
 
-A legacy encoding is guessed from a bounded sample of the lines that are not ASCII, so a
-20 MB file costs no more than a small one. The East Asian encodings are told apart by how
-many of the decoded characters are everyday ones, because statistical detectors are weak on
-short notes; `charset_normalizer` is asked about everything else.
+A legacy encoding is detected from a bounded sample of the lines that are not ASCII, so a
+20 MB file costs no more than a small one. The East Asian encodings are distinguished by how
+many of the decoded characters are common ones, because statistical detectors are weak on
+short notes; `charset_normalizer` decides about all other encodings.
 """
 
 from __future__ import annotations
@@ -171,34 +171,41 @@ def _sample(data: bytes) -> bytes:
 
 def _detect(sample: bytes) -> str | None:
     runs = _HIGH_RUN.findall(sample)
-    high = sum(map(len, runs))
-    lone = sum(1 for run in runs if len(run) == 1)
-    if lone * 10 < high * 9:
-        best = max(
-            (
-                (_plausibility(sample, encoding), -order, encoding)
-                for order, encoding in enumerate(
-                    ("gb18030", "big5hkscs", "cp932", "euc_jp", "euc_kr")
-                )
-            ),
-        )
-        if best[0] >= 0.3:
-            return best[2]
-    # Statistics are as weak on short Western notes: take letters these languages use at face
-    # value. In the alphabets of Central Europe some would be signs such as "³" and "¹".
+    high_bytes = sum(map(len, runs))
+    single_bytes = sum(1 for run in runs if len(run) == 1)
+    if single_bytes * 10 < high_bytes * 9:
+        encoding = _detect_east_asian(sample)
+        if encoding is not None:
+            return encoding
+    # Statistics are weak on short Western notes, too: letters that these languages use are taken
+    # at face value. In the alphabets of Central Europe some would be signs such as "³" and "¹".
     western = _try(sample, "cp1252")
-    if western is not None and lone * 2 > high:
-        usual = sum(1 for character in western if character in _WESTERN)
-        if usual * 20 >= len(_TEXT_HIGH.findall(western)) * 19:
-            return "cp1252"
-    found = _ask_charset_normalizer(sample)
-    if found is not None:
-        return found
+    if western is not None and single_bytes * 2 > high_bytes and _is_western(western):
+        return "cp1252"
+    encoding = _ask_charset_normalizer(sample)
+    if encoding is not None:
+        return encoding
     return "cp1252" if western is not None else "latin-1"
 
 
+def _detect_east_asian(sample: bytes) -> str | None:
+    """The most plausible East Asian encoding, None if none is plausible."""
+    best_plausibility, best = 0.0, None
+    for encoding in ("gb18030", "big5hkscs", "cp932", "euc_jp", "euc_kr"):
+        plausibility = _plausibility(sample, encoding)
+        if plausibility > best_plausibility:  # of equal ones, the first
+            best_plausibility, best = plausibility, encoding
+    return best if best_plausibility >= 0.3 else None
+
+
+def _is_western(text: str) -> bool:
+    """Whether at least 95 % of the characters beyond ASCII are usual in Western Europe."""
+    usual = sum(1 for character in text if character in _WESTERN)
+    return usual * 20 >= len(_TEXT_HIGH.findall(text)) * 19
+
+
 def _plausibility(sample: bytes, encoding: str) -> float:
-    """0..1: how everyday the characters are that this encoding makes of the sample."""
+    """0..1: how common the characters are that the sample has in this encoding."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError:
@@ -206,33 +213,37 @@ def _plausibility(sample: bytes, encoding: str) -> float:
     characters = _TEXT_HIGH.findall(text)
     if not characters:
         return 0.0
-    total = len(characters)
-    odd = len(_PRIVATE.findall(text))
+    private_use = len(_PRIVATE.findall(text))
     punctuation = sum(1 for character in characters if character in _PUNCTUATION)
-    rest = max(total - punctuation, 1)
-    han = _HAN.findall(text)
+    letters = max(len(characters) - punctuation, 1)
     kana = len(_KANA.findall(text))
-    hangul = len(_HANGUL.findall(text))
     if encoding == "euc_kr":
-        share = hangul / rest if hangul * 10 > rest * 9 else 0.0
+        hangul = len(_HANGUL.findall(text))
+        share = hangul / letters if hangul * 10 > letters * 9 else 0.0
     elif encoding in ("cp932", "euc_jp"):
-        # Half-width katakana is what other encodings look like when read as Shift-JIS.
-        half = sum(1 for character in characters if "\uff61" <= character <= "\uff9f")
-        share = (kana + len(han)) / rest if kana * 5 > rest and half * 5 < rest else 0.0
-    elif kana * 5 > rest:
-        share = 0.0
+        # Text in other encodings looks like half-width katakana when read as Shift-JIS.
+        half_width = sum(1 for character in characters if "\uff61" <= character <= "\uff9f")
+        is_japanese = kana * 5 > letters and half_width * 5 < letters
+        share = (kana + len(_HAN.findall(text))) / letters if is_japanese else 0.0
     else:
-        common = _COMMON_SIMPLIFIED if encoding == "gb18030" else _COMMON_TRADITIONAL
-        everyday = sum(1 for character in han if character in common)
-        # A short note need not hold any of the commonest characters: the first level of the
-        # national standards (the few thousand in daily use) counts for half.
-        level = sum(1 for character in han if _first_level(character, encoding))
-        share = (everyday + 0.5 * max(level - everyday, 0)) / rest
-    return max(0.0, share * (1 - 4 * odd / total))
+        share = 0.0 if kana * 5 > letters else _common_han(text, encoding) / letters
+    return max(0.0, share * (1 - 4 * private_use / len(characters)))
+
+
+def _common_han(text: str, encoding: str) -> float:
+    """The number of common Chinese characters, each less common one counted as a half."""
+    han = _HAN.findall(text)
+    most_common = _COMMON_SIMPLIFIED if encoding == "gb18030" else _COMMON_TRADITIONAL
+    common = sum(1 for character in han if character in most_common)
+    # A short note need not hold any of the most common characters: the first level of the
+    # national standards (the few thousand in daily use) counts for half.
+    first_level = sum(1 for character in han if _is_first_level(character, encoding))
+    return common + 0.5 * max(first_level - common, 0)
 
 
 @lru_cache(maxsize=16384)
-def _first_level(character: str, encoding: str) -> bool:
+def _is_first_level(character: str, encoding: str) -> bool:
+    """Whether a character is in the first level of GB 2312 or of Big5."""
     code = character.encode(encoding, "replace")
     if len(code) != 2:
         return False

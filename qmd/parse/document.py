@@ -1,4 +1,4 @@
-"""One file's bytes → everything the index wants to know about it."""
+"""Parse the bytes of one Markdown file into the document that the index stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qmd.parse.decode import decode
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
-from qmd.parse.warnings import few
+from qmd.parse.warnings import limit_warnings
 from qmd.values import Heading, ParsedDocument
 
 #: Characters of a title; it goes to the embedding model with every chunk.
@@ -57,16 +57,18 @@ def parse_document(path: str, data: bytes) -> ParsedDocument:
         properties=front.properties,
         links=links.links,
         chunks=chunk(text, structure),
-        warnings=few((*decoded.warnings, *front.warnings, *date_warnings, *links.warnings)),
+        warnings=limit_warnings(
+            (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings)
+        ),
     )
 
 
 def _title(
     path: str, properties: dict[str, Any], headings: tuple[Heading, ...]
 ) -> tuple[str, Literal["frontmatter", "heading", "filename"]]:
-    given = properties.get("title")
-    if isinstance(given, (str, int, float)) and not isinstance(given, bool):
-        title = " ".join(str(given).split())[:MAX_TITLE].rstrip()
+    value = properties.get("title")
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        title = " ".join(str(value).split())[:MAX_TITLE].rstrip()
         if title:
             return title, "frontmatter"
     for heading in headings:

@@ -1,20 +1,21 @@
 """
-Frontmatter: YAML between ``---`` lines or TOML between ``+++`` lines, as JSON-safe values.
+Read frontmatter, YAML between ``---`` lines or TOML between ``+++`` lines, as JSON-safe values.
 
-Plain ``key: value`` lines, which most frontmatter is made of, are read without a YAML parser
-(twenty times faster, and equal in result: a property test holds the two together). The rest
-is built from PyYAML's event stream, which neither recurses nor expands aliases by itself.
+Plain ``key: value`` lines, which most frontmatter consists of, are read without a YAML parser:
+that is twenty times as fast, and a property test checks that the result is the same. The rest
+is read by `qmd.parse.yaml_values`.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from qmd.parse.yaml_values import YamlReader, YamlRefused, json_safe
+from qmd.parse.json_values import json_safe
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
@@ -94,8 +95,10 @@ def _yaml(source: str, end: int) -> Frontmatter:
         if not _LOOKS_LIKE_MAPPING.match(source[:4096]):
             return Frontmatter()
         return Frontmatter({}, end, ("The frontmatter is over 256 KiB and was not read.",))
+    # PyYAML takes long to import, and most frontmatter does not need it.
     from yaml import YAMLError
-    from yaml.reader import ReaderError
+
+    from qmd.parse.yaml_values import YamlReader, YamlRefused
 
     try:
         value, warnings = YamlReader().read(source)
@@ -104,25 +107,26 @@ def _yaml(source: str, end: int) -> Frontmatter:
     except YAMLError as error:
         if not _LOOKS_LIKE_MAPPING.match(source):
             return Frontmatter()
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or (
-            "it holds a character that YAML forbids"
-            if isinstance(error, ReaderError)
-            else "it cannot be parsed"
-        )
-        place = f" in line {mark.line + 2}" if mark is not None else ""
-        return Frontmatter(
-            dict(_salvage(source)),
-            end,
-            (f"The frontmatter is not valid YAML{place} ({problem}); read line by line.",),
-        )
+        return Frontmatter(dict(_salvage(source)), end, (_yaml_warning(error),))
     if value is None:
-        # Nothing, or comments: frontmatter, but only if it is not a lonely pair of rules
-        # around blank lines.
+        # Empty frontmatter or comments only. Blank lines between two rules are no frontmatter.
         return Frontmatter({}, end) if not source or source.strip() else Frontmatter()
     if not isinstance(value, dict):
         return Frontmatter()
     return Frontmatter(value, end, tuple(warnings))
+
+
+def _yaml_warning(error: Exception) -> str:
+    """A sentence about a ``yaml.YAMLError``."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None)
+    if not problem:
+        is_reader_error = type(error).__name__ == "ReaderError"
+        problem = (
+            "it holds a character that YAML forbids" if is_reader_error else "it cannot be parsed"
+        )
+    line = f" in line {mark.line + 2}" if mark is not None else ""
+    return f"The frontmatter is not valid YAML{line} ({problem}); read line by line."
 
 
 def _simple(source: str) -> dict[str, Any] | None:
@@ -131,37 +135,41 @@ def _simple(source: str) -> dict[str, Any] | None:
         source = source.replace("\r\n", "\n")
     if not source.endswith("\n"):
         return None
-    properties: dict[str, Any] = {}
-    entries: list[Any] | None = None  # the open list, or what may become one
-    key = indent = ""
-    fullmatch = _SIMPLE_LINE.fullmatch
     try:
-        for line in source[:-1].split("\n"):
-            match = fullmatch(line)
-            if match is None:
-                entry = _SIMPLE_ENTRY.fullmatch(line) if entries is not None else None
-                if entry is None or entries is None or (entries and entry[1] != indent):
-                    return None
-                indent = entry[1]
-                entries.append(_plain_value(*entry.groups()[1:]))
-                properties[key] = entries
-                continue
-            key, quoted, plain, number, day, flow = match.groups()
-            if key in properties or key.lower() in _RESERVED:
-                return None
-            entries = None
-            if flow is not None:
-                properties[key] = [
-                    _plain_value(double or None, word)
-                    for double, word in _SIMPLE_ITEM.findall(flow)
-                ]
-            elif quoted is plain is number is day:  # all None: a list may follow
-                properties[key] = None
-                entries = []
-            else:
-                properties[key] = _plain_value(quoted, plain, number, day)
+        return _simple_mapping(source[:-1].split("\n"))
     except ValueError:
         return None
+
+
+def _simple_mapping(lines: list[str]) -> dict[str, Any]:
+    """Raises ValueError: The lines are not plain, see `_simple`."""
+    properties: dict[str, Any] = {}
+    entries: list[Any] | None = None  # the list of the last key, if it may have one
+    key = indent = ""
+    fullmatch = _SIMPLE_LINE.fullmatch
+    for line in lines:
+        match = fullmatch(line)
+        if match is None:
+            entry = _SIMPLE_ENTRY.fullmatch(line)
+            if entry is None or entries is None or (entries and entry[1] != indent):
+                raise ValueError(line)
+            indent = entry[1]
+            entries.append(_plain_value(*entry.groups()[1:]))
+            properties[key] = entries
+            continue
+        key, quoted, plain, number, day, flow = match.groups()
+        if key in properties or key.lower() in _RESERVED:
+            raise ValueError(line)
+        entries = None
+        if flow is not None:
+            properties[key] = [
+                _plain_value(double or None, word) for double, word in _SIMPLE_ITEM.findall(flow)
+            ]
+        elif quoted is plain is number is day:  # all None: a list may follow
+            properties[key] = None
+            entries = []
+        else:
+            properties[key] = _plain_value(quoted, plain, number, day)
     return properties
 
 
@@ -188,7 +196,7 @@ def _plain_value(
 
 
 def _salvage(source: str) -> Iterator[tuple[str, Any]]:
-    """What invalid YAML still says: its ``key: value`` lines and the lists below a key."""
+    """The ``key: value`` lines of invalid YAML, and the lists below its keys."""
     key: str | None = None
     items: list[Any] = []
     for line in _LINE_END.split(source):
@@ -213,8 +221,7 @@ def _salvage(source: str) -> Iterator[tuple[str, Any]]:
 
 
 def _toml(source: str, end: int) -> Frontmatter:
-    import sys
-
+    # Few files have TOML, and the parser takes as long to import as the rest of this module.
     if sys.version_info >= (3, 11):
         import tomllib
     else:

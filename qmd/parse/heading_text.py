@@ -1,8 +1,9 @@
-"""A heading's text without its Markdown."""
+"""Strip the Markdown from a heading."""
 
 from __future__ import annotations
 
 import re
+from html import unescape
 
 _MARKUP = re.compile(r"[\\`*_\[<&~={]")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -21,7 +22,8 @@ _EMPHASIS = re.compile(
 )
 _ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}[ \t]*$")
 
-# Escaped characters and code must not be taken for markup: they wait in a private plane.
+# Escaped characters and code must not be taken for markup: meanwhile they are characters of a
+# private plane.
 _SHIELD = {code: chr(0xF0000 + code) for code in range(0x21, 0x7F) if not chr(code).isalnum()}
 _UNSHIELD = {ord(value): chr(code) for code, value in _SHIELD.items()}
 
@@ -48,8 +50,6 @@ def heading_text(raw: str) -> str:
             break
         text = bare
     if "&" in text:
-        from html import unescape
-
         text = unescape(text)
     text = " ".join(text.translate(_UNSHIELD).split())
     # html.unescape can make what the decoder never lets through.

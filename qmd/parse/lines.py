@@ -1,5 +1,5 @@
 """
-Lines as an editor counts them: ``\\n``, ``\\r\\n`` and ``\\r`` end one, nothing else does.
+Split a text into lines as an editor does: at ``\\n``, ``\\r\\n`` and ``\\r``, and nowhere else.
 
 ``str.splitlines`` also breaks at U+2028, U+0085, VT and FF, so it is never used here.
 """

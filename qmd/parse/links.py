@@ -1,13 +1,14 @@
 """
-Links as written: Markdown links and images, reference links, wikilinks and embeds.
+Find the links of a text: Markdown links and images, reference links, wikilinks and embeds.
 
-One pass over brackets with a stack, as CommonMark does it; each bracket is met once.
+One pass over the brackets with a stack, as in CommonMark, visits each bracket once.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from operator import itemgetter
 from typing import NamedTuple
 
 from qmd.parse.markdown import Outline
@@ -16,8 +17,8 @@ from qmd.values import Link, LinkKind
 _MAX_TEXT = 300  # characters of a link's text that are kept
 _MAX_DEPTH = 8  # nested parentheses in a target
 _MAX_OPEN = 1000  # brackets open at the same time; more is no prose
-#: Characters that links share and that are kept for each of them, or as many as the text has:
-#: 15,000 short references to one long target would fill gigabytes. (cmark has the same limit.)
+#: The most characters that links may copy, or the length of the text if that is more: 15,000
+#: short references to one long target would fill gigabytes. (cmark has the same limit.)
 _MAX_COPIED = 100_000
 
 _PLAIN = r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
@@ -45,8 +46,12 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
+#: Start, end, kind, target and text of a link; start and end are character offsets.
+_WrittenLink = tuple[int, int, LinkKind, str, "str | None"]
+
+
 class DocumentLinks(NamedTuple):
-    """The links in order of their lines, and the character spans they take up, in order."""
+    """The links in order of their lines, and their character spans ``[start, end)``, in order."""
 
     links: tuple[Link, ...]
     spans: list[tuple[int, int]]
@@ -54,18 +59,22 @@ class DocumentLinks(NamedTuple):
 
 
 class _Copies:
-    """Counts the characters that several links share: targets in definitions, nested texts."""
+    """
+    Counts characters that several links copy, such as the target of a definition that many
+    links refer to, or nested link texts.
+    """
 
     def __init__(self, text: str) -> None:
         self.left = max(_MAX_COPIED, len(text))
 
     def fit(self, copied: str) -> bool:
+        """Count one more copy; whether it is still within the limit."""
         self.left -= len(copied)
         return self.left >= 0
 
 
 def may_have_links(text: str, outline: Outline) -> bool:
-    """A quick look that saves most texts without links the search for them."""
+    """Whether a text may have links; cheap, so that most texts without links are not searched."""
     return "](" in text or "[[" in text or bool(outline.definitions)
 
 
@@ -76,63 +85,81 @@ def find_links(text: str, masked: str, outline: Outline) -> DocumentLinks:
     Args:
         masked: `inline.mask_code` of the text.
     """
-    found: list[tuple[int, int, LinkKind, str, str | None]]
     special = ("[[", "\\[", "\\]")
     if not outline.definitions and not any(mark in masked for mark in special):
         plain = list(_PLAIN_LINK.finditer(masked))
         if len(plain) == masked.count("]("):
             # Nothing but plain links, as in most documents: no stack is needed.
-            found = [_plain_link(text, masked, match) for match in plain]
-            return _found(found, outline)
-    definitions, defined_at = _definitions(masked, outline)
-    found = []
-    stack: list[tuple[int, int, bool]] = []  # start, start of its text, is an image
-    skip_to = 0
-    targets, labels = _Copies(masked), _Copies(masked)
-    for match in _TOKEN.finditer(masked):
-        begin, end = match.span()
-        if begin < skip_to:
-            continue
-        character = masked[begin]
-        if character == "]":
-            if not stack:
-                continue
-            start, inner, image = stack.pop()
-            following = masked[end : end + 1]
-            target: str | None = None
-            if following == "(":
-                target, stop = _destination(masked, end)
-            if target is None:
-                if not definitions or start in defined_at:
-                    continue
-                target, stop = _reference(masked, inner, begin, end, definitions)
-                if target is None or not targets.fit(target):
-                    continue
-            if target:
-                label = _label(text, inner, begin)
-                if label is not None and not labels.fit(label):
-                    label = None
-                found.append((start, stop, "image" if image else "link", target, label))
-            skip_to = stop
-        elif character == "[":
-            marked = begin > 0 and masked[begin - 1] == "!"
-            if match[2] is not None:
-                found.append(_plain_link(text, masked, match))
-                continue
-            if match[3] is not None:
-                found.append((begin, end, "embed" if marked else "wikilink", match[3], None))
-                continue
-            if len(stack) >= _MAX_OPEN:
-                del stack[: _MAX_OPEN // 2]
-            stack.append((begin, end, marked))
-    found.sort(key=_by_start)
-    links, spans = _found(found, outline)[:2]
-    return DocumentLinks(links, spans, (_TOO_MANY_REFERENCES,) if targets.left < 0 else ())
+            return _document_links([_plain_link(text, masked, match) for match in plain], outline)
+    scan = _BracketScan(text, masked, outline)
+    scan.run()
+    return _document_links(scan.links, outline, scan.warnings)
 
 
-def _plain_link(
-    text: str, masked: str, match: re.Match[str]
-) -> tuple[int, int, LinkKind, str, str | None]:
+class _BracketScan:
+    """The state of one pass over the brackets of a text."""
+
+    def __init__(self, text: str, masked: str, outline: Outline) -> None:
+        self.text = text
+        self.masked = masked
+        self.definitions, self.defined_at = _definitions(masked, outline)
+        self.links: list[_WrittenLink] = []
+        self.warnings: tuple[str, ...] = ()
+        self.open: list[tuple[int, int, bool]] = []  # start, start of the text, is an image
+        self.skip_to = 0  # brackets before this are part of a link
+        self.targets, self.labels = _Copies(masked), _Copies(masked)
+
+    def run(self) -> None:
+        masked = self.masked
+        for match in _TOKEN.finditer(masked):
+            begin, end = match.span()
+            if begin < self.skip_to:
+                continue
+            character = masked[begin]
+            if character == "]":
+                if self.open:
+                    self.close_bracket(begin, end)
+            elif character == "[":
+                self.open_bracket(match, begin, end)
+        self.links.sort(key=itemgetter(0))
+        if self.targets.left < 0:
+            self.warnings = (_TOO_MANY_REFERENCES,)
+
+    def open_bracket(self, match: re.Match[str], begin: int, end: int) -> None:
+        """A plain link or a wikilink is complete; any other bracket waits for its end."""
+        if match[2] is not None:
+            self.links.append(_plain_link(self.text, self.masked, match))
+            return
+        marked = begin > 0 and self.masked[begin - 1] == "!"
+        if match[3] is not None:
+            self.links.append((begin, end, "embed" if marked else "wikilink", match[3], None))
+            return
+        if len(self.open) >= _MAX_OPEN:
+            del self.open[: _MAX_OPEN // 2]
+        self.open.append((begin, end, marked))
+
+    def close_bracket(self, begin: int, end: int) -> None:
+        """The innermost open bracket ends here: a link, if a target follows or is defined."""
+        start, inner, is_image = self.open.pop()
+        target: str | None = None
+        stop = end
+        if self.masked.startswith("(", end):
+            target, stop = _destination(self.masked, end)
+        if target is None:
+            if not self.definitions or start in self.defined_at:
+                return
+            target, stop = _reference(self.masked, inner, begin, end, self.definitions)
+            if target is None or not self.targets.fit(target):
+                return
+        if target:
+            label = _label(self.text, inner, begin)
+            if label is not None and not self.labels.fit(label):
+                label = None
+            self.links.append((start, stop, "image" if is_image else "link", target, label))
+        self.skip_to = stop
+
+
+def _plain_link(text: str, masked: str, match: re.Match[str]) -> _WrittenLink:
     begin, end = match.span()
     inner, stop = match.span(1)
     kind: LinkKind = "image" if begin and masked[begin - 1] == "!" else "link"
@@ -143,31 +170,32 @@ def _label(text: str, begin: int, end: int) -> str | None:
     return " ".join(text[begin : min(end, begin + _MAX_TEXT)].split()) or None
 
 
-def _found(
-    found: list[tuple[int, int, LinkKind, str, str | None]], outline: Outline
+def _document_links(
+    written: list[_WrittenLink], outline: Outline, warnings: tuple[str, ...] = ()
 ) -> DocumentLinks:
     starts = outline.starts
     return DocumentLinks(
         tuple(
             _link(kind, target, label, bisect_right(starts, begin))
-            for begin, _, kind, target, label in found
+            for begin, _, kind, target, label in written
         ),
-        [(begin, end) for begin, end, *_ in found],
+        [(begin, end) for begin, end, *_ in written],
+        warnings,
     )
 
 
-def _by_start(found: tuple[int, int, LinkKind, str, str | None]) -> int:
-    return found[0]
-
-
 def _destination(masked: str, at: int) -> tuple[str | None, int]:
-    """The target in the parentheses at ``at``, and where they end."""
+    """The target in the parentheses at ``at``, None if there is none, and where they end."""
     match = _DESTINATION.match(masked, at)
     if match is not None:
         return match[1] if match[1] is not None else match[2], match.end()
     if masked.startswith("()", at):
         return "", at + 2
-    # Backslashes or nested parentheses: count them.
+    return _nested_destination(masked, at)
+
+
+def _nested_destination(masked: str, at: int) -> tuple[str | None, int]:
+    """As `_destination`, for a target with backslashes or nested parentheses."""
     depth = 0
     begin = at + 1
     for token in _SLOW_DESTINATION.finditer(masked, begin, begin + 2000):
@@ -180,7 +208,7 @@ def _destination(masked: str, at: int) -> tuple[str | None, int]:
             if depth == 0:
                 return _ESCAPED.sub(r"\1", masked[begin : token.start()]), token.end()
             depth -= 1
-        elif character[0] != "\\":
+        elif character[0] != "\\":  # white space: only a title may follow
             end = _TITLE_END.match(masked, token.start()) if depth == 0 else None
             if end is None or token.start() == begin:
                 break
@@ -194,17 +222,17 @@ def _reference(
     """``[text][label]``, ``[label][]`` or ``[label]``."""
     label = _LABEL.match(masked, end)
     if label is not None and label[1].strip():
-        return definitions.get(_normal(label[1])), label.end()
+        return definitions.get(_normal_label(label[1])), label.end()
     stop = end if label is None else label.end()
     if begin - inner > 999:
         return None, end
-    return definitions.get(_normal(masked[inner:begin])), stop
+    return definitions.get(_normal_label(masked[inner:begin])), stop
 
 
 def _definitions(masked: str, outline: Outline) -> tuple[dict[str, str], set[int]]:
-    """The targets by normalised label (the first definition counts), and where they stand."""
+    """Normalised label → target (the first definition counts), and the definitions' offsets."""
     targets: dict[str, str] = {}
-    places: set[int] = set()
+    offsets: set[int] = set()
     for line in outline.definitions:
         at = outline.starts[line]
         while masked[at] in " \t":
@@ -212,12 +240,12 @@ def _definitions(masked: str, outline: Outline) -> tuple[dict[str, str], set[int
         match = _DEFINITION.match(masked, at)
         if match is None or match[1].startswith("^"):
             continue
-        places.add(at)
-        targets.setdefault(_normal(match[1]), match[2] if match[2] is not None else match[3])
-    return targets, places
+        offsets.add(at)
+        targets.setdefault(_normal_label(match[1]), match[2] if match[2] is not None else match[3])
+    return targets, offsets
 
 
-def _normal(label: str) -> str:
+def _normal_label(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
@@ -237,6 +265,7 @@ def _link(kind: LinkKind, target: str, label: str | None, line: int) -> Link:
 
 
 def _anchor(target: str) -> tuple[str, str | None, str | None]:
+    """Path, heading and block of ``path#heading`` or ``path#^block``."""
     path, mark, anchor = target.partition("#")
     anchor = anchor.strip()
     if not mark or not anchor:

@@ -1,8 +1,8 @@
 """
-Markdown's block structure in one pass over the lines: headings, code, tables, paragraphs.
+Find the blocks of a Markdown text in one pass over its lines: headings, code, tables, paragraphs.
 
-This is the part of CommonMark that an index needs, written for speed: a full parser costs
-twenty times more and its tree would be thrown away. Headings inside lists and block quotes
+This is the part of CommonMark that an index needs, written for speed: a full parser takes
+twenty times as long and its tree would be thrown away. Headings inside lists and block quotes
 are not headings of the document. Every loop moves forward, so hostile input stays linear.
 """
 
@@ -74,7 +74,7 @@ class Outline:
 
 
 def outline(text: str, body_start: int = 0) -> Outline:
-    """Scan the text from ``body_start`` (a line start) on."""
+    """The outline of the text from ``body_start`` on, the offset of the start of a line."""
     lines, starts = lines_and_starts(text)
     first = 0
     if body_start:
@@ -115,8 +115,7 @@ class _Scanner:
                     self.block = self.at
                 if self.paragraph < 0 and not self.lazy:
                     self.paragraph = self.at
-                    if self.items:
-                        self.items.clear()
+                    self.items.clear()
                 self.at += 1
             elif not line or line.isspace():
                 self.close()
@@ -143,37 +142,40 @@ class _Scanner:
         self.at = end
 
     def special(self, line: str) -> None:
-        items = self.items
-        if line[0] not in " \t":
-            body = line
-            indent = base = 0
-            if items and self.block < 0 and not _LIST_ITEM.match(line):
-                items.clear()
-        else:
+        """A line that begins with white space or with a sign that may mean something."""
+        indent = base = 0
+        body = line
+        if line[0] in " \t":
             body = line.lstrip(" \t")
             lead = line[: len(line) - len(body)]
             indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
-            if items and self.block < 0 and indent < items[0]:
-                # Behind a blank line, text left of the list's content ends the list,
-                # unless it is another item.
-                if not _LIST_ITEM.match(body):
-                    items.clear()
-                else:
-                    while items and items[-1] > indent:
-                        items.pop()
-            base = self.container(indent) if items else 0
-            if indent - base >= 4:
-                if self.paragraph < 0 and not self.lazy and self.block < 0:
-                    self.indented_code(base)
-                else:
-                    self.text()
-                return
+        if self.items:
+            if self.block < 0 and indent < self.items[0]:
+                self.leave_items(body, indent)
+            base = self.container(indent)
+        if indent - base >= 4:
+            if self.paragraph < 0 and not self.lazy and self.block < 0:
+                self.indented_code(base)
+            else:
+                self.text()
+            return
         handler = _HANDLERS.get(body[0])
         if handler is None or not handler(self, body, indent, base):
             self.text(inside=base > 0)
 
+    def leave_items(self, body: str, indent: int) -> None:
+        """
+        Behind a blank line, text left of the list's content ends the list, unless it is another
+        item.
+        """
+        if not _LIST_ITEM.match(body):
+            self.items.clear()
+            return
+        while self.items and self.items[-1] > indent:
+            self.items.pop()
+
     def container(self, indent: int) -> int:
-        """The content column of the innermost list item that reaches this far right."""
+        """The content column of the innermost list item that contains this column, else 0."""
         reached = bisect_right(self.items, indent)  # each item lies further right than the last
         return self.items[reached - 1] if reached else 0
 
@@ -187,7 +189,7 @@ class _Scanner:
             self.items.clear()
         self.at += 1
 
-    # Each handler gets the line without its indentation, and says whether it took the line.
+    # Each handler gets the line without its indentation, and returns whether it consumed it.
 
     def heading(self, body: str, indent: int, base: int) -> bool:
         match = _ATX.match(body)
@@ -265,15 +267,19 @@ class _Scanner:
         rest = body[match.end() :]
         fence = _FENCE.match(rest)
         if fence is not None:
-            self.at += 1
-            self.close()
-            self.fence_until(fence[1], self.at - 1, column)
-            if self.blocks and len(self.blocks) > 1:
-                self.join_last()
+            self.fence_in_item(fence[1], column)
             return True
         self.lazy = bool(rest)
         self.at += 1
         return True
+
+    def fence_in_item(self, mark: str, column: int) -> None:
+        """An item line that opens a fence."""
+        self.at += 1
+        self.close()
+        self.fence_until(mark, self.at - 1, column)
+        if len(self.blocks) > 1:
+            self.join_last()
 
     def join_last(self) -> None:
         """An item line that opens a fence belongs to the fence's block."""
@@ -313,7 +319,12 @@ class _Scanner:
         return True
 
     def fence_until(self, mark: str, start: int, base: int) -> None:
-        """Find the closing line, or where the list item around the fence ends."""
+        """
+        Take the lines of a fence that opens with ``mark`` in the line ``start``.
+
+        It ends with its closing line, or where the list item around it ends (``base`` is the
+        item's content column).
+        """
         lines = self.lines
         count = len(lines)
         at = start + 1
@@ -398,7 +409,7 @@ class _Scanner:
         if _HTML_BLOCK.match(body) or (
             self.paragraph < 0 and not self.lazy and len(body) < 1024 and _LONE_TAG.match(body)
         ):
-            # To the next blank line, whatever it looks like.
+            # Any line belongs to it, up to the next blank line.
             if self.block < 0:
                 self.block = self.at
             self.paragraph = -1

@@ -1,10 +1,11 @@
 """
-Text as the full-text index stores it, and literals as it is asked for them.
+Rewrite texts for the full-text index, and literals as queries of that index.
 
-unicode61 takes a run of Chinese for one token. So every run ``ABC`` of Chinese, Japanese
-or Korean characters is written ``AB BC C``: pairs, and the closing single. A literal is
-then the phrase of its pairs, exact for any length: a single character is a prefix, and
-the closing single is asked for only where the run ends inside the literal.
+The tokenizer unicode61 takes a run of Chinese for one token. So every run ``ABC`` of Chinese,
+Japanese or Korean characters is stored as ``AB BC C``: its pairs, and its last character alone. A
+literal is then the phrase of its pairs, which is exact for any length: a single character becomes
+a prefix query, and the last character alone is part of the phrase only where the run ends inside
+the literal.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def normalize(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """What a literal is compared by: NFKC, without letter case."""
+    """The form in which literals are compared: NFKC, without letter case."""
     return normalize(text).casefold()
 
 
@@ -71,7 +72,7 @@ def segment(text: str) -> str:
 
 
 def _indexed(text: str) -> str:
-    """Normal, signs spelled out; SQLite folds ASCII itself, but not ``ß`` to ``ss``."""
+    """NFKC with "C++" and "C#" spelled out; SQLite folds ASCII itself, but not ``ß`` to ``ss``."""
     text = _spell_out(normalize(text))
     return text if text.isascii() else SIGNS.sub(" ", text.casefold())
 
@@ -126,8 +127,8 @@ def camel_parts(text: str) -> list[str]:
             end = word.end()
             words[word[0]] = None
     parts: dict[str, None] = {}
-    for found in words:
-        parts.update(dict.fromkeys(_parts_of(found)))
+    for camel_word in words:
+        parts.update(dict.fromkeys(_parts_of(camel_word)))
     return list(parts)
 
 
@@ -137,7 +138,7 @@ def _parts_of(word: str) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """Without what SQLite cannot hold: NUL and lone surrogates become blanks."""
+    """The text with blanks for what SQLite cannot store: NUL and lone surrogates."""
     return "".join(" " if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
 
 

@@ -1,4 +1,4 @@
-"""Tags and aliases: Obsidian's ``#tag/sub`` in the text, and the frontmatter's lists."""
+"""Find a document's tags (``#tag/sub`` in the text, or in the frontmatter) and its aliases."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-# A tag begins behind white space and holds letters of any script, digits, "_", "-", "/" and
-# emoji; other punctuation, Chinese too, ends it.
-# (The "#" comes first so that the search can jump from one to the next.)
+# A tag begins behind white space and has letters of any script, digits, "_", "-", "/" and emoji;
+# other punctuation, Chinese punctuation too, ends it. (The pattern begins with "#" so that the
+# search can jump from one "#" to the next.)
 _TAG = re.compile("#(?<![^\\s]#)((?:[\\w/\\-]|[\u2600-\u27bf\ufe0f\u200d\U0001f1e6-\U0001faff])+)")
-_MEANS_SOMETHING = re.compile("[^\\W\\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]")
+_LETTER_OR_EMOJI = re.compile("[^\\W\\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]")
 _LIST_BREAK = re.compile(r"[,，、\s]+")
 _ALIAS_BREAK = re.compile(r"[,，]")
 
-# C sources are pasted into notes without fences: nobody calls a tag like this.
+# C sources are pasted into notes without fences; nobody names a tag like these.
 _DIRECTIVES = frozenset(
     ("include", "define", "undef", "ifdef", "ifndef", "endif", "elif", "pragma")
 )
 
 
 def may_have_tags(text: str) -> bool:
-    """Whether anything looks like a tag; code and links are not told apart yet."""
+    """Whether anything looks like a tag, be it in code or in a link."""
     return _TAG.search(text) is not None
 
 
@@ -30,32 +30,39 @@ def find_tags(
     masked: str, spans: Sequence[tuple[int, int]], properties: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """
-    The document's tags without ``#``, frontmatter's first, each once (letter case aside).
+    The document's tags without ``#``, those of the frontmatter first, each once (ignoring case).
 
     Args:
-        masked: `inline.mask_code` of the text.
-        spans: The places of links, in order; a ``#`` inside one is an anchor.
+        masked: `code_mask.mask_code` of the text.
+        spans: The character spans of links, in order; a ``#`` inside one is an anchor.
     """
-    seen: dict[str, str] = {}
-    for name in ("tags", "tag"):
-        for written in _names(properties.get(name), _LIST_BREAK):
-            tag = written.lstrip("#").strip("/")
-            if tag:
-                seen.setdefault(tag.casefold(), tag)
+    by_folded: dict[str, str] = {}
+    for tag in _frontmatter_tags(properties):
+        by_folded.setdefault(tag.casefold(), tag)
     if "#" in masked:
-        begins: list[int] | None = None
-        for match in _TAG.finditer(masked):
-            tag = match[1].strip("/")
-            if tag in _DIRECTIVES or not _MEANS_SOMETHING.search(tag):
-                continue
-            if spans:
-                if begins is None:
-                    begins = [begin for begin, _ in spans]
-                index = bisect_right(begins, match.start()) - 1
-                if index >= 0 and match.start() < spans[index][1]:
-                    continue
-            seen.setdefault(tag.casefold(), tag)
-    return tuple(seen.values())
+        for tag in _tags_in_text(masked, spans):
+            by_folded.setdefault(tag.casefold(), tag)
+    return tuple(by_folded.values())
+
+
+def _frontmatter_tags(properties: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("tags", "tag"):
+        for name in _names(properties.get(key), _LIST_BREAK):
+            tag = name.lstrip("#").strip("/")
+            if tag:
+                yield tag
+
+
+def _tags_in_text(masked: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+    begins = [begin for begin, _ in spans]
+    for match in _TAG.finditer(masked):
+        tag = match[1].strip("/")
+        if tag in _DIRECTIVES or not _LETTER_OR_EMOJI.search(tag):
+            continue
+        index = bisect_right(begins, match.start()) - 1
+        if index >= 0 and match.start() < spans[index][1]:
+            continue
+        yield tag
 
 
 def find_aliases(properties: Mapping[str, Any]) -> tuple[str, ...]:
@@ -68,7 +75,7 @@ def find_aliases(properties: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _names(value: object, breaks: re.Pattern[str]) -> Iterator[str]:
-    """Names in a list (each as it is) or a string of several."""
+    """The names in a list, or in a string that is split at ``breaks``."""
     if isinstance(value, str):
         parts: Sequence[object] = breaks.split(value)
     elif isinstance(value, list):

@@ -1,19 +1,33 @@
-"""YAML → JSON-safe values, from PyYAML's event stream: no recursion, no expansion of aliases."""
+"""
+Read YAML into JSON-safe values, from PyYAML's event stream: without recursion, and without
+copying what an alias stands for.
+
+PyYAML takes long to import, so `qmd.parse.frontmatter` imports this module only for
+frontmatter that needs it.
+"""
 
 from __future__ import annotations
 
-import math
-from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Any
+import json
+from typing import Any
 
-if TYPE_CHECKING:
-    from yaml.constructor import SafeConstructor
+import yaml
+from yaml.constructor import SafeConstructor
+from yaml.nodes import ScalarNode
+from yaml.resolver import Resolver
+
+from qmd.parse.json_values import json_safe
 
 MAX_SIZE = 512 * 1024  # characters and nodes of the values, aliases counted each time
 MAX_DEPTH = 50
 #: Characters of a whole number; a longer one is text. ("1:59:59…", in base 60, takes PyYAML
 #: quadratic time, and the result would be too large anyway.)
 MAX_INTEGER = 200
+
+
+#: A list or mapping whose end has not come: the container, the key that waits for its value (or
+#: nothing), its anchor, and the size read before it.
+_OpenCollection = tuple[Any, list[Any], "str | None", int]
 
 
 class YamlRefused(Exception):
@@ -24,14 +38,12 @@ class YamlReader:
     """Builds plain values from YAML events, with an explicit stack and a budget."""
 
     def __init__(self) -> None:
-        from yaml.constructor import SafeConstructor
-        from yaml.resolver import Resolver
-
-        self.constructor: SafeConstructor = SafeConstructor()
+        self.constructor = SafeConstructor()
         self.resolver = Resolver()
         self.size = 0
         self.warnings: list[str] = []
-        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.anchors: dict[str, tuple[Any, int]] = {}  # the value and its size
+        self.stack: list[_OpenCollection] = []
 
     def read(self, source: str) -> tuple[Any, list[str]]:
         """
@@ -41,38 +53,19 @@ class YamlReader:
             yaml.YAMLError: The source is not valid.
             YamlRefused: It is hostile.
         """
-        import yaml
-
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        # One frame per open collection: the values, the pending key, the anchor, the size before.
-        stack: list[tuple[Any, list[Any], str | None, int]] = []
         result: Any = None
         documents = 0
         for event in yaml.parse(source, Loader=loader):
-            before = self.size
             if isinstance(event, yaml.ScalarEvent):
-                self.spend(1 + len(event.value))
-                value = self.scalar(event)
+                value = self.read_scalar(event)
             elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-                if len(stack) >= MAX_DEPTH:
-                    raise YamlRefused(f"it is nested more than {MAX_DEPTH} levels deep")
-                self.spend(1)
-                is_mapping = isinstance(event, yaml.MappingStartEvent)
-                stack.append(({} if is_mapping else [], [], event.anchor, before))
+                self.open_collection(event)
                 continue
             elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-                value, _, anchor, before = stack.pop()
-                if isinstance(value, dict):
-                    value = _merged(value)
-                if anchor:
-                    self.anchors[anchor] = (value, self.size - before)
+                value = self.close_collection()
             elif isinstance(event, yaml.AliasEvent):
-                if event.anchor not in self.anchors:
-                    raise YamlRefused(
-                        f"the alias *{event.anchor} stands for nothing, or for itself"
-                    )
-                value, size = self.anchors[event.anchor]
-                self.spend(size)
+                value = self.read_alias(event.anchor)
             elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
@@ -80,20 +73,51 @@ class YamlReader:
                 continue
             else:
                 continue
-            if isinstance(event, yaml.ScalarEvent) and event.anchor:
-                self.anchors[event.anchor] = (value, self.size - before)
-            if stack:
-                self.put(stack[-1], value)
+            if self.stack:
+                self.put(self.stack[-1], value)
             else:
                 result = value
         return result, self.warnings
 
+    def read_scalar(self, event: Any) -> Any:
+        before = self.size
+        self.spend(1 + len(event.value))
+        value = self.scalar(event)
+        if event.anchor:
+            self.anchors[event.anchor] = (value, self.size - before)
+        return value
+
+    def open_collection(self, event: Any) -> None:
+        if len(self.stack) >= MAX_DEPTH:
+            raise YamlRefused(f"it is nested more than {MAX_DEPTH} levels deep")
+        before = self.size
+        self.spend(1)
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self.stack.append(({} if is_mapping else [], [], event.anchor, before))
+
+    def close_collection(self) -> Any:
+        value, _, anchor, before = self.stack.pop()
+        if isinstance(value, dict):
+            value = _merged(value)
+        if anchor:
+            self.anchors[anchor] = (value, self.size - before)
+        return value
+
+    def read_alias(self, anchor: str | None) -> Any:
+        if anchor is None or anchor not in self.anchors:
+            raise YamlRefused(f"the alias *{anchor} stands for nothing, or for itself")
+        value, size = self.anchors[anchor]
+        self.spend(size)
+        return value
+
     def spend(self, size: int) -> None:
+        """Count characters and nodes. Raises YamlRefused."""
         self.size += size
         if self.size > MAX_SIZE:
             raise YamlRefused("its aliases stand for more than 512 KiB")
 
-    def put(self, frame: tuple[Any, list[Any], str | None, int], value: Any) -> None:
+    def put(self, frame: _OpenCollection, value: Any) -> None:
+        """Add a value to an open list, or a key or the value of the last key to a mapping."""
         container, pending, _, _ = frame
         if isinstance(container, list):
             container.append(value)
@@ -109,8 +133,6 @@ class YamlReader:
 
     def scalar(self, event: Any) -> Any:
         """A scalar as null, bool, number or string; dates as ISO strings."""
-        from yaml.nodes import ScalarNode
-
         text: str = event.value
         tag = event.tag
         if tag is None or tag == "!":
@@ -139,11 +161,11 @@ class YamlReader:
 
 
 def _merged(mapping: dict[str, Any]) -> dict[str, Any]:
-    """YAML's ``<<``: keys of another mapping that are not given here."""
+    """The mapping with the keys of those below ``<<`` that it does not have itself."""
     if "<<" not in mapping:
         return mapping
-    given = mapping["<<"]
-    sources = given if isinstance(given, list) else [given]
+    merge = mapping["<<"]
+    sources = merge if isinstance(merge, list) else [merge]
     if not all(isinstance(source, dict) for source in sources):
         return mapping
     result: dict[str, Any] = {}
@@ -154,6 +176,7 @@ def _merged(mapping: dict[str, Any]) -> dict[str, Any]:
 
 
 def _key(value: Any) -> str:
+    """A key as JSON has it: a string."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -161,19 +184,5 @@ def _key(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (dict, list)):
-        import json
-
         return json.dumps(value, ensure_ascii=False)[:1000]
     return str(value)
-
-
-def json_safe(value: object, written: str) -> Any:
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else written
-    if isinstance(value, float):
-        return value if math.isfinite(value) else written
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    return written

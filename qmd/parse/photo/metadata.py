@@ -20,7 +20,7 @@ from qmd.parse.photo.source import (
     kind_of_name,
 )
 from qmd.parse.photo.xmp import read_xmp
-from qmd.parse.warnings import few
+from qmd.parse.warnings import limit_warnings
 from qmd.values import PhotoMetadata
 
 _READERS = {"JPG": jpeg.read_blocks, "PNG": png.read_blocks, "HEIC": heic.read_blocks}
@@ -122,7 +122,7 @@ def read_metadata(source: PhotoSource, path: str) -> PhotoMetadata:
             exif.make or _default(xmp.get("tiff:Make", [])),
             exif.model or _default(xmp.get("tiff:Model", [])),
         ),
-        warnings=few(warnings),
+        warnings=limit_warnings(warnings),
     )
 
 
