@@ -1,10 +1,10 @@
 """
-May git be run in this work tree? Only where what the work tree brings starts no program.
+Decide whether git may run in a work tree: only if the work tree's configuration starts no program.
 
-A folder of notes may come from a stranger with its ``.git``, whose configuration names programs
-in dozens of keys, some below names of the stranger's choice (``filter.NAME.smudge``), and more
-with each version of git. So its configuration may hold harmless keys only, and whatever is not
-known to be harmless is refused. The configuration of the user and of the system is trusted.
+A folder of notes may come from a stranger with its ``.git``, whose configuration can name programs
+in dozens of keys, some with names that the stranger chooses (``filter.NAME.smudge``), and in more
+with each version of git. So only keys that are known to be harmless are accepted, and any other
+key is refused. The configuration of the user and of the system is trusted.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ _SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://")
 #: ``host:path``, by ssh; a single letter is a drive of Windows.
 _SCP_LIKE = re.compile(r"[^/\\]{2,}:")
 _CONFIG_TIMEOUT_S = 30
-#: Below .git, where files are many and git replaces them by renaming, or which git does not write.
-_UNSEEN = {"objects", "lfs", "annex", "hooks", "modules"}
+#: Directories of .git with many files that git replaces by renaming, or that git does not write.
+_UNCHECKED = {"objects", "lfs", "annex", "hooks", "modules"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def work_tree_of(folder: Path) -> Path | None:
 
 def trusted_repository(work_tree: Path, git: str, environ: dict[str, str]) -> Repository:
     """
-    The repository of a work tree, all of its configuration looked at.
+    The repository of a work tree, after a check of all of its configuration.
 
     Raises:
         InputError: It may start a program, or lead elsewhere.
@@ -142,7 +142,7 @@ def trusted_repository(work_tree: Path, git: str, environ: dict[str, str]) -> Re
 
 
 def _git_dirs(work_tree: Path) -> tuple[Path, Path]:
-    """The git directory of a work tree, and the one it shares with others: often the same."""
+    """The git directory of a work tree, and the one that linked work trees share."""
     entry = work_tree / ".git"
     if entry.is_symlink():
         raise _refusal(work_tree, "its .git is a symbolic link")
@@ -182,7 +182,7 @@ def _refuse_links(work_tree: Path, git_dir: Path) -> None:
             if path.is_symlink() and path.relative_to(git_dir).parts[0] != "hooks":
                 raise _refusal(work_tree, f"{path} is a symbolic link")
         if here == git_dir:
-            directories[:] = [name for name in directories if name not in _UNSEEN]
+            directories[:] = [name for name in directories if name not in _UNCHECKED]
 
 
 def _read_config(
@@ -237,20 +237,27 @@ def _check_url(work_tree: Path, key: str, url: str, git: str, environ: dict[str,
     ):
         raise _refusal(work_tree, f"{key} is no address of https, http, ssh, git or a file")
     if scheme and scheme[1] == "file":
-        place = Path("/" + unquote(url.removeprefix("file://"))).resolve()
+        remote = Path("/" + unquote(url.removeprefix("file://"))).resolve()
     elif scheme or _SCP_LIKE.match(url):
         return
     else:
-        place = (work_tree / os.path.expanduser(url)).resolve()  # noqa: PTH111 - git does so
+        remote = (work_tree / os.path.expanduser(url)).resolve()  # noqa: PTH111 - git does so
     # A repository of this machine runs its half of the transfer under its own configuration.
-    beside = place.with_name(place.name + ".git")
-    for directory in (place / ".git", place, beside / ".git", beside):
+    beside = remote.with_name(remote.name + ".git")
+    for directory in (remote / ".git", remote, beside / ".git", beside):
         if directory.is_file() and directory.name == ".git":
-            raise _refusal(work_tree, f"{key} leads to {place}, whose .git is a file")
-        for file in (directory / "config", directory / "config.worktree"):
-            if file.is_file():
-                for name, _ in _read_config(work_tree, file, git, environ):
-                    _check_key(place, name)
+            raise _refusal(work_tree, f"{key} leads to {remote}, whose .git is a file")
+        _check_config_files(remote, directory, work_tree, git, environ)
+
+
+def _check_config_files(
+    remote: Path, directory: Path, work_tree: Path, git: str, environ: dict[str, str]
+) -> None:
+    """Check the keys of a repository of this machine, whose git directory this may be."""
+    for file in (directory / "config", directory / "config.worktree"):
+        if file.is_file():
+            for name, _ in _read_config(work_tree, file, git, environ):
+                _check_key(remote, name)
 
 
 def _refusal(work_tree: Path, reason: str) -> InputError:

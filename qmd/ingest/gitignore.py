@@ -1,9 +1,9 @@
 """
-One ignore file, with the semantics of git.
+Parse and match one ignore file, with the semantics of git.
 
 A line is translated into a regular expression that cannot backtrack without bound
-(`a*a*a*…b` is cheap here), because ignore files arrive with other people's vaults.
-What git decides byte by byte is decided by character, so ``?`` matches one ``文``.
+(`a*a*a*…b` is cheap here), because ignore files come with other people's vaults.
+Git matches bytes, and this module characters, so ``?`` matches one ``文``.
 """
 
 from __future__ import annotations
@@ -90,15 +90,12 @@ class IgnoreFile:
         self.has_negation = any(rule.negated for rule in self.rules)
         self._skip = len(directory) + 1 if directory else 0
         self._above = above + "/" if above else ""
-        self._names = frozenset(
-            rule.literal for rule in self.rules if rule.literal is not None and not rule.whole_path
-        )
-        self._paths = frozenset(
-            rule.literal for rule in self.rules if rule.literal is not None and rule.whole_path
-        )
-        wild = [rule for rule in self.rules if rule.literal is None]
-        self._name_regex = _any_of(rule.regex for rule in wild if not rule.whole_path)
-        self._path_regex = _any_of(rule.regex for rule in wild if rule.whole_path)
+        name_rules = [rule for rule in self.rules if not rule.whole_path]
+        path_rules = [rule for rule in self.rules if rule.whole_path]
+        self._names = _literals(name_rules)
+        self._paths = _literals(path_rules)
+        self._name_regex = _any_of(rule.regex for rule in name_rules if rule.literal is None)
+        self._path_regex = _any_of(rule.regex for rule in path_rules if rule.literal is None)
         self._compiled: dict[str, re.Pattern[str]] = {}
 
     def match(self, path: str, name: str, is_directory: bool) -> IgnoreRule | None:
@@ -107,13 +104,7 @@ class IgnoreFile:
 
     def decide(self, below: str, name: str, is_directory: bool) -> IgnoreRule | None:
         """As `match`, for a path relative to the ignore file's own directory."""
-        # Nearly every path matches nothing: four cheap questions before the loop.
-        if (
-            name not in self._names
-            and below not in self._paths
-            and (self._name_regex is None or not self._name_regex.fullmatch(name))
-            and (self._path_regex is None or not self._path_regex.fullmatch(below))
-        ):
+        if not self._may_match(below, name):
             return None
         for rule in reversed(self.rules):
             if rule.directories_only and not is_directory:
@@ -125,6 +116,15 @@ class IgnoreFile:
             elif self._regex(rule).fullmatch(subject):
                 return rule
         return None
+
+    def _may_match(self, below: str, name: str) -> bool:
+        """Whether any rule matches; most paths match none, and four cheap tests tell."""
+        return (
+            name in self._names
+            or below in self._paths
+            or (self._name_regex is not None and self._name_regex.fullmatch(name) is not None)
+            or (self._path_regex is not None and self._path_regex.fullmatch(below) is not None)
+        )
 
     def _regex(self, rule: IgnoreRule) -> re.Pattern[str]:
         compiled = self._compiled.get(rule.regex)
@@ -196,6 +196,11 @@ def _without_trailing_spaces(line: str) -> str:
     kept = line.rstrip(" ")
     backslashes = len(kept) - len(kept.rstrip("\\"))
     return line[: len(kept) + 1] if backslashes % 2 else kept
+
+
+def _literals(rules: Iterable[IgnoreRule]) -> frozenset[str]:
+    """The names or paths of the rules without wildcards."""
+    return frozenset(rule.literal for rule in rules if rule.literal is not None)
 
 
 def _any_of(regexes: Iterable[str]) -> re.Pattern[str] | None:
@@ -276,6 +281,7 @@ def _component(tokens: list[str], groups: Iterator[int]) -> str:
 
 
 def _tokens(pattern: str) -> list[str] | None:
+    """The tokens of a pattern; None where git lets it match nothing."""
     tokens: list[str] = []
     position = 0
     while position < len(pattern):
@@ -292,62 +298,86 @@ def _tokens(pattern: str) -> list[str] | None:
             tokens.append(_SLASH if escaped == "/" else re.escape(escaped))
             position += 1
         elif character == "[":
-            found = _bracket(pattern, position)
-            if found is None:
+            bracket = _Bracket(pattern, position)
+            token = bracket.read()
+            if token is None:
                 return None
-            token, position = found
             tokens.append(token)
+            position = bracket.position
         else:
             tokens.append(re.escape(character))
     return tokens
 
 
-def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
-    """The regex for ``[…]`` whose inside begins here, and where it ends; None: it never does."""
-    negated = pattern[position : position + 1] in ("!", "^")
-    if negated:
-        position += 1
-    items: list[str] = []
-    previous: str | None = None
-    first = True
-    while first or pattern[position : position + 1] != "]":
-        first = False
-        if position >= len(pattern):
-            return None
-        character = pattern[position]
-        if character == "[" and pattern[position + 1 : position + 2] == ":":
-            end = pattern.find("]", position + 2)
-            if end < 0:
+class _Bracket:
+    """Reads ``[…]`` in a pattern; ``position`` is behind the "[", after `read` behind the "]"."""
+
+    def __init__(self, pattern: str, position: int) -> None:
+        self.pattern = pattern
+        self.position = position
+        self._items: list[str] = []
+        self._previous: str | None = None  # the character that may begin a range
+
+    def read(self) -> str | None:
+        """The regex for one character; None where git lets the pattern match nothing."""
+        negated = self._next() in ("!", "^")
+        if negated:
+            self.position += 1
+        is_first = True  # a "]" that comes first is a character
+        while is_first or self._next() != "]":
+            is_first = False
+            if not self._read_item():
                 return None
-            if end > position + 2 and pattern[end - 1] == ":":
-                name = pattern[position + 2 : end - 1]
-                if name not in _POSIX_CLASSES:
-                    return None
-                items.append(_POSIX_CLASSES[name])
-                previous = None
-                position = end + 1
-                continue
-        following = pattern[position + 1 : position + 2]
-        if character == "-" and previous is not None and following not in ("", "]"):
-            position += 1
-            if following == "\\":
-                position += 1
-                following = pattern[position : position + 1]
-                if not following:
-                    return None
-            if previous <= following:
-                items.append(f"{re.escape(previous)}-{re.escape(following)}")
-            previous = None
-        else:
-            if character == "\\":
-                position += 1
-                character = pattern[position : position + 1]
-                if not character:
-                    return None
-            items.append(re.escape(character))
-            previous = character
-        position += 1
-    inside = "".join(items)
-    if negated:
-        return f"[^/{inside}]", position + 1
-    return (f"(?!/)[{inside}]" if inside else _NEVER), position + 1
+        self.position += 1
+        inside = "".join(self._items)
+        if negated:
+            return f"[^/{inside}]"
+        return f"(?!/)[{inside}]" if inside else _NEVER
+
+    def _next(self, offset: int = 0) -> str:
+        """The character at the position, "" behind the end."""
+        return self.pattern[self.position + offset : self.position + offset + 1]
+
+    def _read_item(self) -> bool:
+        """Read a character, range or class; False where the bracket never ends or is invalid."""
+        if not self._next():
+            return False
+        if self._next() == "[" and self._next(1) == ":":
+            end = self.pattern.find("]", self.position + 2)
+            if end < 0:
+                return False
+            if end > self.position + 2 and self.pattern[end - 1] == ":":
+                return self._read_class(end)
+        if self._next() == "-" and self._previous is not None and self._next(1) not in ("", "]"):
+            return self._read_range()
+        character = self._read_character()
+        self._items.append(re.escape(character))
+        self._previous = character
+        return bool(character)
+
+    def _read_class(self, end: int) -> bool:
+        """``[:name:]``, whose last "]" is at ``end``."""
+        regex = _POSIX_CLASSES.get(self.pattern[self.position + 2 : end - 1])
+        if regex is None:
+            return False
+        self._items.append(regex)
+        self._previous = None
+        self.position = end + 1
+        return True
+
+    def _read_range(self) -> bool:
+        """``-z`` behind the character that begins the range, which is an item already."""
+        self.position += 1
+        first, last = self._previous or "", self._read_character()
+        if last and first <= last:
+            self._items.append(f"{re.escape(first)}-{re.escape(last)}")
+        self._previous = None
+        return bool(last)
+
+    def _read_character(self) -> str:
+        """One character, "" if the pattern ends; a backslash escapes the one behind it."""
+        if self._next() == "\\":
+            self.position += 1
+        character = self._next()
+        self.position += 1
+        return character

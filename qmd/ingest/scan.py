@@ -1,6 +1,7 @@
 """
-Disk → the files of a collection, in the order of their paths. Nothing is opened but
-directories and ignore files; no symbolic link is followed.
+Scan a directory for the files of a collection, in the order of their paths.
+
+Only directories and ignore files are opened, and no symbolic link is followed.
 """
 
 # Path objects would cost more than the scan itself:
@@ -11,12 +12,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest.rules import IGNORE_FILES, RuledFolder, Rules
+from qmd.ingest.rules import IGNORE_FILES, Exclusion, RuledFolder, Rules
 from qmd.parse.photo import is_photo
 from qmd.system.beneath import scandir_beneath
 from qmd.system.surrogates import is_utf8
@@ -41,10 +42,10 @@ class ScannedFile:
 @dataclass(frozen=True, slots=True)
 class ScanSkip:
     """
-    What the rules include and what still gives no document.
+    A file or directory that the rules include and that cannot be a document.
 
-    ``path`` is fit for printing and storing: bytes that are no UTF-8 read ``\\xNN``. With
-    ``is_directory`` nothing below it was looked at: what lies there is unknown, not gone.
+    ``path`` can be printed and stored: bytes that are not UTF-8 read ``\\xNN``. With
+    ``is_directory`` nothing below it was examined: what lies there is unknown, not gone.
     """
 
     path: str
@@ -81,71 +82,75 @@ class Scan:
         What a whole walk finds at these paths and below them, without walking the rest.
 
         Returns:
-            Place → what lies there. A place is a path, or the ancestor of it that decides:
-            one that is gone, excluded, unreadable or no directory. "" stands for the root.
+            Deciding path → what lies there. The deciding path is the path itself, or an ancestor
+            that is gone, excluded, unreadable or no directory. "" stands for the root.
         """
         real_root = os.path.realpath(self.root)
         folders = {"": self.rules.root_folder()}
-        places = dict(self._locate(path, folders, real_root) for path in sorted(paths))
-        found = {
-            place: list(items)
-            for place, items in places.items()
-            if not any(above in places for above in _ancestors(place))
+        decided = dict(self._locate(path, folders, real_root) for path in sorted(paths))
+        items_by_path = {
+            path: list(items)
+            for path, items in decided.items()
+            if not any(above in decided for above in _ancestors(path))
         }
         self._check_same()
-        return found
+        return items_by_path
 
     def _locate(
         self, path: str, folders: dict[str, RuledFolder], real_root: str
     ) -> tuple[str, Iterable[ScannedFile | ScanSkip]]:
-        """The place that decides about a path, and what lies there (looked up on iteration)."""
-        rules = self.rules
-        place = ""
+        """
+        The path that decides about ``path``, and an iterable of what lies there.
+
+        ``folders`` has the folders that earlier calls have entered, by path.
+        """
+        below = ""
         if not path:
-            return place, self._descend(None, place, real_root)
-        names = path.split("/")
-        for position, name in enumerate(names):
-            parent = folders[place]
-            place = f"{place}/{name}" if place else name
-            is_last = position == len(names) - 1
-            full_path = os.path.join(self.root, place)
+            return below, self._descend(None, below, real_root)
+        for name in path.split("/"):
+            parent = folders[below]
+            below = f"{below}/{name}" if below else name
+            is_last = below == path
             try:
-                status = os.lstat(full_path)
+                status = os.lstat(os.path.join(self.root, below))
             except OSError as error:
                 # A path whose ancestor became a file is gone as well.
-                if is_vanished(error) or rules.exclude_file(parent, place, name) is not None:
-                    return place, ()
-                return place, [unreadable(place, error, is_directory=not is_last)]
+                gone = is_vanished(error) or self.rules.exclude_file(parent, below, name)
+                return below, () if gone else [unreadable(below, error, is_directory=not is_last)]
             is_directory = stat.S_ISDIR(status.st_mode)
-            if is_directory:
-                exclusion = rules.exclude_directory(parent, place, name)
-            elif stat.S_ISLNK(status.st_mode) and os.path.isdir(full_path):
-                exclusion = rules.exclude_directory_link(parent, place, name)
-            else:
-                exclusion = rules.exclude_file(parent, place, name)
-            if exclusion is not None:
-                return place, ()
+            if exclusion_of(self.rules, parent, below, name, status) is not None:
+                return below, ()
             if not is_utf8(name):
-                return place, [bad_name(place, is_directory)]
+                return below, [bad_name(below, is_directory)]
             if not is_directory:
-                return place, [judge_file(place, full_path, status, real_root, rules.max_bytes)]
+                return below, [self._judge(below, status, real_root)]
             if is_last:
-                return place, self._descend(parent, place, real_root)
-            if place not in folders:
-                try:
-                    os.scandir(full_path).close()
-                except OSError as error:
-                    skips = (
-                        [] if is_vanished(error) else [unreadable(place, error, is_directory=True)]
-                    )
-                    return place, skips
-                folders[place] = rules.subfolder(parent, place)
+                return below, self._descend(parent, below, real_root)
+            if below not in folders:
+                skips = self._enter(parent, below, folders)
+                if skips is not None:
+                    return below, skips
         raise AssertionError("the last name decides")
+
+    def _enter(
+        self, parent: RuledFolder, path: str, folders: dict[str, RuledFolder]
+    ) -> list[ScanSkip] | None:
+        """Add a directory to ``folders``; if it cannot be listed, what that means for the scan."""
+        try:
+            os.scandir(os.path.join(self.root, path)).close()
+        except OSError as error:
+            return [] if is_vanished(error) else [unreadable(path, error, is_directory=True)]
+        folders[path] = self.rules.subfolder(parent, path)
+        return None
+
+    def _judge(self, path: str, status: os.stat_result, real_root: str) -> ScannedFile | ScanSkip:
+        full_path = os.path.join(self.root, path)
+        return judge_file(path, full_path, status, real_root, self.rules.max_bytes)
 
     def _descend(
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip]:
-        """Everything below a directory, in order."""
+        """All that lies below a directory, in order."""
         stack = [self._walk(parent, folder_path, real_root)]
         while stack:
             for item in stack[-1]:
@@ -169,7 +174,6 @@ class Scan:
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip | tuple[RuledFolder, str]]:
         """One directory in order; a sub-directory is (folder, path) where its contents belong."""
-        rules = self.rules
         excluded = self.excluded
         prefix = f"{folder_path}/" if folder_path else ""
         try:
@@ -183,22 +187,13 @@ class Scan:
         self.directories += 1
         for name, problem in failed:
             yield unreadable(prefix + name, problem)
-        ignore_files = [key for key, _ in entries if key in IGNORE_FILES]
-        if parent is None:
-            folder = rules.root_folder(ignore_files)
-        else:
-            folder = rules.subfolder(parent, folder_path, ignore_files)
+        folder = self._ruled_folder(parent, folder_path, entries)
         for file, sentence in folder.problems:
             yield ScanSkip(printable(file), "ignore file not applied", sentence)
         for key, status in entries:
             name = key.rstrip("/")
             path = prefix + name
-            if status is None:
-                exclusion = rules.exclude_directory(folder, path, name)
-            elif stat.S_ISLNK(status.st_mode) and os.path.isdir(os.path.join(self.root, path)):
-                exclusion = rules.exclude_directory_link(folder, path, name)
-            else:
-                exclusion = rules.exclude_file(folder, path, name)
+            exclusion = exclusion_of(self.rules, folder, path, name, status)
             if exclusion is not None:
                 reason = exclusion.reason
                 excluded[reason] = excluded.get(reason, 0) + 1
@@ -207,8 +202,34 @@ class Scan:
             elif status is None:
                 yield folder, path
             else:
-                full_path = os.path.join(self.root, path)
-                yield judge_file(path, full_path, status, real_root, rules.max_bytes)
+                yield self._judge(path, status, real_root)
+
+    def _ruled_folder(
+        self,
+        parent: RuledFolder | None,
+        path: str,
+        entries: Sequence[tuple[str, os.stat_result | None]],
+    ) -> RuledFolder:
+        """A listed directory with its ignore files; ``parent`` is None for the root."""
+        ignore_files = [key for key, _ in entries if key in IGNORE_FILES]
+        if parent is None:
+            return self.rules.root_folder(ignore_files)
+        return self.rules.subfolder(parent, path, ignore_files)
+
+
+def exclusion_of(
+    rules: Rules, folder: RuledFolder, path: str, name: str, status: os.stat_result | None
+) -> Exclusion | None:
+    """
+    The rule that excludes an entry of a folder, None if it is included.
+
+    ``status`` is that of the name itself, not of the target of a link; None for a directory.
+    """
+    if status is None or stat.S_ISDIR(status.st_mode):
+        return rules.exclude_directory(folder, path, name)
+    if stat.S_ISLNK(status.st_mode) and os.path.isdir(os.path.join(rules.root, path)):
+        return rules.exclude_directory_link(folder, path, name)
+    return rules.exclude_file(folder, path, name)
 
 
 def _ancestors(path: str) -> Iterator[str]:

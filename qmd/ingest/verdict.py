@@ -1,15 +1,14 @@
-"""
-Why a path is or is no document: the scan's own decisions, asked for one path.
-"""
+"""Judge one path by the rules of the scan: whether it is included, and which rule decides."""
 
 # Strings, as the scan has them:
-# ruff: noqa: PTH112, PTH117, PTH118
+# ruff: noqa: PTH117, PTH118
 
 from __future__ import annotations
 
 import os
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from qmd.ingest.scan import (
     ScannedFile,
     ScanSkip,
     bad_name,
+    exclusion_of,
     is_vanished,
     judge_file,
     printable,
@@ -32,12 +32,12 @@ from qmd.system.surrogates import is_utf8
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
     """
-    What the scan makes of a path.
+    What the scan does with a path.
 
     ``reason`` is "included", "directory" (the scan goes into it), "missing", or the word
-    under which the scan counts or reports it. ``subject`` is the path the rule hit: the
-    path itself or the directory above that is left out with all in it. ``file``, ``line``
-    and ``pattern`` name the line of the ignore file, where one decided.
+    under which the scan counts or reports it. ``subject`` is the path that the rule matched: the
+    path itself, or a directory above it that is excluded with all that it contains. ``file``,
+    ``line`` and ``pattern`` name the line of the ignore file, if one decided.
     """
 
     included: bool
@@ -52,17 +52,13 @@ class RuleVerdict:
 
 def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
     """
-    What a scan of ``root`` by ``rules`` makes of ``path`` (relative to the root).
+    What a scan of ``root`` by ``rules`` does with ``path``, which is relative to the root.
 
     Raises:
         InputError: The path is empty, absolute or leads out of the root by "..".
         NotFoundError: The root does not exist.
     """
-    components = [part for part in path.replace(os.sep, "/").split("/") if part not in ("", ".")]
-    if not components or ".." in components or os.path.isabs(path) or "\0" in path:
-        raise InputError(
-            f"Not a path below the folder: {path!r}", hint="Give a path relative to the folder."
-        )
+    components = _components(path)
     try:
         os.scandir(root).close()
     except OSError as error:
@@ -81,34 +77,46 @@ def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
                 return _skipped(unreadable(below, error))
             return _missing(below, rules.exclude_file(folder, below, name) if is_last else None)
         is_directory = stat.S_ISDIR(status.st_mode)
-        if is_directory:
-            exclusion = rules.exclude_directory(folder, below, name)
-        elif stat.S_ISLNK(status.st_mode) and os.path.isdir(full_path):
-            exclusion = rules.exclude_directory_link(folder, below, name)
-        else:
-            exclusion = rules.exclude_file(folder, below, name)
+        exclusion = exclusion_of(rules, folder, below, name, status)
         if exclusion is not None:
             return _excluded(exclusion, below, is_directory, rules)
         if not is_utf8(name):
             return _skipped(bad_name(below, is_directory))
-        if is_directory:
-            try:
-                os.scandir(full_path).close()
-            except OSError as error:
-                return _skipped(unreadable(below, error, is_directory=True))
-            folder = rules.subfolder(folder, below)
-            continue
-        found = judge_file(below, full_path, status, real_root, rules.max_bytes)
-        if isinstance(found, ScanSkip):
-            return _skipped(found)
-        if not is_last:
-            return _missing("/".join(components), None)
-        return _included(found)
+        if not is_directory:
+            item = judge_file(below, full_path, status, real_root, rules.max_bytes)
+            return _judged(item, components, is_last)
+        problem = _listing_problem(below, full_path)
+        if problem is not None:
+            return _skipped(problem)
+        folder = rules.subfolder(folder, below)
     return RuleVerdict(True, "directory", below, "The scan goes into this folder.")
 
 
-def _included(found: ScannedFile) -> RuleVerdict:
-    return RuleVerdict(True, "included", found.path, "No rule excludes it, and the mask matches.")
+def _components(path: str) -> list[str]:
+    """The names of a relative path. Raises InputError."""
+    names = [name for name in path.replace(os.sep, "/").split("/") if name not in ("", ".")]
+    if not names or ".." in names or os.path.isabs(path) or "\0" in path:
+        raise InputError(
+            f"Not a path below the folder: {path!r}", hint="Give a path relative to the folder."
+        )
+    return names
+
+
+def _listing_problem(path: str, full_path: str) -> ScanSkip | None:
+    try:
+        os.scandir(full_path).close()
+    except OSError as error:
+        return unreadable(path, error, is_directory=True)
+    return None
+
+
+def _judged(item: ScannedFile | ScanSkip, components: Sequence[str], is_last: bool) -> RuleVerdict:
+    """The verdict about a file; if more names follow behind it, the path does not exist."""
+    if isinstance(item, ScanSkip):
+        return _skipped(item)
+    if not is_last:
+        return _missing("/".join(components), None)
+    return RuleVerdict(True, "included", item.path, "No rule excludes it, and the mask matches.")
 
 
 def _missing(path: str, exclusion: Exclusion | None) -> RuleVerdict:
@@ -118,7 +126,7 @@ def _missing(path: str, exclusion: Exclusion | None) -> RuleVerdict:
     )
 
 
-#: What helps where the scan or the reading of a file skipped it.
+#: What to do about a file that was skipped, by the reason.
 SKIP_REMEDIES = {
     "too large": "Split it into smaller files.",
     "unreadable": "Give yourself permission to read it, then run 'qmd index'.",

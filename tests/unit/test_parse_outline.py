@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qmd.parse.heading_text import plain
+from qmd.parse.heading_text import heading_text
 from qmd.parse.lines import byte_line_starts, line_starts, split_lines
 from qmd.parse.markdown import outline
 
@@ -93,7 +93,7 @@ def test_headings_in_frontmatter_do_not_count() -> None:
     ],
 )
 def test_a_headings_text_has_no_markup(raw: str, expected: str) -> None:
-    assert plain(raw) == expected
+    assert heading_text(raw) == expected
 
 
 def test_blocks_hold_every_line_with_text_once() -> None:

@@ -1,9 +1,9 @@
 """
-Native events on Linux: a kernel watch for each directory that the rules include.
+Watch a collection on Linux, with one inotify watch for each directory that the rules include.
 
 watchdog's own observer would watch every directory, .git and node_modules too (a watch costs
 the kernel a kilobyte, and a user has some ten thousand), would hold back half of a rename for
-half a second, and would pass over a used-up limit in silence. This stands on its reader of
+half a second, and would ignore a used-up limit silently. This module uses watchdog's reader of
 the inotify descriptor.
 """
 
@@ -48,8 +48,8 @@ _UNWATCHABLE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
 
 class InotifyWatch:
     """
-    One collection's directories. Paths that changed go to ``report``; "" means that anything
-    may have changed, and that this watch is no longer complete (`stale`).
+    Watches the directories of one collection. ``report`` is called with the paths that changed;
+    "" means that anything may have changed, and that this watch is no longer complete (`stale`).
 
     Raises:
         OSError: The root cannot be watched, or a limit of the kernel is reached.
@@ -65,7 +65,7 @@ class InotifyWatch:
         self._report = report
         self._id = CallbackId(id(self))
         self._lock = threading.RLock()
-        # Their paths alone: the ignore files that hold in thousands of them may fill gigabytes.
+        # Only the paths: the ignore files that apply to thousands of folders may fill gigabytes.
         self._folders: dict[WatchDescriptor, str] = {}
         self._watched: dict[str, WatchDescriptor] = {}
         self._closed = False
@@ -105,24 +105,32 @@ class InotifyWatch:
                 return
             path = f"{folder_path}/{name}" if folder_path else name
             if event.mask & InotifyConstants.IN_ISDIR:
-                if event.mask & _GONE:
-                    self._forget(path)
-                else:
-                    folder = self._rules.folder_at(folder_path)
-                    if self._rules.exclude_directory(folder, path, name) is not None:
-                        return
-                    try:
-                        self._add(folder, path)
-                    except OSError:
-                        self._lose()
-                        return
+                if not self._on_directory_event(event, folder_path, path, name):
+                    return
             elif (
                 event.mask & _CONTENT
                 and name not in IGNORE_FILES
                 and not self._rules.matches_mask(path, name)
             ):
-                return  # a log, say; of names that come and go the run is the judge
+                return  # a log, say; files that come and go are judged by the indexing run
         self._report((path,))
+
+    def _on_directory_event(
+        self, event: InotifyEvent, folder_path: str, path: str, name: str
+    ) -> bool:
+        """Watch a directory that came, forget one that went; whether its path is reported."""
+        if event.mask & _GONE:
+            self._forget(path)
+            return True
+        folder = self._rules.folder_at(folder_path)
+        if self._rules.exclude_directory(folder, path, name) is not None:
+            return False
+        try:
+            self._add(folder, path)
+        except OSError:
+            self._lose()
+            return False
+        return True
 
     def on_watch_deleted(self, wd: WatchDescriptor) -> None:
         with self._lock:
@@ -158,19 +166,27 @@ class InotifyWatch:
                     raise
                 self._watched[path] = wd
                 self._folders[wd] = path
-            folder = (
-                self._rules.root_folder() if parent is None else self._rules.subfolder(parent, path)
-            )
-            # What is made from here on has an event; what was there before is listed.
-            try:
-                with os.scandir(full_path) as entries:
-                    names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
-            except OSError:
-                continue
-            for name in names:
-                below = f"{path}/{name}" if path else name
-                if is_utf8(name) and not self._rules.exclude_directory(folder, below, name):
-                    pending.append((folder, below))
+            pending += self._included_folders(parent, path)
+
+    def _included_folders(
+        self, parent: RuledFolder | None, path: str
+    ) -> list[tuple[RuledFolder | None, str]]:
+        """The directories in a watched one that the rules include, each with its parent."""
+        folder = (
+            self._rules.root_folder() if parent is None else self._rules.subfolder(parent, path)
+        )
+        # A directory that is created from here on has an event; older ones are listed.
+        try:
+            with os.scandir(os.path.join(self._root, path)) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+        paths = {name: f"{path}/{name}" if path else name for name in names if is_utf8(name)}
+        return [
+            (folder, below)
+            for name, below in paths.items()
+            if not self._rules.exclude_directory(folder, below, name)
+        ]
 
     def _forget(self, path: str) -> None:
         prefix = path + "/"

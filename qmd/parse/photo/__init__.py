@@ -1,7 +1,8 @@
 """
-Photos → what is written in them about them: JPEG, PNG and HEIC. Pure, and without decoding a
-pixel: the readers walk the containers' headers and ask a `PhotoSource` for the few bytes that
-matter, so a photo of any size costs the same and a decompression bomb nothing.
+Read the metadata of JPEG, PNG and HEIC photos without decoding a pixel.
+
+The readers walk through the headers of the containers and ask a `PhotoSource` for the few bytes
+that matter, so a photo of any size costs the same, and a decompression bomb costs nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-A photo as a document: a text that is found by its words, with tags and people as tags.
+Turn a photo into a document: a text with its metadata, whose tags are its keywords and people.
 
-Signs name the lines, in no language, and full text holds none of them: a search for the word
-"camera" must not find every photo.
+Emoji label the lines, because the full-text index leaves them out: a search for the word "camera"
+must not match every photo.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def _text(title: str, photo: PhotoMetadata, tags: tuple[str, ...], people: tuple
 def _properties(
     photo: PhotoMetadata, tags: tuple[str, ...], people: tuple[str, ...]
 ) -> dict[str, Any]:
-    found = {
+    properties = {
         "tags": list(tags),
         "people": list(people),
         "location": photo.location,
         "date": photo.date,
         "camera": photo.camera,
     }
-    return {"kind": photo.kind, **{name: value for name, value in found.items() if value}}
+    return {"kind": photo.kind, **{name: value for name, value in properties.items() if value}}
 
 
 def _one_line(text: str) -> str:
@@ -91,7 +91,7 @@ def _one_line(text: str) -> str:
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Each once, letter case aside, on one line."""
+    """The names, each once (ignoring case) and on one line."""
     seen: dict[str, str] = {}
     for name in names:
         shown = _one_line(name)

@@ -1,4 +1,4 @@
-"""The few fields of EXIF (a TIFF structure) that say something to a reader."""
+"""Read the few fields of EXIF, a TIFF structure, that tell a reader something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metadata items of a HEIC file: an ISO base media file whose ``meta`` box lists them."""
+"""Read the metadata of a HEIC file, an ISO base media file whose ``meta`` box lists them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _XMP_TYPE = b"application/rdf+xml"
 
 
 class _Damaged(Exception):
-    """A box says what cannot be."""
+    """A box has contents that are impossible."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _MetaItem:
 
 
 class _Cursor:
-    """Numbers of a box, one after the other."""
+    """Reads the numbers of a box one after the other."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
@@ -76,9 +76,9 @@ def read_blocks(source: MeteredSource, blocks: MetadataBlocks) -> None:
 
 def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
     """
-    Where the items that are no metadata are, in the order of their numbers.
+    The (offset, length) of the items that are not metadata, in the order of their ids.
 
-    None if the last box does not end where the file does, an item lies beyond that, or there
+    None if the last box does not end where the file does, an item lies beyond the end, or there
     are more items than a photo has.
     """
     metered = MeteredSource(source)
@@ -88,17 +88,17 @@ def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
     try:
         meta = next((metered.at(at, length) for kind, at, length in boxes if kind == b"meta"), b"")
         children = dict(_children(meta, 4))
-        texts = dict(_kinds(children.get(b"iinf", b""), metered))
-        places = _places(children.get(b"iloc", b""), None, metered)
+        metadata_ids = dict(_metadata_items(children.get(b"iinf", b""), metered))
+        items = _items(children.get(b"iloc", b""), None, metered)
     except (_Damaged, TooMuchMetadataError):
         return None
-    found = [
+    extents = [
         extent
-        for number, item in sorted(places.items())
-        if number not in texts and not item.in_idat
+        for item_id, item in sorted(items.items())
+        if item_id not in metadata_ids and not item.in_idat
         for extent in item.extents
     ]
-    return None if any(place + length > source.size for place, length in found) else found
+    return None if any(at + length > source.size for at, length in extents) else extents
 
 
 def _boxes(source: PhotoSource) -> Iterator[tuple[bytes, int, int]]:
@@ -121,13 +121,13 @@ def _boxes(source: PhotoSource) -> Iterator[tuple[bytes, int, int]]:
 
 def _read_meta(source: MeteredSource, meta: bytes, blocks: MetadataBlocks) -> None:
     children = dict(_children(meta, 4))  # behind version and flags
-    kinds = dict(_kinds(children.get(b"iinf", b""), source))
+    kinds = dict(_metadata_items(children.get(b"iinf", b""), source))
     if not kinds:
         return
-    places = _places(children.get(b"iloc", b""), set(kinds), source)
+    items = _items(children.get(b"iloc", b""), set(kinds), source)
     idat = children.get(b"idat", b"")
-    for number, kind in kinds.items():
-        item = places.get(number)
+    for item_id, kind in kinds.items():
+        item = items.get(item_id)
         if item is None or (kind == "EXIF" and blocks.exif is not None):
             continue
         if kind == "XMP" and len(blocks.xmp) == _MAX_PACKETS:
@@ -140,9 +140,13 @@ def _read_meta(source: MeteredSource, meta: bytes, blocks: MetadataBlocks) -> No
         elif kind == "XMP":
             blocks.xmp.append(data)
         else:
-            # Four bytes say how much lies in front of the TIFF structure, mostly "Exif\0\0".
-            skip = int.from_bytes(data[:4], "big")
-            blocks.exif = data[4 + skip :] if 4 + skip < len(data) else None
+            blocks.exif = _tiff(data)
+
+
+def _tiff(exif: bytes) -> bytes | None:
+    """The TIFF structure of an EXIF item; four bytes say how many more come before it."""
+    start = 4 + int.from_bytes(exif[:4], "big")
+    return exif[start:] if start < len(exif) else None
 
 
 def _children(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
@@ -158,8 +162,8 @@ def _children(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
         at += size
 
 
-def _kinds(iinf: bytes, meter: MeteredSource) -> Iterator[tuple[int, str]]:
-    """The numbers of the items that are metadata."""
+def _metadata_items(iinf: bytes, meter: MeteredSource) -> Iterator[tuple[int, str]]:
+    """The id and the kind, "EXIF" or "XMP", of each item that is metadata."""
     if not iinf:
         return
     cursor = _Cursor(iinf)
@@ -171,53 +175,67 @@ def _kinds(iinf: bytes, meter: MeteredSource) -> Iterator[tuple[int, str]]:
         size = cursor.number(4)
         if cursor.raw(4) != b"infe" or size < 8:
             raise _Damaged
-        entry = _Cursor(cursor.raw(size - 8))
-        entry_version = entry.number(1)
-        entry.number(3)
-        if entry_version < 2:
-            continue
-        number = entry.number(2 if entry_version == 2 else 4)
-        entry.number(2)
-        kind = entry.raw(4)
-        if kind == b"Exif":
-            yield number, "EXIF"
-        elif kind == b"mime":
-            entry.text()  # its name
-            if entry.text() == _XMP_TYPE and not entry.text():  # not compressed
-                yield number, "XMP"
+        item = _metadata_item(_Cursor(cursor.raw(size - 8)))
+        if item is not None:
+            yield item
 
 
-def _places(iloc: bytes, wanted: set[int] | None, meter: MeteredSource) -> dict[int, _MetaItem]:
-    """By their numbers; of all items, if none is wanted in particular."""
+def _metadata_item(entry: _Cursor) -> tuple[int, str] | None:
+    version = entry.number(1)
+    entry.number(3)
+    if version < 2:
+        return None
+    item_id = entry.number(2 if version == 2 else 4)
+    entry.number(2)
+    kind = entry.raw(4)
+    if kind == b"Exif":
+        return item_id, "EXIF"
+    if kind == b"mime":
+        entry.text()  # the item's name
+        if entry.text() == _XMP_TYPE and not entry.text():  # not compressed
+            return item_id, "XMP"
+    return None
+
+
+def _items(iloc: bytes, chosen_ids: set[int] | None, meter: MeteredSource) -> dict[int, _MetaItem]:
+    """The items by their ids: the chosen ones, or all if ``chosen_ids`` is None."""
     cursor = _Cursor(iloc)
     version = cursor.number(1)
     cursor.number(3)
     sizes = cursor.number(2)
-    offset_size, length_size = sizes >> 12, sizes >> 8 & 15
-    base_size, index_size = sizes >> 4 & 15, sizes & 15 if version in (1, 2) else 0
-    count = cursor.number(4 if version == 2 else 2)
-    found: dict[int, _MetaItem] = {}
-    extent_size = index_size + offset_size + length_size
-    for _ in range(min(count, _MAX_ITEMS)):
-        number = cursor.number(4 if version == 2 else 2)
-        method = cursor.number(2) & 15 if version in (1, 2) else 0
+    has_index = version in (1, 2)
+    widths = (sizes & 15 if has_index else 0, sizes >> 12, sizes >> 8 & 15)
+    base_width = sizes >> 4 & 15
+    number_width = 4 if version == 2 else 2
+    items: dict[int, _MetaItem] = {}
+    for _ in range(min(cursor.number(number_width), _MAX_ITEMS)):
+        item_id = cursor.number(number_width)
+        method = cursor.number(2) & 15 if has_index else 0
         cursor.number(2)  # in this very file
-        base = cursor.number(base_size)
-        item = _MetaItem(method == 1)
-        is_wanted = wanted is None or number in wanted
-        extents = cursor.number(2)
-        if extents > 1 and not extent_size:
-            raise _Damaged  # the same place 65,535 times, in no bytes at all
-        meter.step(1 + extents)
-        for extent in range(extents):
-            cursor.number(index_size)
-            place = base + cursor.number(offset_size)
-            length = cursor.number(length_size)
-            if is_wanted and extent < _MAX_EXTENTS:
-                item.extents.append((place, length))
-        if is_wanted and method < 2:
-            found[number] = item
-    return found
+        base = cursor.number(base_width)
+        extents = _extents(cursor, base, widths, meter)
+        if method < 2 and (chosen_ids is None or item_id in chosen_ids):
+            items[item_id] = _MetaItem(method == 1, extents)
+    return items
+
+
+def _extents(
+    cursor: _Cursor, base: int, widths: tuple[int, int, int], meter: MeteredSource
+) -> list[tuple[int, int]]:
+    """(offset, length) of one item's parts; ``widths`` of index, offset and length, in bytes."""
+    index_width, offset_width, length_width = widths
+    count = cursor.number(2)
+    if count > 1 and not any(widths):
+        raise _Damaged  # the same place 65,535 times, in no bytes at all
+    meter.step(1 + count)
+    extents: list[tuple[int, int]] = []
+    for _ in range(count):
+        cursor.number(index_width)
+        offset = base + cursor.number(offset_width)
+        length = cursor.number(length_width)
+        if len(extents) < _MAX_EXTENTS:
+            extents.append((offset, length))
+    return extents
 
 
 def _content(source: MeteredSource, idat: bytes, item: _MetaItem) -> bytes | None:

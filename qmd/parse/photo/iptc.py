@@ -1,4 +1,4 @@
-"""The records of IPTC IIM: what newspapers wrote into photos before there was XMP."""
+"""Read and write the records of IPTC IIM, the metadata of press photos from before XMP."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _BINARY = frozenset((0, 125, 200, 201, 202))
 @dataclass(frozen=True, slots=True)
 class Iptc:
     """
-    ``texts`` as they are written, by the names of `_TEXTS`; ``date`` like ``20240714``.
+    ``texts`` has the fields by the names of `_TEXTS`, as they are written: ``date`` like
+    ``20240714``.
 
-    ``encoding`` is that of all texts, those not named here too: what the record says (UTF-8),
-    else what they are in all likelihood; ``ascii`` where it makes no difference. ``marked``
-    tells whether the record says it.
+    ``encoding`` is that of all texts, also of fields without a name here: UTF-8 if the records
+    declare it (``marked``), else the most likely one; ``ascii`` where it makes no difference.
     """
 
     keywords: tuple[str, ...]
@@ -40,9 +40,12 @@ class Iptc:
     encoding: str
     marked: bool
 
+    def text(self, name: str) -> str:
+        return self.texts.get(name, "")
+
 
 def read_iptc(records: bytes) -> Iptc:
-    """The fields; what is damaged ends the reading."""
+    """Read the fields up to the first that is damaged."""
     texts: dict[str, bytes] = {}
     keywords: list[bytes] = []
     for record, number, value in _fields(records):
@@ -66,24 +69,24 @@ def read_iptc(records: bytes) -> Iptc:
 
 
 def iptc_in_utf8(records: bytes) -> bytes:
-    """The same records with all texts in UTF-8, and saying so."""
+    """The same records with all texts in UTF-8, declared as UTF-8."""
     _, encoding = _encoding(records)
     guess = Guesser().decoded
-    found = [_field(*_CHARACTERS, _UTF8)]
+    fields = [_field(*_CHARACTERS, _UTF8)]
     for record, number, value in _fields(records):
         if (record, number) == _CHARACTERS:
             continue
         is_text = record == 2 and number not in _BINARY
-        found.append(
+        fields.append(
             _field(
                 record, number, decoded_by(value, encoding, guess).encode() if is_text else value
             )
         )
-    return b"".join(found)
+    return b"".join(fields)
 
 
 def _encoding(records: bytes) -> tuple[bool, str]:
-    """Whether the record says that its texts are UTF-8, and what they are."""
+    """Whether the records declare their texts as UTF-8, and the encoding of the texts."""
     texts: list[bytes] = []
     for record, number, value in _fields(records):
         if (record, number) == _CHARACTERS and value == _UTF8:

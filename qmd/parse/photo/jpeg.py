@@ -1,4 +1,4 @@
-"""The metadata segments of a JPEG file, which stand in front of its pixels."""
+"""Read the metadata segments of a JPEG file, which come before its pixels."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 _PHOTOSHOP = b"Photoshop 3.0\0"
 _APP1, _APP13, _SOS, _EOI = 0xE1, 0xED, 0xDA, 0xD9
+_FILL = 0xFF  # may be repeated before a marker
+_WITHOUT_LENGTH = frozenset((_FILL, 0x01, *range(0xD0, 0xD9)))
 _IMAGE = frozenset((*range(0xC0, 0xD0), _SOS, 0xDB, 0xDC, 0xDD))
 
 # Behind SOS come entropy-coded bytes, in which 0xFF is followed by 0 or by a restart marker.
@@ -22,7 +24,7 @@ _WINDOW = 1 << 20
 
 
 def read_blocks(source: MeteredSource, blocks: MetadataBlocks) -> None:
-    """EXIF, XMP (also where it goes on in further segments) and IPTC."""
+    """Read EXIF, XMP (which may continue in further segments) and IPTC."""
     photoshop: list[bytes] = []
     extended: dict[bytes, dict[int, bytes]] = {}
     for marker, offset, length in _segments(source):
@@ -51,11 +53,11 @@ def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
 
     None if it ends before its end marker does.
     """
-    found: list[tuple[int, int]] = []
+    extents: list[tuple[int, int]] = []
     offset = 2
     for marker, start, length in _segments(source):
         if marker in _IMAGE:
-            found.append((start, length))
+            extents.append((start, length))
         offset = start + length
         if marker == _SOS:
             break
@@ -68,7 +70,7 @@ def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
             return None
         marker, offset = behind
         if marker == _EOI:
-            return [*found, (scan, offset - scan)]
+            return [*extents, (scan, offset - scan)]
         if marker in {0x01, 0xD8}:  # neither has a length
             continue
         length = int.from_bytes(source.at(offset, 2), "big")
@@ -101,14 +103,11 @@ def _segments(source: PhotoSource) -> Iterator[tuple[int, int, int]]:
         if len(head) < 2 or head[0] != 0xFF:
             return
         marker = head[1]
-        if marker == 0xFF:  # a fill byte
-            offset += 1
-            continue
         if marker == _EOI:
             yield marker, offset + 2, 0
             return
-        if marker == 0x01 or 0xD0 <= marker <= 0xD8:
-            offset += 2
+        if marker in _WITHOUT_LENGTH:
+            offset += 1 if marker == _FILL else 2
             continue
         length = int.from_bytes(head[2:4], "big") - 2
         if len(head) < 4 or length < 0 or offset + 4 + length > source.size:

@@ -1,4 +1,4 @@
-"""A photo's metadata as one value, whichever of its three standards says it."""
+"""Merge the EXIF, IPTC and XMP of a photo into one value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OFFSET = re.compile(r"\s*(Z|[+-]\d\d:\d\d)\s*")
 
 def read_kind(source: PhotoSource, path: str) -> PhotoKind:
     """
-    The format of a photo, which its name must promise.
+    The format of a photo; the suffix of its name must be one of that format.
 
     Raises:
         NotAPhotoError: It is in another format, or in none that is known here.
@@ -42,10 +42,10 @@ def read_kind(source: PhotoSource, path: str) -> PhotoKind:
     expected = kind_of_name(path)
     kind = kind_of(source.at(0, 64))
     if kind is None or kind != expected:
-        found = f"It is a {kind} image" if kind else "It is no image that qmd knows"
+        actual = f"It is a {kind} image" if kind else "It is no image that qmd knows"
         name = path.rpartition("/")[2].rpartition(".")[2]
         raise NotAPhotoError(
-            f"{found}, although its name ends in .{name}.",
+            f"{actual}, although its name ends in .{name}.",
             hint="Give it the suffix of its format (.jpg, .png, .heic), or exclude it.",
         )
     return kind
@@ -53,7 +53,7 @@ def read_kind(source: PhotoSource, path: str) -> PhotoKind:
 
 def read_blocks(source: PhotoSource, path: str) -> MetadataBlocks:
     """
-    The metadata as it lies in the container, as far as the limits of `MeteredSource` go.
+    The blocks of metadata in the container, up to the limits of `MeteredSource`.
 
     Raises:
         NotAPhotoError: See `read_kind`.
@@ -69,10 +69,10 @@ def read_blocks(source: PhotoSource, path: str) -> MetadataBlocks:
 
 def read_metadata(source: PhotoSource, path: str) -> PhotoMetadata:
     """
-    What a photo says about itself; reads only headers.
+    Read the metadata of a photo; only headers are read.
 
-    XMP counts before IPTC, and IPTC before EXIF, for few programs keep all three in step;
-    keywords are united.
+    Where the standards differ, XMP wins over IPTC, and IPTC over EXIF, because few programs
+    update all three. The keywords of XMP and IPTC are merged.
 
     Raises:
         NotAPhotoError: See `read_kind`.
@@ -84,79 +84,78 @@ def read_metadata(source: PhotoSource, path: str) -> PhotoMetadata:
         warnings.append("The EXIF is damaged and was not read.")
         exif = Exif()
     iptc = read_iptc(blocks.iptc or b"")
-    xmp: dict[str, list[tuple[str, str]]] = {}
-    for packet in blocks.xmp:
-        properties, problem = read_xmp(packet)
-        for name, values in properties.items():
-            xmp.setdefault(name, []).extend(values)
-        if problem is not None:
-            warnings.append(f"The XMP {problem}; what could be read of it was.")
-
-    def text(name: str, *others: str) -> str | None:
-        return _first(_default(xmp.get(name, [])), *others)
-
-    people = _distinct(value for _, value in xmp.get("iptcExt:PersonInImage", []))
+    xmp = _Xmp(blocks.xmp, warnings)
+    people = _distinct(xmp.values("iptcExt:PersonInImage"))
     is_person = frozenset(people).__contains__
-    keywords = _distinct([*(value for _, value in xmp.get("dc:subject", [])), *iptc.keywords])
+    keywords = _distinct([*xmp.values("dc:subject"), *iptc.keywords])
     return PhotoMetadata(
         kind=blocks.kind,
-        title=text("dc:title", iptc.texts.get("title", ""), blocks.texts.get("Title", "")),
-        tags=tuple(each for each in keywords if not is_person(each)),
+        title=_first(xmp.text("dc:title"), iptc.text("title"), blocks.texts.get("Title", "")),
+        tags=tuple(keyword for keyword in keywords if not is_person(keyword)),
         people=people,
-        description=text(
-            "dc:description",
-            iptc.texts.get("description", ""),
+        description=_first(
+            xmp.text("dc:description"),
+            iptc.text("description"),
             exif.description,
             blocks.texts.get("Description", ""),
         ),
-        location=text("iptcCore:Location", iptc.texts.get("location", "")),
+        location=_first(xmp.text("iptcCore:Location"), iptc.text("location")),
         place=_distinct(
-            found
-            for name, old in (("City", "city"), ("State", "state"), ("Country", "country"))
-            if (found := text(f"photoshop:{name}", iptc.texts.get(old, "")))
+            _first(xmp.text(f"photoshop:{name}"), iptc.text(name.lower())) or ""
+            for name in ("City", "State", "Country")
         ),
-        date=_date(exif, iptc, _default(xmp.get("exif:DateTimeOriginal", [])))
-        or _iso(text("photoshop:DateCreated") or "")
-        or _iso(text("xmp:CreateDate") or ""),
-        camera=_camera(
-            exif.make or _default(xmp.get("tiff:Make", [])),
-            exif.model or _default(xmp.get("tiff:Model", [])),
-        ),
+        date=_date(exif, iptc, xmp),
+        camera=_camera(exif.make or xmp.text("tiff:Make"), exif.model or xmp.text("tiff:Model")),
         warnings=limit_warnings(warnings),
     )
 
 
+class _Xmp:
+    """The properties of all XMP packets of a photo; what is wrong with one is a warning."""
+
+    def __init__(self, packets: Iterable[bytes], warnings: list[str]) -> None:
+        self._properties: dict[str, list[tuple[str, str]]] = {}  # (language, value)
+        for packet in packets:
+            properties, problem = read_xmp(packet)
+            for name, values in properties.items():
+                self._properties.setdefault(name, []).extend(values)
+            if problem is not None:
+                warnings.append(f"The XMP {problem}; what could be read of it was.")
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, value in self._properties.get(name, ())]
+
+    def text(self, name: str) -> str:
+        """The value in the default language, else the first; "" if there is none."""
+        for language, value in self._properties.get(name, ()):
+            if language.lower() == "x-default":
+                return value
+        return next(iter(self.values(name)), "")
+
+
 def _first(*texts: str) -> str | None:
-    """The first that is not blank."""
-    return next((each for each in texts if each.strip()), None)
-
-
-def _default(values: list[tuple[str, str]]) -> str:
-    """Of a text in several languages, the one for all others."""
-    for language, value in values:
-        if language.lower() == "x-default":
-            return value
-    return values[0][1] if values else ""
+    """The first text that is not blank."""
+    return next((text for text in texts if text.strip()), None)
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name.strip()))
 
 
-def _date(exif: Exif, iptc: Iptc, xmp: str) -> str | None:
-    """When the photo was taken, or else when it was scanned; a camera without a clock says 0."""
+def _date(exif: Exif, iptc: Iptc, xmp: _Xmp) -> str | None:
+    """When the photo was taken, else when it was scanned; a camera without a clock writes 0."""
     for written, offset in (
         (exif.original, exif.offset_original or exif.offset),
-        (xmp, ""),
+        (xmp.text("exif:DateTimeOriginal"), ""),
         (exif.digitized, exif.offset_digitized or exif.offset),
-        (iptc.texts.get("date", "") + iptc.texts.get("time", ""), ""),
+        (iptc.text("date") + iptc.text("time"), ""),
     ):
         date = _iso(written)
         if date is not None:
             match = _OFFSET.fullmatch(offset)
             with_time = len(date) == len("2024-07-14T18:30:00")
             return f"{date}{match[1].replace('Z', '+00:00')}" if match and with_time else date
-    return None
+    return _iso(xmp.text("photoshop:DateCreated")) or _iso(xmp.text("xmp:CreateDate"))
 
 
 def _iso(written: str) -> str | None:

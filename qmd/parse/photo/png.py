@@ -1,4 +1,4 @@
-"""The metadata chunks of a PNG file, which may stand in front of the pixels or behind them."""
+"""Read the metadata chunks of a PNG file, which may come before the pixels or behind them."""
 
 from __future__ import annotations
 
@@ -15,40 +15,44 @@ _LONGEST_KEYWORD = 80  # bytes, with the NUL behind it
 
 
 def read_blocks(source: MeteredSource, blocks: MetadataBlocks) -> None:
-    """EXIF, XMP and the texts ``Title`` and ``Description``, the first of each."""
-    seen: set[bytes] = set()
+    """Read EXIF, XMP and the texts ``Title`` and ``Description``, the first of each."""
+    read_keywords: set[bytes] = set()
     for kind, offset, length in _chunks(source):
         if kind == b"eXIf" and blocks.exif is None and length <= MAX_BLOCK:
             blocks.exif = source.at(offset, length).removeprefix(b"Exif\0\0")
         elif kind in (b"iTXt", b"tEXt", b"zTXt"):
             keyword = source.at(offset, min(length, _LONGEST_KEYWORD)).partition(b"\0")[0]
             is_xmp = kind == b"iTXt" and keyword == _XMP
-            if keyword in seen or not (is_xmp or keyword in _KEYWORDS):
+            if keyword in read_keywords or not (is_xmp or keyword in _KEYWORDS):
                 continue
             if length > MAX_BLOCK:
                 blocks.warnings.append(f"A text of {length:,} bytes was not read.")
                 continue
-            rest = source.at(offset, length)[len(keyword) + 1 :]
+            value = source.at(offset, length)[len(keyword) + 1 :]
             if is_xmp:
-                seen.add(keyword)
-                packet = _international(rest, source)
-                if packet is None:
-                    blocks.warnings.append("The XMP is damaged and was not read.")
-                else:
-                    blocks.xmp.append(packet)
-            elif text := _text(kind, rest, source):
-                seen.add(keyword)
+                read_keywords.add(keyword)
+                _add_xmp(value, source, blocks)
+            elif text := _text(kind, value, source):
+                read_keywords.add(keyword)
                 blocks.texts[keyword.decode()] = text
 
 
+def _add_xmp(value: bytes, meter: MeteredSource, blocks: MetadataBlocks) -> None:
+    packet = _international(value, meter)
+    if packet is None:
+        blocks.warnings.append("The XMP is damaged and was not read.")
+    else:
+        blocks.xmp.append(packet)
+
+
 def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
-    """Where the chunks of the image itself are; None if the file ends before they do."""
-    found: list[tuple[int, int]] = []
+    """(offset, length) of the chunks of the image itself; None if the file ends before they do."""
+    extents: list[tuple[int, int]] = []
     for kind, offset, length in _chunks(source):
         if kind == b"IEND":
-            return found
+            return extents
         if kind[:1].isupper() or kind == b"tRNS":  # a capital: nothing can be shown without it
-            found.append((offset, length))
+            extents.append((offset, length))
     return None
 
 
@@ -71,8 +75,8 @@ def _chunks(source: PhotoSource) -> Iterator[tuple[bytes, int, int]]:
 
 def _text(kind: bytes, rest: bytes, meter: MeteredSource) -> str:
     if kind == b"iTXt":
-        found = _international(rest, meter)
-        return "" if found is None else found.decode("utf-8", "replace")
+        text = _international(rest, meter)
+        return "" if text is None else text.decode("utf-8", "replace")
     if kind == b"zTXt":
         return (_inflate(rest[1:], meter) or b"").decode("latin-1")
     return rest[:_MAX_TEXT].decode("latin-1")

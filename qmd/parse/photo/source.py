@@ -1,4 +1,4 @@
-"""Where the bytes of a photo come from, and what of them is metadata."""
+"""Access to the bytes of a photo, within limits, and the blocks of metadata read from them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class PhotoStream:
             return b""
         self._stream.seek(offset)
         length = min(length, self.size - offset)
-        found = self._stream.read(length)
-        while len(found) < length and (more := self._stream.read(length - len(found))):
-            found += more  # an unbuffered stream may give less than it has
-        return found
+        data = self._stream.read(length)
+        while len(data) < length and (more := self._stream.read(length - len(data))):
+            data += more  # an unbuffered stream may return less than it has
+        return data
 
 
 class TooMuchMetadataError(Exception):
@@ -57,8 +57,8 @@ class TooMuchMetadataError(Exception):
 
 class MeteredSource:
     """
-    A `PhotoSource` that gives `MAX_METADATA` bytes in `MAX_STEPS` steps in all, however often parts
-    of the file are asked for again: a few bytes may name the same place a thousand times.
+    A `PhotoSource` that gives at most `MAX_METADATA` bytes in `MAX_STEPS` steps, repeated reads
+    included: a few bytes of a hostile file may refer to the same place a thousand times.
     """
 
     def __init__(self, source: PhotoSource) -> None:

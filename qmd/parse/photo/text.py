@@ -1,4 +1,4 @@
-"""Short texts of photos: often UTF-8, sometimes in the encoding of an old camera or program."""
+"""Decode short texts of photos: UTF-8, or the encoding of an old camera or program."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """
-XMP: the values of RDF properties, simple ones and lists. Entities cannot be declared, so no
-document expands; what is not well-formed gives what stood in front of the mistake.
+Read XMP: the values of RDF properties, single values and lists.
 
-Prefixes are looked up here and not by expat, which would write the whole name of a namespace in
-front of each name that has its prefix: 100 KB for each of 20,000 elements.
+Entities cannot be declared, so no document expands. Of a document that is not well-formed, what
+comes before the mistake is read.
+
+Prefixes are resolved here and not by expat, which would write the full name of a namespace before
+each name with its prefix: 100 KB for each of 20,000 elements.
 """
 
 from __future__ import annotations
@@ -77,10 +79,7 @@ class _XmpReader:
         if depth > _MAX_DEPTH:
             raise _XmpRefused("is nested too deeply")
         if depth == 2:
-            for key, value in attributes.items():
-                attribute = self._resolved(key)
-                if ":" in key and attribute in _NAMES:  # the default namespace holds for elements
-                    self._add(attribute, "", value)
+            self._add_attributes(attributes)
         elif depth == 3:
             self.name = tag if tag in _NAMES else None
             self.language = ""
@@ -88,6 +87,13 @@ class _XmpReader:
         elif depth == 5 and tag == "rdf:li":
             self.language = attributes.get(_LANGUAGE, "")
             self.text = []
+
+    def _add_attributes(self, attributes: dict[str, str]) -> None:
+        """The properties that a description has as attributes."""
+        for key, value in attributes.items():
+            attribute = self._resolved(key)
+            if ":" in key and attribute in _NAMES:  # the default namespace holds for elements
+                self._add(attribute, "", value)
 
     def end(self, _: str) -> None:
         if self.path:
@@ -118,10 +124,10 @@ class _XmpReader:
         self.scopes.append(hidden)
 
     def _resolved(self, name: str) -> str:
-        """A name with the prefix that its namespace has here, or without its own."""
+        """A name with the prefix that `_NAMESPACES` gives its namespace; else without prefix."""
         prefix, _, local = name.rpartition(":")
-        known = self.prefixes.get(prefix)
-        return f"{known}:{local}" if known else local
+        usual_prefix = self.prefixes.get(prefix)
+        return f"{usual_prefix}:{local}" if usual_prefix else local
 
     def characters(self, text: str) -> None:
         if self.name is not None and len(self.path) in (3, 5):
