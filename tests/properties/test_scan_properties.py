@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
-from qmd.ingest.verdict import explain
+from qmd.ingest.verdict import judge_path
 
 NAMES = ["a", "b", "ab", "foo", "a.md", "b.MD", "c.txt", "[a].md", "a b.md", ".h", ".x.md",
          "node_modules", "__pycache__", "build", "中.md", "back\\.md"]  # fmt: skip
@@ -96,7 +96,7 @@ def test_explain_gives_for_every_path_the_reason_the_scan_counted_or_reported(
             for top, folders, files in os.walk(root)
             for name in folders + files
         ]
-        verdicts = {path: explain(root, rules, path) for path in on_disk}
+        verdicts = {path: judge_path(root, rules, path) for path in on_disk}
         included = {path for path, verdict in verdicts.items() if verdict.reason == "included"}
         skips = {item.path: item.reason for item in items if isinstance(item, ScanSkip)}
         deciding = {
