@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from qmd import __version__
@@ -19,6 +20,7 @@ from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.schemas import reply_model
+from qmd.values.facts import IsoDate
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -293,7 +295,9 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
         **schema,
         "properties": {
             name: {
-                **_property(name, each, optional=name not in required),
+                **_property(
+                    each, optional=name not in required, is_date=_is_date(body.model_fields[name])
+                ),
                 **_extra(body, name),
             }
             for name, each in schema["properties"].items()
@@ -306,11 +310,15 @@ def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
     return extra if isinstance(extra, dict) else {}
 
 
-def _property(name: str, schema: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
+def _is_date(field: FieldInfo) -> bool:
+    return any(isinstance(fact, IsoDate) for fact in field.metadata)
+
+
+def _property(schema: Mapping[str, Any], *, optional: bool, is_date: bool) -> dict[str, Any]:
     described = dict(schema)
     if "description" in described:
         described["description"] = _in_snake_case(described["description"])
-    if name in {"after", "before"}:
+    if is_date:
         del described["type"]
         return {**_DATE, **described}
     if optional:  # null counts as absent

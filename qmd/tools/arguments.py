@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    create_model,
+)
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
 from qmd.search.query.dates import iso_date
-from qmd.values import Filters
-from qmd.values.search import MAX_LIMIT
+from qmd.tools.schemas import without_none
+from qmd.values import SearchRequest
+from qmd.values.facts import AtMostOne, FieldFacts, IsoDate, wire_fields
+from qmd.values.search import VSEARCH_MIN_SCORE
+from qmd.values.wire import from_wire
 
 
 class Arguments(BaseModel):
@@ -52,54 +63,73 @@ Count = Annotated[int, Field(ge=1), BeforeValidator(_whole_number)]
 OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
 TextAsSent = InstanceOf[str]
 """A text with whatever it holds; pydantic's own check of a text refuses half a surrogate pair."""
-OptionalDate = Annotated[OptionalText, AfterValidator(_iso_date)]
+
+ValueT = TypeVar("ValueT")
 
 
-class SearchOptions(TypedDict):
-    """What the three searches of `KnowledgeBase` take beside the query."""
-
-    limit: int
-    min_score: float
-    min_relevance: float
-    filters: Filters
-    explain: bool
+# --- arguments that are the fields of a value ----------------------------------------
 
 
-class SearchArguments(Arguments):
-    query: str = Field(description="What to look for")
-    limit: Integer = Field(10, ge=1, le=MAX_LIMIT, description="Most hits to return")
-    min_score: float = Field(0, ge=0, le=1, description="Drop hits that score less")
-    collection: OptionalText = Field(None, description="Only this collection")
-    path: OptionalText = Field(
-        None, description="Only below this folder, with or without the collection in front"
-    )
-    tags: list[str] = Field([], description="Only documents with all of these tags")
-    after: OptionalDate = Field(None, description="ISO date, inclusive")
-    before: OptionalDate = Field(None, description="ISO date, exclusive")
-    explain: bool = Field(False, description="Say how each score came about")
-    min_relevance: float = Field(0, ge=0, le=1, description="Drop hits less likely to answer")
+class ValueArguments(Arguments, Generic[ValueT]):
+    """The fields of a dataclass as clients send them."""
 
-    def options(self) -> SearchOptions:
-        return {
-            "limit": self.limit,
-            "min_score": self.min_score,
-            "min_relevance": self.min_relevance,
-            "filters": self.filters(),
-            "explain": self.explain,
-        }
+    value_type: ClassVar[type[Any]]
 
-    def filters(self) -> Filters:
-        return Filters(
-            collections=(self.collection,) if self.collection is not None else (),
-            path=self.path,
-            tags=tuple(self.tags),
-            after=self.after,
-            before=self.before,
+    def value(self) -> ValueT:
+        value: ValueT = from_wire(self.value_type, self.model_dump())
+        return value
+
+
+def arguments_model(
+    name: str, value_type: type[ValueT], **defaults: object
+) -> type[ValueArguments[ValueT]]:
+    """
+    The arguments of a tool or endpoint, by the facts of a dataclass.
+
+    Args:
+        defaults: Where they are others than the dataclass has.
+    """
+    members: dict[str, Any] = {
+        field.wire_name: (
+            _argument_type(field),
+            ... if field.is_required else defaults.get(field.name, _default(field)),
         )
+        for field in wire_fields(value_type)
+    }
+    model: type[ValueArguments[ValueT]] = create_model(name, __base__=ValueArguments, **members)
+    model.value_type = value_type
+    return model
 
 
-class VsearchArguments(SearchArguments):
-    min_score: float = Field(0.3, ge=0, le=1, description="Drop hits that score less")
+def _argument_type(field: FieldFacts) -> Any:
+    """What a client may send for a field; that null counts as absent is no part of the type."""
+    hint = without_none(field.hint)
+    validators: list[object] = []
+    if get_origin(hint) is tuple:
+        item: Any = get_args(hint)[0]
+        hint = item if field.has(AtMostOne) else list[item]
+    if hint is int:
+        validators = [BeforeValidator(_whole_number)]
+    if hint is str and not field.is_required:
+        hint, validators = str | None, [BeforeValidator(_blank_is_absent)]
+    if field.has(IsoDate):
+        validators.append(AfterValidator(_iso_date))
+    for fact in (*field.facts, *validators):
+        hint = Annotated[hint, fact]
+    return hint
+
+
+def _default(field: FieldFacts) -> object:
+    if field.has(AtMostOne):
+        return None
+    return list(field.default) if isinstance(field.default, tuple) else field.default
+
+
+SearchArguments = arguments_model("SearchArguments", SearchRequest)
+VsearchArguments = arguments_model("VsearchArguments", SearchRequest, min_score=VSEARCH_MIN_SCORE)
+
+
+# --- arguments of their own ----------------------------------------------------------
 
 
 class GetArguments(Arguments):

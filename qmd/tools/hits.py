@@ -8,12 +8,14 @@ from typing import Any
 
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
-from qmd.tools.arguments import SearchArguments, VsearchArguments
+from qmd.tools.arguments import ValueArguments
 from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
-from qmd.values import Freshness, Hit, SearchReply
+from qmd.values import Freshness, Hit, SearchReply, SearchRequest
 from qmd.values.wire import to_wire
+
+SearchOptions = ValueArguments[SearchRequest]
 
 _HIT_CHARACTERS = 570
 """What a hit may take on average, so that ten fit in 6 KB (Chinese: 12 KB) of a model's context."""
@@ -21,19 +23,16 @@ _HIT_CHARACTERS = 570
 _CROPPED = 180  # characters
 
 
-def search(kb: KnowledgeBase, arguments: SearchArguments, dialect: Dialect) -> Reply:
-    found = kb.search(arguments.query, **arguments.options())
-    return _reply(kb, found, dialect)
+def search(kb: KnowledgeBase, arguments: SearchOptions, dialect: Dialect) -> Reply:
+    return _reply(kb, kb.answer("search", arguments.value()), dialect)
 
 
-def vsearch(kb: KnowledgeBase, arguments: VsearchArguments, dialect: Dialect) -> Reply:
-    found = kb.vsearch(arguments.query, **arguments.options())
-    return _reply(kb, found, dialect, vectors=True)
+def vsearch(kb: KnowledgeBase, arguments: SearchOptions, dialect: Dialect) -> Reply:
+    return _reply(kb, kb.answer("vsearch", arguments.value()), dialect, vectors=True)
 
 
-def query(kb: KnowledgeBase, arguments: SearchArguments, dialect: Dialect) -> Reply:
-    found = kb.query(arguments.query, **arguments.options())
-    return _reply(kb, found, dialect, vectors=True)
+def query(kb: KnowledgeBase, arguments: SearchOptions, dialect: Dialect) -> Reply:
+    return _reply(kb, kb.answer("query", arguments.value()), dialect, vectors=True)
 
 
 def _reply(
