@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from qmd.cli.search import CANDIDATES
+from qmd.cli.search_options import option_name, unlimited_option_name
 from qmd.errors import (
     InputError,
     NotFoundError,
@@ -13,8 +13,9 @@ from qmd.errors import (
     TransientInferenceError,
 )
 from qmd.system import running
-from qmd.values import SearchReply
-from qmd.values.wire import from_wire
+from qmd.values import SearchCommand, SearchReply, SearchRequest
+from qmd.values.facts import FieldFacts, LocalOnly, field_facts
+from qmd.values.wire import from_wire, to_wire
 
 ANSWER_S = 60.0
 
@@ -22,14 +23,6 @@ _START = (
     "Start one with 'qmd server --transport http', or give --mode local: "
     "this process answers itself."
 )
-_ONLY_LOCAL = {
-    "everything": "--all",
-    "no_rerank": "--no-rerank",
-    "no_expand": "--no-expand",
-    "intent": "--intent",
-    "candidates": "--candidates",
-}
-_USUAL = {"candidates": CANDIDATES}
 
 
 class Remote:
@@ -46,11 +39,10 @@ class Remote:
             raise NotFoundError(f"No qmd server is running for {database}", hint=_START)
         self._server = server
 
-    def search(self, command: str, text: str, options: dict[str, Any]) -> SearchReply:
-        """``command``: search, vsearch or query; ``options`` as on its command line."""
-        reply = self._ask(f"/{command}", {"query": text, **_arguments(options)})
+    def search(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
+        reply = self._ask(f"/{command}", _body(request))
         try:
-            return from_wire(SearchReply, reply, query=text)
+            return from_wire(SearchReply, reply, query=request.query)
         except ValueError as error:
             raise self._strange() from error
 
@@ -90,27 +82,24 @@ def _error_for(status: int) -> type[QmdError]:
     return InputError if status in (400, 413) else QmdError
 
 
-def _arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """The request's fields. Raises InputError for what only this process can do."""
-    for name, flag in _ONLY_LOCAL.items():
-        if options[name] and options[name] != _USUAL.get(name):
-            raise InputError(f"{flag} works with --mode local only.", hint="Leave one of them out.")
-    if len(options["collections"]) > 1:
+def _body(request: SearchRequest) -> dict[str, Any]:
+    """The request as it is sent. Raises InputError for what only this process can do."""
+    for field in field_facts(SearchRequest):
+        option = _local_option(field, getattr(request, field.name))
+        if option is not None:
+            raise InputError(
+                f"{option} works with --mode local only.", hint="Leave one of them out."
+            )
+    if len(request.filters.collections) > 1:
         raise InputError(
             "A server searches one collection or all.", hint="Give -c once, or --mode local."
         )
-    arguments: dict[str, Any] = {
-        name: options[name]
-        for name in (
-            "limit",
-            "min_score",
-            "min_relevance",
-            "explain",
-            "path",
-            "after",
-            "before",
-        )
-    }
-    arguments["collection"] = next(iter(options["collections"]), None)
-    arguments["tags"] = list(options["tags"])
-    return {name: value for name, value in arguments.items() if value is not None}
+    body: dict[str, Any] = to_wire(request)
+    return body
+
+
+def _local_option(field: FieldFacts, value: object) -> str | None:
+    """The option that gave this value, if no server takes it."""
+    if field.has(LocalOnly) and value != field.default:
+        return option_name(field)
+    return unlimited_option_name(field) if value is None else None

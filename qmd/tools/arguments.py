@@ -23,9 +23,8 @@ from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
 from qmd.search.query.dates import iso_date
-from qmd.tools.schemas import without_none
 from qmd.values import SearchRequest
-from qmd.values.facts import AtMostOne, FieldFacts, IsoDate, wire_fields
+from qmd.values.facts import AtMostOne, FieldFacts, IsoDate, wire_fields, without_none
 from qmd.values.search import VSEARCH_MIN_SCORE
 from qmd.values.wire import from_wire
 

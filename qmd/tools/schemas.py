@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, create_model
 
 from qmd.tools.texts import Dialect
-from qmd.values.facts import FieldFacts, OmitDefault, wire_fields
+from qmd.values.facts import FieldFacts, OmitDefault, wire_fields, without_none
 
 #: What a client may take a field for that was not sent and has no default but None.
 _EMPTY: Mapping[Any, object] = {str: "", tuple: [], Mapping: {}}
@@ -76,13 +76,6 @@ def _member(field: FieldFacts) -> tuple[Any, Any]:
     for fact in field.facts:
         annotation = Annotated[annotation, fact]
     return annotation, default
-
-
-def without_none(hint: Any) -> Any:
-    """``X | None`` without None."""
-    if get_origin(hint) not in (Union, UnionType):
-        return hint
-    return Union[tuple(each for each in get_args(hint) if each is not NoneType)]  # noqa: UP007
 
 
 def _sent_type(hint: Any) -> Any:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields
 from functools import cache
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 FactT = TypeVar("FactT")
 _Schema = dict[str, Any]  # of pydantic: a core schema, or a JSON Schema
@@ -125,7 +126,7 @@ class FieldFacts:
         self.name = name
         self.hint, self.facts = _parts(hint)
         # A reply looks up some 700 facts, so both are worked out once.
-        self._by_class = {type(fact): fact for fact in self.facts}
+        self._by_class = {kind: fact for fact in self.facts for kind in type(fact).__mro__}
         one, other = self.get(AtMostOne), self.get(Name)
         self.wire_name = one.name if one else other.text if other else self.name
         self.default = default
@@ -155,10 +156,11 @@ def field_facts(value_type: type) -> tuple[FieldFacts, ...]:
 
 @cache
 def _field_facts(value_type: Any) -> tuple[FieldFacts, ...]:
-    hints = get_type_hints(value_type, include_extras=True)
-    return tuple(
-        FieldFacts(field.name, hints[field.name], _default(field)) for field in fields(value_type)
-    )
+    members = fields(value_type)
+    hints = {field.name: field.type for field in members}
+    if any(isinstance(hint, str) for hint in hints.values()):
+        hints = get_type_hints(value_type, include_extras=True)
+    return tuple(FieldFacts(field.name, hints[field.name], _default(field)) for field in members)
 
 
 def _default(field: Field[Any]) -> Any:
@@ -196,6 +198,13 @@ def wire_fields(value_type: type, names: tuple[str, ...] = ()) -> Iterator[Field
             yield field
         else:
             yield from wire_fields(field.hint, inline.names)
+
+
+def without_none(hint: Any) -> Any:
+    """``X`` of ``X | None``, and any other type as it is."""
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    return Union[tuple(each for each in get_args(hint) if each is not NoneType)]  # noqa: UP007
 
 
 def _parts(hint: Any) -> tuple[Any, tuple[object, ...]]:

@@ -1,7 +1,5 @@
 """What is stored, what a search is to find, and what it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar, Literal

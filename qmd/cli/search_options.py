@@ -1,0 +1,231 @@
+"""
+The options of ``qmd search``, ``vsearch`` and ``query``, made from the fields of `SearchRequest`.
+
+A new field has an option of its name. `_SPELLINGS` has a line for what a shell spells otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+
+import click
+
+from qmd.cli.formats import format_options
+from qmd.values.facts import (
+    FieldFacts,
+    ForCommands,
+    Inline,
+    IsoDate,
+    Range,
+    field_facts,
+    without_none,
+)
+from qmd.values.search import VSEARCH_MIN_SCORE, SearchCommand, SearchRequest
+
+ValueT = TypeVar("ValueT")
+Callback = Callable[[click.Context, click.Parameter, Any], object]
+Mode = Literal["auto", "server", "local"]
+
+
+class View(NamedTuple):
+    """Who answers, and how the hits are printed: what only a terminal chooses."""
+
+    mode: Mode
+    output: str
+    full: bool
+    line_numbers: bool
+
+
+class _Spelling(NamedTuple):
+    """
+    How an option is spelled, if not as its field, and explained, if not by its description.
+
+    ``without``: the option that sets None, and its help.
+    """
+
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+    help: str | None = None
+    without: tuple[str, str] | None = None
+
+
+#: In the order of the help; a field without a line comes last.
+_SPELLINGS = {
+    "limit": _Spelling(("-n", "--limit"), "N", without=("--all", "All hits, without a limit.")),
+    "min_score": _Spelling(metavar="S"),
+    "min_relevance": _Spelling(metavar="S"),
+    "collections": _Spelling(("-c", "--collection"), "NAME"),
+    "path": _Spelling(metavar="PREFIX"),
+    "tags": _Spelling(("--tag",), "T"),
+    "after": _Spelling(
+        metavar="DATE", help="Only of this date or later: the note's own, else the file's (ISO)."
+    ),
+    "before": _Spelling(metavar="DATE", help="Only before this date."),
+    "explain": _Spelling(),
+    "rerank": _Spelling(("--no-rerank",), help="Leave the fused order as it is."),
+    "expand": _Spelling(
+        ("--no-expand",), help="Search for the query alone, without variants of it."
+    ),
+    "candidates": _Spelling(("-C", "--candidates", "--candidate-limit"), "N"),
+    "intent": _Spelling(metavar="TEXT"),
+}
+
+_VIEW_OPTIONS = (
+    click.option("--full", is_flag=True, help="The whole text of each hit."),
+    click.option("--line-numbers", is_flag=True, help="Number the lines of --full."),
+    click.option("--mode", type=click.Choice(get_args(Mode)), default="auto",
+                 help="Who answers: a running server, this process, or this process with a "
+                      "vector from the server, if one runs."),
+    format_options,
+)  # fmt: skip
+
+
+def search_options(
+    command: SearchCommand,
+) -> Callable[[Callable[[SearchRequest, View], None]], Callable[..., None]]:
+    """Give a command its options, and its function the values that they make."""
+
+    def wrap(function: Callable[[SearchRequest, View], None]) -> Callable[..., None]:
+        def with_values(
+            query: tuple[str, ...],
+            mode: Mode,
+            output: str,
+            full: bool,
+            line_numbers: bool,
+            **options: object,
+        ) -> None:
+            for field in _option_fields():
+                if options.pop(_without(field), False):
+                    options[field.name] = None
+            request = _gather(SearchRequest, {"query": " ".join(query), **options})
+            function(request, View(mode, output, full, line_numbers))
+
+        decorated: Callable[..., None] = functools.update_wrapper(with_values, function)
+        for option in reversed((*_request_options(command), *_VIEW_OPTIONS)):
+            decorated = option(decorated)
+        return click.argument("query", nargs=-1, required=True)(decorated)
+
+    return wrap
+
+
+def option_name(field: FieldFacts) -> str:
+    """The long name on the command line, such as ``--no-rerank``."""
+    return next(name for name in _option_names(field) if name.startswith("--"))
+
+
+def unlimited_option_name(field: FieldFacts) -> str | None:
+    """The option that sets None, such as ``--all``."""
+    without = _spelling(field).without
+    return None if without is None else without[0]
+
+
+def _request_options(command: SearchCommand) -> Iterator[Callable[..., Any]]:
+    for field in _option_fields():
+        spelling = _spelling(field)
+        commands = field.get(ForCommands)
+        default = field.default
+        if field.name == "min_score" and command == "vsearch":
+            default = VSEARCH_MIN_SCORE
+        yield click.option(
+            *_option_names(field),
+            field.name,
+            default=default,
+            metavar=spelling.metavar,
+            help=spelling.help or _help(field),
+            hidden=commands is not None and command not in commands.names,
+            **_type_of_option(field, default),
+        )
+        if spelling.without is not None:
+            name, text = spelling.without
+            yield click.option(name, _without(field), is_flag=True, help=text)
+
+
+def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
+    """What click is told of the type and the range of a field."""
+    hint, bounds = without_none(field.hint), field.get(Range)
+    if hint is bool:
+        return {"is_flag": True, "flag_value": not default}
+    if get_origin(hint) is Literal:
+        return {"type": click.Choice(get_args(hint)), "show_default": default is not None}
+    if get_origin(hint) is tuple:
+        return {"type": get_args(hint)[0], "multiple": True}
+    if bounds is not None and bounds.high is None:
+        return {"type": click.IntRange(bounds.low), "show_default": default is not None}
+    if bounds is not None:
+        callback = _in_range(field, bounds)
+        return {"type": hint, "callback": callback, "show_default": default is not None}
+    return {"type": hint, "callback": _date if field.has(IsoDate) else None}
+
+
+def _in_range(field: FieldFacts, bounds: Range) -> Callback:
+    name = field.name.replace("_", " ")
+    allowed = f"lies between {bounds.low} and {bounds.high}"
+    if without_none(field.hint) is int:
+        allowed = f"is {bounds.low} to {bounds.high:,}"
+    unlimited = unlimited_option_name(field)
+    exception = "" if unlimited is None else f"; {unlimited} has none"
+
+    def check(ctx: click.Context, param: click.Parameter, value: float) -> float:
+        if value not in bounds:  # NaN is in no range
+            message = f"the {name} {allowed}, not {value:,}{exception}."
+            raise click.BadParameter(message, ctx, param)
+        return value
+
+    return check
+
+
+def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    from qmd.errors import InputError
+    from qmd.search.query.dates import iso_date
+
+    try:
+        return iso_date(value)
+    except InputError as error:
+        raise click.BadParameter(f"{error}. {error.hint}", ctx, param) from error
+
+
+def _help(field: FieldFacts) -> str:
+    repeat = "; repeat for several" if get_origin(field.hint) is tuple else ""
+    return f"{field.description}{repeat}."
+
+
+def _option_names(field: FieldFacts) -> tuple[str, ...]:
+    return _spelling(field).names or (f"--{field.name.replace('_', '-')}",)
+
+
+def _spelling(field: FieldFacts) -> _Spelling:
+    return _SPELLINGS.get(field.name, _Spelling())
+
+
+def _without(field: FieldFacts) -> str:
+    """The parameter of the option that sets None."""
+    return f"without_{field.name}"
+
+
+@functools.cache
+def _option_fields() -> tuple[FieldFacts, ...]:
+    """The fields of a request that are options, in the order of the help."""
+    fields = {field.name: field for field in _leaves(SearchRequest) if not field.is_required}
+    return tuple(fields[name] for name in dict.fromkeys((*_SPELLINGS, *fields)))
+
+
+def _leaves(value_type: type) -> Iterator[FieldFacts]:
+    for field in field_facts(value_type):
+        if field.has(Inline):
+            yield from _leaves(field.hint)
+        else:
+            yield field
+
+
+def _gather(value_type: type[ValueT], parts: dict[str, object]) -> ValueT:
+    """A value from its fields and those of the values that it holds inline."""
+    return value_type(
+        **{
+            field.name: _gather(field.hint, parts) if field.has(Inline) else parts[field.name]
+            for field in field_facts(value_type)
+        }
+    )
