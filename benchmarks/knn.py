@@ -99,7 +99,8 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
     """CPU ms of each query, ours and numpy's, and our recall."""
     import numpy as np
 
-    from qmd.search.meaning import retrieval as semantic
+    from qmd.search.meaning.nearness import bare
+    from qmd.search.meaning.retrieval import nearest_documents
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.values import Filters
 
@@ -119,9 +120,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
             for query in asked:
                 for _ in range(2):  # the first time warms the pages and the processor's caches
                     start = time.process_time()
-                    hits = semantic.search(
-                        reader, model, semantic.bare(query), everything, K, cache
-                    )
+                    hits = nearest_documents(reader, model, bare(query), everything, K, cache)
                     spent = time.process_time() - start
                     start = time.process_time()
                     cosines = vectors @ query

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from qmd.search.present.snippet import Needle, needles
 from qmd.search.query.language import parse
-from qmd.search.words.retrieval import STOP_WORDS
+from qmd.search.words.weights import STOP_WORDS
 
 
 def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:

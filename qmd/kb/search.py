@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
-from qmd.search import pipeline
+from qmd.search.models import SearchModels
+from qmd.search.searches import search_by_both, search_by_meaning, search_by_words
 from qmd.values import Filters, SearchRequest
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
-    from qmd.search.hybrid import Models
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Reader
     from qmd.values import SearchCommand, SearchReply
@@ -123,25 +123,15 @@ class Search(Parts):
         """
         with self._store.reading() as reader:
             if command == "search":
-                return pipeline.search(reader, request)
-            from qmd.search import hybrid
-
+                return search_by_words(reader, request)
             rerank = request.rerank and command == "query"
             models = self._models(reader, expand=request.expand, rerank=rerank)
-            if command == "vsearch":
-                return hybrid.vsearch(reader, request, models, intent=request.intent)
-            return hybrid.query(
-                reader,
-                request,
-                models,
-                candidates=request.candidates,
-                intent=request.intent,
-            )
+            search = search_by_meaning if command == "vsearch" else search_by_both
+            return search(reader, request, models)
 
-    def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> Models:
+    def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> SearchModels:
         """For one query; together they take no more time than it may cost."""
         from qmd.models.guard import Budget
-        from qmd.search.hybrid import Models
 
         backends = self._backends
         budget = Budget(backends.settings.budget_s)
@@ -149,13 +139,12 @@ class Search(Parts):
         # Whoever is slow must leave time to those that come after.
         share = 1.0 if reranker is None else 0.5
         first = 0.5 * share if self._embedders.asks_server(reader) else share
-        return Models(
+        return SearchModels(
             lambda: backends.careful(self._embedders.for_questions(reader), budget, share),
             backends.expander(budget, share=first) if expand else None,
             reranker,
             timeout_s=budget.seconds,
             cache=self._vector_cache(),
-            rerank=rerank,
         )
 
     def _vector_cache(self) -> VectorCache:

@@ -1,12 +1,14 @@
-"""Merging ranked runs into one."""
+"""Merging the runs of several retrievers and of several texts into one ranking."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import fsum
 from typing import Literal
 
+from qmd.search.meaning.nearness import SemanticHit, nearness_score
+from qmd.search.meaning.retrieval import ExpandedRun, MeaningRun
 from qmd.values import Source
 
 #: Source 003: the original query's runs weigh 2, those of expansions 1.
@@ -28,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one run adds to a document; ``rank`` is 1-based."""
+    """The part that one run adds to a document's score; ``rank`` is 1-based."""
 
     source: Source
     query: str
@@ -39,14 +41,14 @@ class Contribution:
     contribution: float
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Fused:
     """A document's fused score: ``rrf`` = (sum of contributions + bonus) / best possible, 0..1."""
 
     document: int
-    lists: list[Contribution] = field(default_factory=list)
-    bonus: float = 0.0
-    rrf: float = 0.0
+    lists: tuple[Contribution, ...]
+    bonus: float
+    rrf: float
 
 
 def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> list[Fused]:
@@ -66,27 +68,25 @@ def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> list[Fused
     """
     # fsum is exact, so that no score depends on the order of the runs.
     best_possible = fsum(run.weight / (k + 1) for run in runs) + 0.05
-    fused: dict[int, Fused] = {}
+    contributions: dict[int, list[Contribution]] = {}
     for run in runs:
-        for rank, (document, score) in enumerate(run.hits):
-            entry = fused.setdefault(document, Fused(document))
-            entry.lists.append(
-                Contribution(
-                    run.source,
-                    run.query,
-                    run.type,
-                    rank + 1,
-                    score,
-                    run.weight,
-                    run.weight / (k + rank + 1),
-                )
+        for rank, (document, score) in enumerate(run.hits, 1):
+            share = run.weight / (k + rank)
+            contributions.setdefault(document, []).append(
+                Contribution(run.source, run.query, run.type, rank, score, run.weight, share)
             )
-            bonus = 0.05 if rank == 0 else 0.02 if rank <= 2 else 0.0
-            entry.bonus = max(entry.bonus, bonus)
-    for entry in fused.values():
-        parts = fsum(part.contribution for part in entry.lists)
-        entry.rrf = (parts + entry.bonus) / best_possible
-    return sorted(fused.values(), key=lambda entry: (-entry.rrf, entry.document))
+    fused = []
+    for document, parts in contributions.items():
+        bonus = _bonus(min(part.rank for part in parts))
+        total = fsum(part.contribution for part in parts) + bonus
+        fused.append(Fused(document, tuple(parts), bonus, total / best_possible))
+    return sorted(fused, key=lambda entry: (-entry.rrf, entry.document))
+
+
+def _bonus(best_rank: int) -> float:
+    if best_rank == 1:
+        return 0.05
+    return 0.02 if best_rank <= 3 else 0.0
 
 
 def blend_weights(rank: int) -> tuple[float, float]:
@@ -98,9 +98,9 @@ def blend_weights(rank: int) -> tuple[float, float]:
     return 0.40, 0.60
 
 
-#: The fused score enters a blend as its eighth root. Its own range is so wide (a document that
-#: is tenth in both lists has half of the first one's) that a reranker could hardly move anything
-#: past the first three; measured, the blend then lost half of what the reranker gains.
+#: The fused score enters a blend as its eighth root. The score itself has so wide a range (a
+#: document that is tenth in both lists has half of the first one's) that a reranker could hardly
+#: move anything past the first three; the blend then lost half of the reranker's measured gain.
 ROOT = 8
 
 
@@ -138,3 +138,50 @@ def blend(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended
         score = by_rank * rrf + by_model * (value or 0.0)
         mixed.append(Blended(entry, rrf, value, by_rank, by_model, score))
     return sorted(mixed, key=lambda item: (-item.score, item.fused.document))
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """
+    A document's score by meaning and the chunk that has it.
+
+    ``original`` is its chunk nearest to the question, with ``original_score``. ``expansion`` is
+    the text that raised the score, with that text's score, or None.
+    """
+
+    hit: SemanticHit
+    score: float
+    original: SemanticHit
+    original_score: float
+    expansion: tuple[str, float] | None = None
+
+
+def fuse_by_nearness(original: MeaningRun, expanded: Sequence[ExpandedRun]) -> list[Nearest]:
+    """
+    The best of a document's score for the question and, for each expansion, of the mean of the
+    question's (weight 2) and the expansion's (1). Best first, ties by nearness, then by id.
+    """
+    best: dict[int, Nearest] = {}
+    for hit in original.hits:
+        question_score = nearness_score(hit.nearness, original.spec)
+        best[hit.document] = Nearest(hit, question_score, hit, question_score)
+    for each in expanded:
+        for hit in each.run.hits:
+            candidate = _with_expansion(hit, each, original)
+            other = best.get(hit.document)
+            if other is None or (candidate.expansion and candidate.score > other.score):
+                best[hit.document] = candidate
+    return sorted(
+        best.values(), key=lambda item: (-item.score, -item.hit.nearness, item.hit.document)
+    )
+
+
+def _with_expansion(hit: SemanticHit, expanded: ExpandedRun, original: MeaningRun) -> Nearest:
+    plain = expanded.by_question.get(hit.document, hit)
+    plain_score = nearness_score(plain.nearness, original.spec)
+    expansion_score = nearness_score(hit.nearness, original.spec)
+    total = ORIGINAL_WEIGHT + EXPANSION_WEIGHT
+    mean = (ORIGINAL_WEIGHT * plain_score + EXPANSION_WEIGHT * expansion_score) / total
+    if mean > plain_score:
+        return Nearest(hit, mean, plain, plain_score, (expanded.run.text, expansion_score))
+    return Nearest(plain, plain_score, plain, plain_score)

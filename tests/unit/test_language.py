@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qmd.search.query.language import LEAD, MAX_TERMS, Term, parse, parts
+from qmd.search.query.language import MAX_TERMS, parse
+from qmd.search.query.terms import LEAD, Term, loose_parts
 
 
 def groups(query: str) -> list[list[str]]:
@@ -223,4 +224,4 @@ def test_a_pasted_text_has_so_many_terms_and_keeps_its_words_for_the_vectors() -
     ],
 )
 def test_loose_matching_takes_words_and_pairs(text: str, expected: list[str]) -> None:
-    assert parts(Term(text)) == expected
+    assert loose_parts(Term(text)) == expected

@@ -29,9 +29,10 @@ from qmd.parse.photo.text import decoded
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.segment import phrase
 from qmd.parse.tags import find_tags
-from qmd.search.present.snippet import make, needles
+from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.query import language, lines
-from qmd.search.words import literals as raw
+from qmd.search.query.terms import loose_parts
+from qmd.search.words import literals
 from qmd.values import FileState
 from tests.support import growth
 
@@ -81,20 +82,21 @@ def frontmatter(text: str, around: str) -> None:
 
 def query(text: str) -> None:
     parsed = language.parse.__wrapped__(text)
-    make(TEXT, 0, needles(parsed))
+    make_snippet(TEXT, 0, needles(parsed))
     highlighter(text, str.upper)(TEXT)
-    lines.read(text)
+    lines.parse_lines(text)
     for term in parsed.terms:
-        language.parts(term), phrase(term.text), raw.pattern(term.text)
+        loose_parts(term), phrase(term.text), literals.pattern(term.text)
 
 
 def searched_text(text: str) -> None:
-    folded = raw.text(text)
+    folded = literals.raw_text(text)
     for asked in ('"a a"', "aa b*", "中文 数据", "[[ -x", '"- -"'):
         wanted = needles(language.parse(asked))
-        make(text, 0, wanted), make(text, 0, wanted, (len(text) // 2, len(text) // 2 + 9))
+        make_snippet(text, 0, wanted)
+        make_snippet(text, 0, wanted, (len(text) // 2, len(text) // 2 + 9))
         highlighter(asked, str.upper)(text)
-        raw.holds(folded, raw.pattern(asked.strip('"')))
+        literals.holds(folded, literals.pattern(asked.strip('"')))
 
 
 def posts_literal(text: str) -> None:

@@ -17,7 +17,8 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.inference.protocols import Expander, Expansion, Reranker
-from qmd.search.meaning import retrieval as semantic
+from qmd.search.meaning.nearness import bare
+from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.settings import BackendSettings, Settings
 from qmd.store import Writer
 from qmd.store.vectors import pack_vectors
@@ -182,13 +183,13 @@ def test_the_int8_index_with_exact_rescoring_finds_the_true_nearest(
     random = np.random.default_rng(11)
     found = 0
     with crowd.store.reading() as reader:
-        model = semantic.require_index(reader, crowd.embedder.spec)
+        model = require_index(reader, crowd.embedder.spec)
         where = reader.select(Filters(collections=names))
         for _ in range(30):
             query = random.normal(size=384).astype(np.float32)
             query /= np.linalg.norm(query)
-            near = semantic.search(reader, model, semantic.bare(query), where, 10)
-            true = semantic.search(reader, model, semantic.bare(query), where, None)
+            near = nearest_documents(reader, model, bare(query), where, 10)
+            true = nearest_documents(reader, model, bare(query), where, None)
             assert len(true) == 200 * (len(names) or 3)
             assert [hit.cosine for hit in near] == sorted(
                 (hit.cosine for hit in near), reverse=True

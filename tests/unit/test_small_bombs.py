@@ -10,7 +10,7 @@ from qmd.errors import QmdError
 from qmd.inference.replies import expansions
 from qmd.parse.document import MAX_TITLE, parse_document
 from qmd.parse.warnings import MAX_WARNINGS
-from qmd.search.present.snippet import MAX_NEEDLES, make, needles
+from qmd.search.present.snippet import MAX_NEEDLES, make_snippet, needles
 from qmd.search.query import language
 from qmd.values import ParsedDocument
 
@@ -58,7 +58,7 @@ def test_a_pasted_page_is_looked_for_in_parts() -> None:
         "".join(chr(0x4E00 + number * 104_729 % 20_000) for number in range(300_000)) + page[-40:]
     )
     start = time.process_time()
-    make(text, 0, wanted)
+    make_snippet(text, 0, wanted)
     assert len(wanted) <= MAX_NEEDLES
     assert time.process_time() - start < 3
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.parse.lines import line_starts, split_lines
-from qmd.search.present.snippet import MAX_CHARS, make, needles
+from qmd.search.present.snippet import MAX_CHARS, make_snippet, needles
 from qmd.search.query.language import parse
 
 
 def snippet(query: str, text: str, span: tuple[int, int] | None = None) -> tuple[str, int]:
-    return make(text, 0, needles(parse(query)), span)
+    return make_snippet(text, 0, needles(parse(query)), span)
 
 
 def test_the_best_line_comes_with_its_neighbours_and_true_numbers() -> None:
@@ -28,7 +28,7 @@ def test_line_numbers_are_those_of_an_editor() -> None:
 
 def test_numbers_count_from_the_start_of_the_file_with_its_frontmatter() -> None:
     text = "---\ntitle: x\n---\n\nneedle\n"
-    assert make(text, text.index("\nneedle"), needles(parse("needle"))).line == 5
+    assert make_snippet(text, text.index("\nneedle"), needles(parse("needle"))).line == 5
 
 
 def test_a_line_with_more_of_the_query_wins() -> None:

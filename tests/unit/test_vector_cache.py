@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from qmd.search.meaning import retrieval as semantic
+from qmd.search.meaning.nearness import SemanticHit, bare
+from qmd.search.meaning.retrieval import nearest_documents
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
 from qmd.store.models import StoredModel
@@ -97,8 +98,8 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
             cosines = matrix @ query
             for where, name in ((reader.all_documents, "all"), (one, "a")):
                 assert bits.nearest(reader, model, query, 10, where) is not None
-                hits = semantic.search(reader, model, semantic.bare(query), where, 10, bits)
-                assert hits == semantic.search(reader, model, semantic.bare(query), where, 10, bits)
+                hits = nearest_documents(reader, model, bare(query), where, 10, bits)
+                assert hits == nearest_documents(reader, model, bare(query), where, 10, bits)
                 step = 2 if name == "a" else 1
                 mine = np.arange(COUNT)[step - 1 :: step]  # even ids are in collection a
                 best = mine[np.argsort(-cosines[mine])[:10]] + 1
@@ -119,12 +120,13 @@ def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search
     with store.reading() as reader:
         kept = VectorCache(least=4000)
         for query in queries:
-            asked = semantic.bare(query)
-            true = semantic.search(reader, model, asked, reader.all_documents, None)[:100]
+            asked = bare(query)
+            true = nearest_documents(reader, model, asked, reader.all_documents, None)[:100]
             for cache in (kept, VectorCache(least=4000)):
                 assert cache.nearest(reader, model, query, 10, reader.all_documents) is not None
                 assert (
-                    semantic.search(reader, model, asked, reader.all_documents, 100, cache) == true
+                    nearest_documents(reader, model, asked, reader.all_documents, 100, cache)
+                    == true
                 )
     store.close()
 
@@ -136,9 +138,7 @@ def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search
 BOTH = pytest.mark.parametrize("exact_bytes", [MOST_EXACT_BYTES, 0], ids=["exact", "coded"])
 
 
-def exactly(
-    reader: Reader, bits: VectorCache, text: str = "word 3"
-) -> Sequence[semantic.SemanticHit]:
+def exactly(reader: Reader, bits: VectorCache, text: str = "word 3") -> Sequence[SemanticHit]:
     """What is found in memory, after it was compared with an exact scan of the same snapshot."""
     model = reader.models.active()
     assert model is not None
@@ -147,8 +147,8 @@ def exactly(
     bits.nearest(reader, model, query, 1, reader.all_documents)  # of codes the first only asks
     coded = bits.nearest(reader, model, query, 1000, reader.all_documents)
     assert bool(coded) == (number > 0)
-    mine = semantic.search(reader, model, semantic.bare(query), reader.all_documents, 100, bits)
-    true = semantic.search(reader, model, semantic.bare(query), reader.all_documents, None)
+    mine = nearest_documents(reader, model, bare(query), reader.all_documents, 100, bits)
+    true = nearest_documents(reader, model, bare(query), reader.all_documents, None)
     assert [hit.document for hit in mine] == [hit.document for hit in true]
     assert [hit.cosine for hit in mine] == pytest.approx([hit.cosine for hit in true], abs=1e-6)
     return mine
@@ -307,12 +307,10 @@ def test_threads_search_while_one_writes_and_all_find_what_is_there(
                 with corpus.store.reading() as reader:
                     model = reader.models.active()
                     assert model is not None
-                    near = semantic.search(
-                        reader, model, semantic.bare(query), reader.all_documents, 100, bits
+                    near = nearest_documents(
+                        reader, model, bare(query), reader.all_documents, 100, bits
                     )
-                    true = semantic.search(
-                        reader, model, semantic.bare(query), reader.all_documents, None
-                    )
+                    true = nearest_documents(reader, model, bare(query), reader.all_documents, None)
                     assert {hit.document for hit in near} == {hit.document for hit in true}
         except BaseException as error:  # noqa: BLE001  told to the test below
             errors.append(error)
@@ -348,12 +346,12 @@ def test_the_number_of_waiting_documents_follows_every_write(corpus: Corpus) -> 
 
 
 def test_the_words_of_a_question_are_counted_once(corpus: Corpus) -> None:
-    from qmd.search import pipeline
+    from qmd.search.searches import search_by_words
 
     with corpus.store.reading() as reader:
         seen: list[str] = []
         reader.connection.set_trace_callback(seen.append)
-        reply = pipeline.search(reader, SearchRequest("word 3 elephant 49"))
+        reply = search_by_words(reader, SearchRequest("word 3 elephant 49"))
         reader.connection.set_trace_callback(None)
     assert {hit.match for hit in reply.hits} == {"relaxed"}
     counts = [

@@ -15,7 +15,7 @@ from qmd.errors import (
 )
 from qmd.parse.lines import split_lines
 from qmd.search.lookup.similar import SimilarNames
-from qmd.search.present import contexts
+from qmd.search.present.contexts import join_contexts
 from qmd.system import cancellation
 from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
 
@@ -74,7 +74,7 @@ def read(
         more = len(lines) - end if start <= len(lines) else 0
         if start > 1 or more:
             text = "\n".join(lines[start - 1 : end])
-    context = contexts.of(reader.contexts.all(), document.collection, document.path)
+    context = join_contexts(reader.contexts.all(), document.collection, document.path)
     return DocumentSlice(document, context, start, more, text)
 
 

@@ -1,22 +1,20 @@
-"""
-Vector retrieval: nearest chunks, rescored with the exact vectors, best chunk per document.
-
-Vectors of sentence models lie in a narrow cone: those in its middle are near to any question,
-those at its rim to none. So a part of the direction that all texts share is taken out of the
-question: `nearness` = cosine - what such a text has in common with any. Mean MRR@10 of five sets
-of known-item questions .427 to .487; nDCG@10 of nine collections .663 to .674.
-"""
+"""Vector retrieval: nearest chunks, rescored with the exact vectors, best chunk per document."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
 from typing import TYPE_CHECKING
 
-from qmd.errors import ModelMismatchError, VectorIndexMissingError
-from qmd.search.meaning.vector_cache import VectorCache
-from qmd.store.models import StoredModel
+from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError
+from qmd.search.meaning.nearness import (
+    QuestionVector,
+    SemanticHit,
+    best_chunks,
+    best_chunks_of,
+    centre,
+)
+from qmd.search.query.language import MAX_QUESTION
 from qmd.store.vectors import MAX_NEAREST
 from qmd.values import ModelSpec
 
@@ -24,61 +22,98 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from qmd.search.meaning.vector_cache import VectorCache
+    from qmd.search.models import SearchModels
+    from qmd.search.parse import Scope
     from qmd.store import Reader, Selection
+    from qmd.store.models import StoredModel
 
-#: Chunks asked of the int8 index for each document wanted, at first.
+#: Chunks to ask of the int8 index for each document, at first.
 CHUNKS_PER_DOCUMENT = 2
-#: And never fewer, so that rescoring finds what int8 has ranked too low.
+#: And never fewer, so that rescoring sees also what int8 has ranked too low.
 LEAST = 100
-#: More chunks are not asked of the vectors in memory.
+#: The vectors in memory are not asked for more chunks than this.
 MOST_CACHED = 8000
 
-#: So much of the mean vector is taken out of a question. 0.2 to 0.6 are about equally good.
-CENTRED = 0.4
-#: Vectors whose mean stands for all, and the fewest of which a mean says anything.
-SAMPLE, LEAST_SAMPLE = 256, 100
-#: Chunks of a document that count for it as a whole.
-WHOLE = 64
+
+@dataclass(frozen=True, slots=True)
+class MeaningRun:
+    """The documents nearest to one text, best first."""
+
+    text: str
+    spec: ModelSpec
+    model: StoredModel
+    question: QuestionVector
+    hits: Sequence[SemanticHit]
 
 
 @dataclass(frozen=True, slots=True)
-class SemanticHit:
-    """A document's best chunk; ``nearness`` orders, ``cosine`` is that of the bare question."""
+class ExpandedRun:
+    """
+    The run of an expansion, and how near the same documents are to the question itself.
 
-    document: int
-    chunk: int
-    cosine: float
-    nearness: float
+    ``by_question``: document id → its chunk nearest to the question.
+    """
+
+    run: MeaningRun
+    by_question: Mapping[int, SemanticHit]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MeaningRuns:
+    """A run for each text; where ``problem`` is not None, for those before it."""
+
+    runs: tuple[MeaningRun, ...] = ()
+    problem: InferenceError | None = None
+
+
+def retrieve_by_meaning(
+    reader: Reader, text: str, scope: Scope, search_models: SearchModels
+) -> MeaningRun:
     """
-    A question's vector (float32[dimension], unit norm), and the same without a part of what all
-    texts share. nearness = ``centred`` · text + ``offset``.
+    The documents nearest to a text.
+
+    Raises:
+        InferenceError: See `require_index`; or the text cannot be embedded.
     """
+    if search_models.embedder is None:
+        raise InferenceError("No embedding model is set up.", hint="qmd doctor")
+    embedder = search_models.embedder()
+    spec, vector = embedder.spec, embedder.embed_query(text[:MAX_QUESTION])
+    model = require_index(reader, spec)
+    question = centre(reader, model, vector)
+    hits = _nearest_in_scope(reader, model, question, scope, search_models.cache)
+    return MeaningRun(text, spec, model, question, hits)
 
-    vector: NDArray[np.float32]
-    centred: NDArray[np.float32]
-    offset: float
+
+def retrieve_texts_by_meaning(
+    reader: Reader, texts: Iterable[str], scope: Scope, search_models: SearchModels
+) -> MeaningRuns:
+    """A run for each text, up to the first that cannot be embedded."""
+    runs: list[MeaningRun] = []
+    try:
+        for text in texts:
+            if not runs:
+                require_index(reader, None)  # before a model is opened in vain
+            runs.append(retrieve_by_meaning(reader, text, scope, search_models))
+    except InferenceError as error:
+        return MeaningRuns(tuple(runs), error)
+    return MeaningRuns(tuple(runs))
 
 
-def bare(vector: NDArray[np.float32]) -> Question:
-    """A vector (float32[dimension], unit norm) as it is."""
-    return Question(vector, vector, 0.0)
-
-
-def question(reader: Reader, model: StoredModel, vector: NDArray[np.float32]) -> Question:
-    """Where there are too few texts to know what all share, it is the vector itself."""
-    import numpy as np
-
-    some = reader.vectors.sample(model, SAMPLE)
-    if len(some) < LEAST_SAMPLE:
-        return bare(vector)
-    mean = _matrix(some).mean(axis=0, dtype=np.float64)
-    shared = (CENTRED * mean).astype(np.float32)
-    # The offset keeps nearness on the scale of cosines: for an average text they are equal.
-    return Question(vector, vector - shared, float(CENTRED * (mean @ mean)))
+def compare_to_question(
+    reader: Reader, original: MeaningRun, runs: Iterable[MeaningRun]
+) -> list[ExpandedRun]:
+    """For each run of an expansion, how near its documents are to the original question."""
+    return [
+        ExpandedRun(
+            run,
+            best_chunks_of(
+                reader, original.model, original.question, [hit.document for hit in run.hits]
+            ),
+        )
+        for run in runs
+    ]
 
 
 def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
@@ -104,10 +139,31 @@ def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
     return model
 
 
-def search(
+def _nearest_in_scope(
     reader: Reader,
     model: StoredModel,
-    query: Question,
+    question: QuestionVector,
+    scope: Scope,
+    cache: VectorCache | None,
+) -> list[SemanticHit]:
+    """As `nearest_documents`, without those that the query excludes."""
+    depth = scope.depth
+    while True:
+        hits = nearest_documents(reader, model, question, scope.selection, depth, cache)
+        if scope.exclusions is None:
+            return hits
+        admitted = [hit for hit in hits if scope.exclusions.admit(reader, hit.document)]
+        if scope.depth is None or depth is None:
+            return admitted
+        if len(admitted) >= scope.depth or len(hits) < depth:
+            return admitted[: scope.depth]
+        depth *= 4
+
+
+def nearest_documents(
+    reader: Reader,
+    model: StoredModel,
+    question: QuestionVector,
     selection: Selection,
     limit: int | None,
     cache: VectorCache | None = None,
@@ -118,98 +174,63 @@ def search(
     Args:
         cache: Vectors that are kept between searches of the same database.
     """
-    import numpy as np
-
     if limit is None or limit * CHUNKS_PER_DOCUMENT > MAX_NEAREST:
-        hits = _score(list(reader.vectors.all(model, selection)), query)
-        return hits if limit is None else hits[:limit]
-    direction = query.centred / (np.linalg.norm(query.centred) or np.float32(1))
-    least = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
-    k = least
-    while cache is not None and k <= MOST_CACHED:
-        found = cache.nearest(reader, model, direction, k, selection)
-        if found is None:
-            break
-        hits = _score(found, query)
+        return best_chunks(list(reader.vectors.all(model, selection)), question)[:limit]
+    if cache is not None:
+        hits = _nearest_in_memory(reader, model, question, selection, limit, cache)
+        if hits is not None:
+            return hits
+    return _nearest_in_index(reader, model, question, selection, limit)
+
+
+def _nearest_in_memory(
+    reader: Reader,
+    model: StoredModel,
+    question: QuestionVector,
+    selection: Selection,
+    limit: int,
+    cache: VectorCache,
+) -> list[SemanticHit] | None:
+    """None where the index is to answer."""
+    direction = _unit(question)
+    chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
+    while chunks <= MOST_CACHED:
+        rows = cache.nearest(reader, model, direction, chunks, selection)
+        if rows is None:
+            return None
+        hits = best_chunks(rows, question)
         if len(hits) >= limit:
             return hits[:limit]
-        k *= 4  # long documents took all places
-    k = least
+        chunks *= 4  # long documents took all places
+    return None
+
+
+def _nearest_in_index(
+    reader: Reader,
+    model: StoredModel,
+    question: QuestionVector,
+    selection: Selection,
+    limit: int,
+) -> list[SemanticHit]:
+    direction = _unit(question)
+    chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
-        rows = reader.vectors.nearest(model, direction, k, selection)
-        hits = _score(rows, query)
+        rows = reader.vectors.nearest(model, direction, chunks, selection)
+        hits = best_chunks(rows, question)
         # Long documents may take all places: then ask for more, as long as there are more.
-        if len(hits) >= limit or len(rows) < k:
+        if len(hits) >= limit or len(rows) < chunks:
             return hits[:limit]
-        if k >= MAX_NEAREST:
-            return _score(list(reader.vectors.all(model, selection)), query)[:limit]
-        k = min(k * 4, MAX_NEAREST)
+        if chunks >= MAX_NEAREST:
+            rows = list(reader.vectors.all(model, selection))
+            return best_chunks(rows, question)[:limit]
+        chunks = min(chunks * 4, MAX_NEAREST)
 
 
-def of(
-    reader: Reader, model: StoredModel, query: Question, documents: Sequence[int]
-) -> dict[int, SemanticHit]:
-    """These documents as `search` would find them, of long ones the first `WHOLE` chunks."""
-    rows = reader.vectors.for_documents(model, documents, WHOLE)
-    return {hit.document: hit for hit in _score(rows, query)}
-
-
-def whole(
-    reader: Reader, model: StoredModel, query: Question, documents: Sequence[int]
-) -> dict[int, float]:
-    """Document → mean nearness of its chunks, of the first `WHOLE` in a long one."""
+def _unit(question: QuestionVector) -> NDArray[np.float32]:
+    """The direction of the centred question, float32[dimension] of unit norm."""
     import numpy as np
 
-    rows = reader.vectors.for_documents(model, documents, WHOLE)
-    if not rows:
-        return {}
-    near = _matrix([vector for _, _, vector in rows]) @ query.centred + np.float32(query.offset)
-    values_of: dict[int, list[float]] = {}
-    for (_, document, _), value in zip(rows, near.tolist(), strict=True):
-        values_of.setdefault(document, []).append(value)
-    return {document: fsum(values) / len(values) for document, values in values_of.items()}
-
-
-def _score(rows: list[tuple[int, int, bytes]], query: Question) -> list[SemanticHit]:
-    import numpy as np
-
-    if not rows:
-        return []
-    matrix = _matrix([vector for _, _, vector in rows])
-    near = (matrix @ query.centred + np.float32(query.offset)).tolist()
-    cosines = (matrix @ query.vector).tolist()
-    best: dict[int, SemanticHit] = {}
-    for (chunk, document, _), cosine, value in zip(rows, cosines, near, strict=True):
-        known = best.get(document)
-        if known is None or (value, -chunk) > (known.nearness, -known.chunk):
-            best[document] = SemanticHit(document, chunk, cosine, value)
-    return sorted(best.values(), key=lambda hit: (-hit.nearness, hit.document))
-
-
-def _matrix(packed: Sequence[bytes]) -> NDArray[np.float32]:
-    """
-    float16[dimension] each → float32[n, dimension].
-
-    Raises:
-        ValueError: Damaged ones: of different lengths, or not finite.
-    """
-    import numpy as np
-
-    matrix: NDArray[np.float32] = (
-        np.frombuffer(b"".join(packed), dtype=np.float16)
-        .reshape(len(packed), -1)
-        .astype(np.float32)
+    direction: NDArray[np.float32] = question.centred / (
+        np.linalg.norm(question.centred) or np.float32(1)
     )
-    if not np.isfinite(matrix).all():
-        raise ValueError("a stored vector is not finite")
-    return matrix
-
-
-def level(nearness: float, spec: ModelSpec) -> float:
-    """A nearness on the model's scale: its off-topic level is 0, its on-topic level 1."""
-    return (nearness - spec.cosine_low) / (spec.cosine_high - spec.cosine_low)
-
-
-def score(nearness: float, spec: ModelSpec) -> float:
-    """`level`, within 0 and 1."""
-    return min(1.0, max(0.0, level(nearness, spec)))
+    return direction

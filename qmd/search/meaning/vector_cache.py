@@ -13,13 +13,13 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qmd.search.meaning import codes as bits
-from qmd.store.models import StoredModel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from qmd.store import Reader, Selection
+    from qmd.store.models import StoredModel
 
 
 #: Below this many chunks sqlite-vec is quick enough (3 ms), and there is nothing to keep true.

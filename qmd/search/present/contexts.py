@@ -1,4 +1,4 @@
-"""Which contexts apply to a document."""
+"""The contexts that apply to a document."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from qmd.values import Context
 
 
-def of(contexts: Sequence[Context], collection: str, path: str) -> str | None:
+def join_contexts(contexts: Sequence[Context], collection: str, path: str) -> str | None:
     """
-    Every context whose prefix holds the document, joined by a blank line, or None.
+    The texts of the contexts whose prefix the document lies below, joined by a blank line, or None.
 
-    ``contexts`` are all of them, from the global one to the most specific.
+    ``contexts`` are those of the whole database, from the global one to the most specific.
     """
-    texts = [context.text for context in contexts if _holds(context, collection, path)]
+    texts = [context.text for context in contexts if _applies_to(context, collection, path)]
     return "\n\n".join(texts) or None
 
 
-def _holds(context: Context, collection: str, path: str) -> bool:
+def _applies_to(context: Context, collection: str, path: str) -> bool:
     if context.collection is None:
         return True
     if context.collection != collection:

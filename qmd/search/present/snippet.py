@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from qmd.parse.lines import line_starts, split_lines
 from qmd.parse.segment import CJK_RUN, fold, pairs_of
-from qmd.search.query.language import ParsedQuery, parts
-from qmd.search.words.retrieval import STOP_WORDS, stem
+from qmd.search.query.language import ParsedQuery
+from qmd.search.query.terms import loose_parts
+from qmd.search.words.weights import STOP_WORDS, stem
 
 MAX_CHARS = 300
 #: A following line that does not fit is cut, if at least this much of it can be shown.
@@ -44,7 +45,7 @@ def needles(query: ParsedQuery) -> list[Needle]:
         whole = fold(term.text)
         if not CJK_RUN.fullmatch(whole) or len(whole) <= 2:
             found[whole] = max(found.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
-        for part in parts(term):
+        for part in loose_parts(term):
             word = part.casefold()
             weight = 0.1 if word in STOP_WORDS else 1.0
             found.setdefault(stem(word), weight)
@@ -57,7 +58,7 @@ def needles(query: ParsedQuery) -> list[Needle]:
     return [Needle(text, weight) for text, weight in heaviest if text]
 
 
-def make(
+def make_snippet(
     text: str,
     body_start: int,
     wanted: Sequence[Needle],

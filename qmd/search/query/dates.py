@@ -1,4 +1,4 @@
-"""Dates as people give them to filters."""
+"""Dates as people write them in filters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from qmd.errors import InputError
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?")
 
 
-def iso_date(given: str) -> str:
+def iso_date(date: str) -> str:
     """
     An ISO 8601 date or time; a year or a month stands for its first day.
 
     Raises:
-        InputError: It is none.
+        InputError: The text is not a date.
     """
     from datetime import datetime
 
-    text = given.strip()
+    text = date.strip()
     whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
     try:
         if _DATE.fullmatch(text) is None:
@@ -26,6 +26,6 @@ def iso_date(given: str) -> str:
         datetime.fromisoformat(whole.replace("Z", "+00:00"))
     except ValueError:
         raise InputError(
-            f"{given!r} is no ISO date", hint="Write 2025-03-01 or 2025-03-01T18:00+08:00."
+            f"{date!r} is no ISO date", hint="Write 2025-03-01 or 2025-03-01T18:00+08:00."
         ) from None
     return whole

@@ -6,9 +6,9 @@
     hyde: In WAL mode readers see a snapshot …
     intent: SQLite internals
 
-A string is read so when its first line that is not blank begins with one of these words, in
-any letter case; a line that does not goes on with the one before it. An intent alone is what
-is asked for.
+A string has this form when its first line that is not blank begins with one of these words, in
+any letter case; a line that does not goes on with the one before it. An intent alone is the
+question itself.
 """
 
 from __future__ import annotations
@@ -23,18 +23,29 @@ MAX_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What goes to full text, what to the vectors, in order, and what it is all about."""
+class TypedLines:
+    """The texts for full text, those for the vectors, in order, and what the query is about."""
 
-    words: tuple[str, ...]
-    meanings: tuple[str, ...]
+    lexical: tuple[str, ...]
+    semantic: tuple[str, ...]
     intent: str | None
 
 
-def read(query: str) -> Asked | None:
-    """None where the query is not written in such lines, or these say nothing."""
+def parse_lines(query: str) -> TypedLines | None:
+    """None where the query is not written in such lines, or all of them are blank."""
     if _LINE.match(query) is None:
         return None
+    texts = _texts_by_kind(query)
+    lex, vec, hyde, intent = (
+        tuple(dict.fromkeys(filter(None, texts[kind])))[:MAX_LINES]
+        for kind in ("lex", "vec", "hyde", "intent")
+    )
+    if not (lex or vec or hyde):
+        return TypedLines(intent, intent, None) if intent else None
+    return TypedLines(lex, vec + hyde, " ".join(intent) or None)
+
+
+def _texts_by_kind(query: str) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {"lex": [], "vec": [], "hyde": [], "intent": []}
     current: list[str] = []
     for line in query.splitlines():
@@ -44,9 +55,4 @@ def read(query: str) -> Asked | None:
             current.append(typed[2].strip())
         elif line.strip():
             current[-1] = f"{current[-1]} {line.strip()}".strip()
-    lex, vec, hyde, intent = (
-        tuple(dict.fromkeys(filter(None, found)))[:MAX_LINES] for found in texts.values()
-    )
-    if not (lex or vec or hyde):
-        return Asked(intent, intent, None) if intent else None
-    return Asked(lex, vec + hyde, " ".join(intent) or None)
+    return texts

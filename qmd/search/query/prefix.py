@@ -37,16 +37,16 @@ def stems(beginning: str) -> tuple[str, ...]:
     word = beginning.lower()
     if not (word.isascii() and word.isalpha()) or not SHORTEST < len(word) <= LONGEST:
         return ()
-    found: dict[str, None] = {}
+    candidates: dict[str, None] = {}
     for end in range(SHORTEST, len(word)):
         rest = word[end:]
         doubled = rest[0] == word[end - 1] and _may_end(rest[1:])  # "runn" of "running"
         if doubled or _may_end(rest):
-            found[word[:end]] = None
-            found[word[:end] + "e"] = None
+            candidates[word[:end]] = None
+            candidates[word[:end] + "e"] = None
             if rest[0] == "b":
-                found[word[:end] + "ble"] = None  # "scalabi" of "scalability": "scalabl"
-    return tuple(found)
+                candidates[word[:end] + "ble"] = None  # "scalabi" of "scalability": "scalabl"
+    return tuple(candidates)
 
 
 @lru_cache(maxsize=10_000)

@@ -1,5 +1,5 @@
 """
-BM25 as questions need it, made from the frequencies that FTS5's own BM25 tells.
+BM25 for questions, computed from the frequencies that FTS5's own BM25 tells.
 
 FTS5 has two constants that cannot be changed, and both are against questions in words. Its idf
 is nothing for a word in more than half of all documents and little for one in a third, so that
@@ -29,27 +29,34 @@ K1 = 2.0
 
 
 class Word(NamedTuple):
-    """A word of the query: in how many documents it occurs, and how much that says (> 0)."""
+    """In how many documents a word of the query stands, and its weight (> 0)."""
 
     documents: int
     idf: float
 
 
 class Scored(NamedTuple):
-    """``parts``: word → its score; ``bm25`` is their sum."""
+    """A document with its ``bm25``, the sum of ``parts``: word → score."""
 
     document: int
     bm25: float
     parts: Mapping[str, float]
 
 
-def idf(held: int, total: int) -> float:
-    """More than 0 also for a word that all documents hold."""
-    return log1p((max(total - held, 0) + 0.5) / (held + 0.5))
+def idf(documents: int, total: int) -> float:
+    """
+    The weight of a word that ``documents`` of ``total`` documents hold.
+
+    It is more than 0 also for a word that all documents hold.
+    """
+    return log1p((max(total - documents, 0) + 0.5) / (documents + 0.5))
 
 
 def rank(
-    reader: Reader, rows: Sequence[tuple[int, float]], words: Mapping[str, Word], total: int
+    reader: Reader,
+    rows: Sequence[tuple[int, float]],
+    words: Mapping[str, Word],
+    document_count: int,
 ) -> list[Scored]:
     """
     The first `POOL` rows in a new order, best first, ties by id; then the others as they were,
@@ -58,22 +65,26 @@ def rank(
     Args:
         rows: Document ids with FTS5's bm25, best first.
         words: The words that count.
-        total: How many documents there are.
+        document_count: How many documents the index has.
     """
-    pool = [number for number, _ in rows[:POOL]]
-    parts: dict[int, dict[str, float]] = {number: {} for number in pool}
-    for word, (held, weight) in words.items():
-        phrase = segment.phrase(word) if held else None
+    pool = [document_id for document_id, _ in rows[:POOL]]
+    parts: dict[int, dict[str, float]] = {document_id: {} for document_id in pool}
+    for word, (documents, weight) in words.items():
+        phrase = segment.phrase(word) if documents else None
         if phrase is None:
             continue
-        found = reader.full_text.frequencies(phrase, pool, held, total)
-        for number, frequency in found.items():
+        frequencies = reader.full_text.frequencies(phrase, pool, documents, document_count)
+        for document_id, frequency in frequencies.items():
             # f / (f + 1) with our K1 in place of FTS5's.
-            parts[number][word] = weight * (K1 + 1) * frequency / (frequency + K1 / BM25_K1)
-    scored = [Scored(number, fsum(some.values()), some) for number, some in parts.items()]
-    scored.sort(key=lambda hit: (-hit.bm25, hit.document))
+            score = weight * (K1 + 1) * frequency / (frequency + K1 / BM25_K1)
+            parts[document_id][word] = score
+    scored = [
+        Scored(document_id, fsum(by_word.values()), by_word)
+        for document_id, by_word in parts.items()
+    ]
+    scored.sort(key=lambda each: (-each.bm25, each.document))
     last = scored[-1].bm25 if scored else 0.0
-    for number, score in rows[POOL:]:
+    for document_id, score in rows[POOL:]:
         last = min(last, score)
-        scored.append(Scored(number, last, {}))
+        scored.append(Scored(document_id, last, {}))
     return scored

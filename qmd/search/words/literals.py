@@ -24,60 +24,63 @@ QUICK = 64
 _SEPARATE = re.compile(f"{CJK_RUN.pattern}|{SIGNS.pattern}")
 
 
-class Text(NamedTuple):
-    """What literals are looked for in, and the same with its capitals, sign by sign."""
+class RawText(NamedTuple):
+    """A text in its folded form, and the same with capitals, character by character."""
 
     folded: str
     capitals: str
 
 
 class Pattern(NamedTuple):
-    """What to look for in a folded text; ``word``: and there a word must begin."""
+    """What to look for in a folded text; with ``word``, a word must begin there."""
 
     expression: re.Pattern[str] | str
     word: bool
 
 
-def text(raw: str) -> Text:
-    """What `holds` looks in."""
+def raw_text(raw: str) -> RawText:
+    """The form of a text that `holds` searches."""
     normal = normalize(raw)
     folded = normal.casefold()
     if len(folded) != len(normal):
         normal = "".join(c if len(c.casefold()) == 1 else c.casefold() for c in normal)
-    return Text(folded, normal)
+    return RawText(folded, normal)
 
 
 def pattern(literal: str) -> Pattern:
-    """What `holds` looks for."""
+    """The form of a literal that `holds` looks for."""
     words = fold(literal).split()
     whole = words[0] if len(words) == 1 else re.compile(r"\s+".join(map(re.escape, words)))
     return Pattern(whole, bool(words) and _in_word(words[0][0]))
 
 
-def holds(text: Text, wanted: Pattern) -> bool:
+def holds(text: RawText, pattern: Pattern) -> bool:
     """Whether a text holds the literal."""
-    places = _places(text.folded, wanted.expression)
-    return any(not wanted.word or _begins_word(text, place) for place in places)
+    positions = _positions(text.folded, pattern.expression)
+    return any(not pattern.word or _begins_word(text, position) for position in positions)
 
 
-def _places(folded: str, expression: re.Pattern[str] | str) -> Iterator[int]:
-    place = -1
+def _positions(folded: str, expression: re.Pattern[str] | str) -> Iterator[int]:
+    position = -1
     while True:
         if isinstance(expression, str):
-            place = folded.find(expression, place + 1)
+            position = folded.find(expression, position + 1)
         else:
-            found = expression.search(folded, place + 1)
-            place = found.start() if found else -1
-        if place < 0:
+            match = expression.search(folded, position + 1)
+            position = match.start() if match else -1
+        if position < 0:
             return
-        yield place
+        yield position
 
 
-def _begins_word(text: Text, place: int) -> bool:
+def _begins_word(text: RawText, position: int) -> bool:
     """Parts of CamelCase names are words, too."""
-    if place == 0 or not _in_word(text.folded[place - 1]):
+    if position == 0 or not _in_word(text.folded[position - 1]):
         return True
-    before, first, behind = text.capitals[place - 1], *text.capitals[place : place + 2].ljust(2)
+    before, first, behind = (
+        text.capitals[position - 1],
+        *text.capitals[position : position + 2].ljust(2),
+    )
     return first.isupper() and (not before.isupper() or behind.islower())
 
 
@@ -85,20 +88,22 @@ def _in_word(character: str) -> bool:
     return character.isalnum() and _SEPARATE.match(character) is None
 
 
-def scan(reader: Reader, literals: Sequence[Sequence[str]], selection: Selection) -> Iterator[int]:
+def scan_documents(
+    reader: Reader, literals: Sequence[Sequence[str]], selection: Selection
+) -> Iterator[int]:
     """
     Ids of documents that hold one literal of each sequence, by reading all texts, in order.
 
-    For what the index does not hold: literals without any letter or digit, such as ``->``.
+    For literals that the index does not hold: those without any letter or digit, such as ``->``.
     """
     quick = [re.compile("|".join(map(_unfolded, group))) for group in literals]
     exact = [[pattern(literal) for literal in group] for group in literals]
-    for number, raw in reader.documents.titles_and_texts(selection):
-        # Folding takes many times longer than looking: only what looks right is folded.
+    for document_id, raw in reader.documents.titles_and_texts(selection):
+        # Folding takes many times longer than this search: only texts that pass it are folded.
         if all(expression.search(raw) for expression in quick):
-            folded = text(raw)
-            if all(any(holds(folded, wanted) for wanted in group) for group in exact):
-                yield number
+            text = raw_text(raw)
+            if all(any(holds(text, each) for each in group) for group in exact):
+                yield document_id
 
 
 def _unfolded(literal: str) -> str:

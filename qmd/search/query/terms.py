@@ -1,0 +1,115 @@
+"""The terms of a query: one thing to find each, and how a run of characters falls into terms."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+from qmd.parse.segment import CJK_RUN, has_token, normalize
+
+Field = Literal["title", "path"]
+
+#: Full text is asked for at most this many characters of a literal; the texts of its hits are
+#: then read. A phrase of 50,000 words takes FTS5 a minute.
+LEAD = 64
+
+_WORD_PART = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """
+    One thing to find.
+
+    ``literal`` marks what must stand in the text as typed: phrases, words that hold signs
+    the index leaves out (``foo_bar``, ``v1.2``, ``a@b.org``), and what is longer than `LEAD`.
+    """
+
+    text: str
+    quoted: bool = False
+    prefix: bool = False
+    field: Field | None = None
+
+    @property
+    def literal(self) -> bool:
+        return self.quoted or len(self.text) > LEAD or not all(c.isalnum() for c in self.text)
+
+    @property
+    def lead(self) -> str:
+        """The beginning of a long text, cut between two words, else the text itself."""
+        if len(self.text) <= LEAD:
+            return self.text
+        end = next((n for n in range(LEAD, 0, -1) if _is_border(self.text, n)), len(self.text))
+        return self.text[:end]
+
+    @property
+    def chinese(self) -> bool:
+        return CJK_RUN.search(self.text) is not None
+
+
+def split_terms(word: str, field: Field | None) -> list[Term]:
+    """The terms in a run of non-blanks: split at signs that are not ASCII, such as ``，``."""
+    if word.isascii() and word.isalnum():
+        return [Term(word, field=field)]
+    is_prefix = word.endswith(("*", "＊")) and has_token(word)
+    spaced = "".join(c if _belongs_to_term(c) else " " for c in word)
+    pieces = [_strip(normalize(piece)) for piece in spaced.split()]
+    terms = [Term(piece, field=field) for piece in pieces if piece]
+    if is_prefix and terms:
+        terms[-1] = Term(terms[-1].text, prefix=True, field=field)
+    return terms
+
+
+def loose_parts(term: Term) -> list[str]:
+    """
+    The parts of a term for loose matching: words, and the pairs of Chinese runs.
+
+    A single character between other words carries little and is left out.
+    """
+    parts: dict[str, None] = {}
+    for run in _WORD_PART.findall(normalize(term.text)):
+        position = 0
+        for match in CJK_RUN.finditer(run):
+            parts[run[position : match.start()]] = None
+            characters = match[0]
+            for start in range(len(characters) - 1):
+                parts[characters[start : start + 2]] = None
+            if len(characters) == 1 and characters == term.text:
+                parts[characters] = None
+            position = match.end()
+        parts[run[position:]] = None
+    return [part for part in parts if part]
+
+
+def _belongs_to_term(character: str) -> bool:
+    return character.isascii() or has_token(character) or _is_combining(character)
+
+
+def _is_border(text: str, position: int) -> bool:
+    """Whether no word of letters or digits is cut in two there."""
+    return not (_is_in_word(text[position - 1]) and _is_in_word(text[position]))
+
+
+def _is_in_word(character: str) -> bool:
+    is_letter = character.isalnum() or has_token(character) or _is_combining(character)
+    return is_letter and CJK_RUN.match(character) is None
+
+
+def _is_combining(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
+def _strip(piece: str) -> str:
+    """Without signs around it, except those that belong to a name: ``C++``, ``C#``."""
+    start, end = 0, len(piece)
+    while start < end and not has_token(piece[start]):
+        start += 1
+    while end > start and not has_token(piece[end - 1]):
+        end -= 1
+    if piece[end : end + 2] == "++":
+        end += 2
+    elif piece[end : end + 1] == "#" and end - start == 1:
+        end += 1
+    return piece[start:end]

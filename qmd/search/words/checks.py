@@ -1,0 +1,126 @@
+"""
+What the index cannot tell is looked up in the raw text of a document: literals and exclusions.
+
+The index has lost signs, spacing and word endings, so it matches more than such terms ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qmd.search.query.language import ParsedQuery
+from qmd.search.query.terms import Field, Term
+from qmd.search.words import literals
+from qmd.search.words.expressions import (
+    any_of,
+    excluded_expressions,
+    expression,
+    needs_check,
+)
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class RawCheck:
+    """
+    What a document must hold in its raw text: one of the ``patterns``.
+
+    Attributes:
+        patterns: Each in the title, in the path, or (None) in title and text.
+        indexed_ids: Documents for which the index says enough. They pass without a look at their
+            text; if ``negated``, only they can hold a pattern.
+        negated: The document must hold none of the patterns.
+    """
+
+    patterns: tuple[tuple[Field | None, literals.Pattern], ...]
+    indexed_ids: frozenset[int] = frozenset()
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """The documents that a query excludes: by the index, and by checks of the raw text."""
+
+    indexed_ids: frozenset[int]
+    checks: tuple[RawCheck, ...]
+
+    def admit(self, reader: Reader, document_id: int) -> bool:
+        """Whether a document holds nothing that the query excludes."""
+        return document_id not in self.indexed_ids and passes(reader, document_id, self.checks)
+
+
+def exclusions(reader: Reader, query: ParsedQuery) -> Exclusions | None:
+    """None where the query excludes nothing."""
+    if not query.excluded:
+        return None
+    indexed_ids = frozenset(excluded_ids(reader, query))
+    return Exclusions(indexed_ids, tuple(_negated_checks(reader, query)))
+
+
+def excluded_ids(reader: Reader, query: ParsedQuery) -> list[int]:
+    """Documents that hold an excluded term which needs no check."""
+    phrases = list(excluded_expressions(query.excluded))
+    return reader.full_text.matching_ids(any_of(phrases)) if phrases else []
+
+
+def raw_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
+    """The checks that a document must pass to be an exact hit."""
+    checks = []
+    for group in query.groups:
+        unsure = [term for term in group if needs_check(term) or expression(term) is None]
+        if unsure:
+            words = [e for e in (expression(term) for term in group if term not in unsure) if e]
+            indexed = reader.full_text.matching_ids(any_of(words)) if words else ()
+            checks.append(RawCheck(_patterns(unsure), frozenset(indexed)))
+    return checks + _negated_checks(reader, query)
+
+
+def _negated_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
+    checks = []
+    for term in query.excluded:
+        if needs_check(term):
+            match = expression(term)
+            holding = (
+                reader.full_text.matching_ids(match)
+                if match
+                else reader.documents.latest_ids(reader.all_documents)
+            )
+            checks.append(RawCheck(_patterns([term]), frozenset(holding), negated=True))
+    return checks
+
+
+def _patterns(terms: Sequence[Term]) -> tuple[tuple[Field | None, literals.Pattern], ...]:
+    patterns = [(term.field, literals.pattern(term.text)) for term in terms]
+    patterns += [  # words are looked for in the path as well
+        ("path", literals.pattern(term.text))
+        for term in terms
+        if term.prefix and not (term.field or term.literal or term.chinese)
+    ]
+    return tuple(patterns)
+
+
+def passes(reader: Reader, document_id: int, checks: Sequence[RawCheck]) -> bool:
+    """Whether a document passes all checks; each of its fields is read at most once."""
+    texts_by_field: dict[Field | None, literals.RawText] = {}
+
+    def holds_pattern(check: RawCheck) -> bool:
+        for field, pattern in check.patterns:
+            if field not in texts_by_field:
+                raw = reader.documents.searched_text(document_id, field)
+                texts_by_field[field] = literals.raw_text(raw)
+            if literals.holds(texts_by_field[field], pattern):
+                return True
+        return False
+
+    for check in checks:
+        is_indexed = document_id in check.indexed_ids
+        if check.negated:
+            if is_indexed and holds_pattern(check):
+                return False
+        elif not is_indexed and not holds_pattern(check):
+            return False
+    return True
