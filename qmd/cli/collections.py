@@ -8,10 +8,11 @@ import click
 
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
-from qmd.cli.render_reports import collection_object, context_object, render_collections
+from qmd.cli.render_reports import render_collections
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
 from qmd.errors import InputError
+from qmd.values.wire import to_wire
 
 
 @click.group(
@@ -74,7 +75,7 @@ def list_(as_json: bool) -> None:
     with session().open() as kb:
         collections = kb.collections()
     if as_json:
-        write_json([collection_object(each) for each in collections])
+        write_json(collections)
     else:
         render_collections(collections)
 
@@ -89,8 +90,7 @@ def show(name: str, as_json: bool) -> None:
         shown = kb.collection(name)
         contexts = [context for context in kb.contexts() if context.collection == name]
     if as_json:
-        facts = collection_object(shown)
-        write_json(facts | {"contexts": [context_object(context) for context in contexts]})
+        write_json({**to_wire(shown), "contexts": to_wire(contexts)})
         return
     rows = [
         ("Name", shown.name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from qmd.cli.command import Group, command, json_option
-from qmd.cli.render_reports import context_object, render_contexts
+from qmd.cli.render_reports import render_contexts
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
 
@@ -50,7 +50,7 @@ def list_(as_json: bool) -> None:
     with session().open() as kb:
         contexts = kb.contexts()
     if as_json:
-        write_json([context_object(each) for each in contexts])
+        write_json(contexts)
     else:
         render_contexts(contexts)
 

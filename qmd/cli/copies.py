@@ -10,6 +10,7 @@ from qmd.cli.command import command, json_option
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
+from qmd.values.wire import to_wire
 
 
 @command("backup", examples=("qmd backup ~/backups/notes.sqlite", "qmd backup --force notes.bak"))
@@ -74,11 +75,7 @@ def rescue(as_json: bool) -> None:
             {
                 "database": str(database),
                 "kept": None if saved.kept is None else str(saved.kept),
-                "collections": saved.collections,
-                "contexts": saved.contexts,
-                "revisions": saved.revisions,
-                "vectors": saved.vectors,
-                "lost": dict(saved.lost),
+                **to_wire(saved),
             }
         )
         return

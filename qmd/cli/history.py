@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
@@ -11,7 +10,7 @@ from qmd.cli.command import command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
-from qmd.values import Revision
+from qmd.values.wire import to_wire
 
 
 @command(
@@ -34,7 +33,7 @@ def history(path: str, show: int | None, as_json: bool) -> None:
             return
         revisions = kb.revisions.history(path)
     if as_json:
-        write_json([_object(revision) for revision in revisions])
+        write_json(revisions)
     elif not revisions:
         note(f"No earlier content of {path} is kept.")
     else:
@@ -63,23 +62,11 @@ def restore(path: str, revision: int | None, as_json: bool) -> None:
     with session().open(write=True) as kb:
         done = kb.revisions.restore(path, revision)
     if as_json:
-        write_json({**_object(done.revision), "path": str(done.path)})
+        write_json({**to_wire(done.revision), "path": str(done.path)})
         return
     write(f"Restored {one_line(str(done.path))} as of revision {done.revision.number}\n")
     if done.problem is not None:
         note(f"Not searchable yet: {done.problem}", style="warning")
-
-
-def _object(revision: Revision) -> dict[str, Any]:
-    return {
-        "revision": revision.number,
-        "path": revision.path,
-        "created": revision.created,
-        "tool": revision.tool,
-        "kind": revision.kind,
-        "bytes": revision.bytes,
-        "hash": revision.hash,
-    }
 
 
 def _show(content: bytes) -> None:

@@ -11,9 +11,10 @@ from qmd.cli.command import Group, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
-    from qmd.values import PhotoMetadata
+    pass
 
 
 @click.group(
@@ -93,31 +94,15 @@ def show(file: str, as_json: bool) -> None:
 
     photo = KnowledgeBase.photo_metadata(Path(file).expanduser())
     if as_json:
-        write_json({"file": file, **photo_object(photo)})
+        write_json({"file": file, **to_wire(photo)})
     else:
-        rows: dict[str, Any] = photo_object(photo)
+        rows: dict[str, Any] = to_wire(photo)
         warnings = rows.pop("warnings")
         for name, value in rows.items():
             shown = ", ".join(value) if isinstance(value, list) else value or ""
             write(f"{name + ':':<13}{one_line(shown) if shown else '-'}\n")
         for warning in warnings:
             note(warning, style="warning")
-
-
-def photo_object(photo: PhotoMetadata) -> dict[str, Any]:
-    """A photo's metadata as JSON has it."""
-    return {
-        "format": photo.kind,
-        "title": photo.title,
-        "tags": list(photo.tags),
-        "people": list(photo.people),
-        "description": photo.description,
-        "location": photo.location,
-        "place": list(photo.place),
-        "date": photo.date,
-        "camera": photo.camera,
-        "warnings": list(photo.warnings),
-    }
 
 
 image.add_command(tag)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -46,7 +46,7 @@ def list_(ready: bool, as_json: bool) -> None:
     if ready:
         listed = [each for each in listed if each.ready or each.state]
     if as_json:
-        write_json([_object(each) for each in listed])
+        write_json(listed)
     else:
         _render(listed)
 
@@ -68,22 +68,22 @@ def pull(name: str | None, as_json: bool) -> None:
     with progress_bar() as progress:
         if session().settings.db.exists():
             with session().open() as kb:
-                got = kb.models.pull(name, progress)
+                model = kb.models.pull(name, progress)
         else:
             from qmd.models import catalogue  # loads the embedding library
             from qmd.models.embedders import DEFAULT_MODEL
 
             settings = session().settings
-            model = name or settings.model or DEFAULT_MODEL
-            got = catalogue.pull(model, settings.cache_dir, progress)
+            chosen = name or settings.model or DEFAULT_MODEL
+            model = catalogue.pull(chosen, settings.cache_dir, progress)
     if as_json:
-        write_json(_object(got))
+        write_json(model)
         return
-    write(f"{one_line(got.name)} is on this machine.\n")
-    if got.kind == "reranker":
-        write(f"To use it: reranker = {got.name!r} in the settings file, or QMD_RERANKER.\n")
-    elif got.state != "active":
-        write(f"To use it: qmd models use {one_line(got.name)}\n")
+    write(f"{one_line(model.name)} is on this machine.\n")
+    if model.kind == "reranker":
+        write(f"To use it: reranker = {model.name!r} in the settings file, or QMD_RERANKER.\n")
+    elif model.state != "active":
+        write(f"To use it: qmd models use {one_line(model.name)}\n")
 
 
 @command(
@@ -107,15 +107,7 @@ def use(name: str, as_json: bool) -> None:
     with session().open(write=True) as kb:
         change = kb.models.use(name)
     if as_json:
-        write_json(
-            {
-                "model": change.model,
-                "dimension": change.dimension,
-                "before": change.before,
-                "waiting": change.waiting,
-                "in_background": change.kept,
-            }
-        )
+        write_json(change)
     else:
         _render_change(change)
     settings = session().settings
@@ -145,20 +137,6 @@ def _list(here: Session) -> list[ModelInfo]:
     from qmd.models import catalogue
 
     return catalogue.known_models(here.settings.cache_dir, wanted=here.settings.model)
-
-
-def _object(model: ModelInfo) -> dict[str, Any]:
-    return {
-        "name": model.name,
-        "kind": model.kind,
-        "dimension": model.dimension,
-        "source": model.source,
-        "size_bytes": model.size_bytes,
-        "languages": model.languages,
-        "license": model.license,
-        "ready": model.ready,
-        "state": model.state,
-    }
 
 
 def _render(listed: Sequence[ModelInfo]) -> None:

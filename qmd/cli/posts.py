@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,11 +15,11 @@ from qmd.cli.terminal import note, write_json, write_text
 from qmd.errors import DatabaseBusyError, InputError, QmdError, ReadOnlyError
 from qmd.files.posts import folder
 from qmd.tools import posts_texts
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.files.posts.archive import Posts
     from qmd.kb import KnowledgeBase
-    from qmd.values import Post, PostHit
 
 
 @click.group(
@@ -65,11 +65,7 @@ def list_(author: str, as_json: bool) -> None:
     with _archive() as archive:
         listed = archive.posts(author)
     if as_json:
-        groups = [
-            {"name": group.name, "posts": [_post_object(post) for post in group.posts]}
-            for group in listed.groups
-        ]
-        write_json({"author": listed.author, "groups": groups})
+        write_json(listed)
     else:
         _print(posts_texts.posts(listed))
     _warn(posts_texts.unread(listed))
@@ -101,7 +97,7 @@ def read(path: str | None, author: str | None, title: str | None, as_json: bool)
     if post is None:
         return
     if as_json:
-        write_json(_post_object(post.post) | {"text": post.text})
+        write_json(post)
     else:
         _print(posts_texts.post(post))
 
@@ -123,7 +119,7 @@ def _only_match(archive: Posts, author: str | None, title: str | None, as_json: 
     if len(matching.posts) == 1:
         return matching.posts[0].path
     if as_json:
-        write_json({"matches": [_post_object(post) for post in matching.posts]})
+        write_json({"matches": to_wire(matching.posts)})
     else:
         _print(posts_texts.matches(title, matching.posts))
     return None
@@ -156,8 +152,7 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
     with _archive() as archive:
         result = archive.search(" ".join(query), author=author, limit=limit)
     if as_json:
-        hits = [_hit_object(hit) for hit in result.hits]
-        write_json({"query": result.query, "total": result.total, "hits": hits})
+        write_json(result)
     else:
         _print(posts_texts.hits(result))
     _warn(posts_texts.unread(result))
@@ -202,21 +197,6 @@ def _print(text: str) -> None:
 def _warn(problem: str | None) -> None:
     if problem is not None:
         note(problem, style="warning")
-
-
-def _post_object(post: Post) -> dict[str, Any]:
-    return {"path": post.path, "date": post.date, "title": post.title}
-
-
-def _hit_object(hit: PostHit) -> dict[str, Any]:
-    lines = [{"line": number, "text": text} for number, text in enumerate(hit.lines, hit.first)]
-    return {
-        "path": hit.path,
-        "line": hit.line,
-        "text": hit.lines[hit.line - hit.first],
-        "spans": [list(span) for span in hit.spans],
-        "context": lines,
-    }
 
 
 for _command in (authors, list_, read, search):

@@ -7,7 +7,6 @@ import click
 from qmd.cli.command import command, json_option
 from qmd.cli.formats import format_options
 from qmd.cli.render_documents import (
-    listing_object,
     render_document,
     render_documents,
     render_listing,
@@ -105,6 +104,6 @@ def ls(prefix: str, as_json: bool) -> None:
     with session().open() as kb:
         documents = kb.documents(prefix)
     if as_json:
-        write_json([listing_object(document) for document in documents])
+        write_json(documents)
     else:
         render_listing(documents)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.cli.formats import csv_rows, flat, numbered, xml_element
 from qmd.cli.terminal import one_line, paint, use_color, write, write_json, write_text
 from qmd.values import DocumentSlice, SkippedDocument
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.values import DocumentInfo
@@ -52,23 +53,10 @@ def render_documents(items: Sequence[Item], output: str, *, line_numbers: bool) 
 
 def document_object(item: Item) -> dict[str, Any]:
     """``body`` is the text itself, never numbered; a document left out has ``skipped``."""
-    document = item.document
-    found: dict[str, Any] = {
-        "docid": document.docid,
-        "file": document.file,
-        "uri": document.uri,
-        "title": document.title,
-        "collection": document.collection,
-        "path": document.path,
-    }
+    fields: dict[str, Any] = to_wire(item)
     if isinstance(item, SkippedDocument):
-        return found | {"skipped": True, "reason": _too_large(item)}
-    return found | {
-        "context": item.context,
-        "from_line": item.from_line,
-        "more_lines": item.more_lines,
-        "body": item.text,
-    }
+        fields |= {"skipped": True, "reason": _too_large(item)}
+    return fields
 
 
 def _text(item: Item, line_numbers: bool) -> str:
@@ -131,18 +119,6 @@ def render_listing(documents: Sequence[DocumentInfo]) -> None:
         facts = f"{document.docid}  {size:>{width}}  {document.modified[:16].replace('T', ' ')}"
         name = paint(one_line(document.file), "file", color)
         write(f"{paint(facts, 'dim', color)}  {name}  {one_line(document.title)}\n")
-
-
-def listing_object(document: DocumentInfo) -> dict[str, Any]:
-    return {
-        "file": document.file,
-        "collection": document.collection,
-        "path": document.path,
-        "title": document.title,
-        "docid": document.docid,
-        "bytes": document.bytes,
-        "modified": document.modified,
-    }
 
 
 def readable_size(count: int) -> str:

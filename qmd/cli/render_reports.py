@@ -1,10 +1,10 @@
-"""What indexing, embedding and upkeep found, in words and as JSON."""
+"""What indexing, embedding and upkeep report, in words."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from qmd.cli.render_documents import readable_size
 from qmd.cli.terminal import columns, note, one_line, padded, paint, use_color, write
@@ -54,8 +54,7 @@ def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
 
 def skipped_lines(skipped: Sequence[SkippedFile], shown: int | None = SHOWN) -> list[str]:
     return [
-        f"{file.collection}/{file.path}: {file.reason}"
-        + (f" ({file.detail})" if file.detail else "")
+        f"{file.file}: {file.reason}" + (f" ({file.detail})" if file.detail else "")
         for file in skipped[:shown]
     ]
 
@@ -69,18 +68,6 @@ def render_embed_report(report: EmbedReport) -> None:
     write(text + "\n")
 
 
-def collection_object(collection: Collection) -> dict[str, Any]:
-    return {
-        "name": collection.name,
-        "path": collection.path,
-        "pattern": collection.pattern,
-        "ignore": list(collection.ignore),
-        "documents": collection.documents,
-        "last_updated": collection.last_updated,
-        "last_indexed": collection.last_indexed,
-    }
-
-
 def render_collections(collections: Sequence[Collection]) -> None:
     color = use_color(sys.stdout)
     width = max((columns(one_line(c.name)) for c in collections), default=0)
@@ -91,44 +78,12 @@ def render_collections(collections: Sequence[Collection]) -> None:
         write(f"{name}  {documents:>16}  {path}  {one_line(collection.pattern)}\n")
 
 
-def context_object(context: Context) -> dict[str, Any]:
-    return {
-        "path": context.path,
-        "uri": context.uri,
-        "collection": context.collection,
-        "prefix": context.prefix,
-        "text": context.text,
-    }
-
-
 def render_contexts(contexts: Sequence[Context]) -> None:
     color = use_color(sys.stdout)
     for context in contexts:
         place = paint(one_line(context.path), "file", color)
         write(f"{place}  {paint(one_line(context.uri), 'dim', color)}\n")
         write("".join(f"  {one_line(line)}\n" for line in context.text.splitlines()))
-
-
-def status_object(status: Status) -> dict[str, Any]:
-    return {
-        "database": status.database,
-        "database_bytes": status.database_bytes,
-        "total_documents": status.total_documents,
-        "needs_embedding": status.needs_embedding,
-        "chunks": status.chunks,
-        "chunks_embedded": status.chunks_embedded,
-        "has_vector_index": status.has_vector_index,
-        "model": status.model,
-        "next_model": status.next_model,
-        "next_embedded": status.next_embedded,
-        "last_indexed": status.last_indexed,
-        "collections": [collection_object(collection) for collection in status.collections],
-        "skipped": [
-            {"file": f"{s.collection}/{s.path}", "reason": s.reason, "detail": s.detail}
-            for s in status.skipped
-        ],
-        "excluded": dict(status.excluded),
-    }
 
 
 def render_status(status: Status, *, embedding: bool = False) -> None:
@@ -174,41 +129,23 @@ def _time(stamp: str | None) -> str:
     return stamp[:16].replace("T", " ") + " UTC" if stamp else "never"
 
 
-def explanation_object(found: Explanation) -> dict[str, Any]:
-    return {
-        "path": found.path,
-        "indexed": found.indexed,
-        "reason": found.reason,
-        "remedy": found.remedy,
-        "detail": dict(found.detail),
-    }
+_IN_REASON = ("collection", "path", "subject", "rule")  # in the path and the reason already
 
 
-_TOLD = ("collection", "path", "subject", "rule")  # said by the path and the reason already
-
-
-def render_explanation(found: Explanation) -> None:
+def render_explanation(explanation: Explanation) -> None:
     color = use_color(sys.stdout)
-    verdict = "indexed" if found.indexed else "not indexed"
-    style = "ok" if found.indexed else "warning"
-    write(f"{one_line(found.path)}: {paint(verdict, style, color)}\n  {one_line(found.reason)}\n")
-    for key, value in found.detail.items():
-        if key in _TOLD:
+    verdict = "indexed" if explanation.indexed else "not indexed"
+    style = "ok" if explanation.indexed else "warning"
+    write(f"{one_line(explanation.path)}: {paint(verdict, style, color)}\n")
+    write(f"  {one_line(explanation.reason)}\n")
+    for key, value in explanation.detail.items():
+        if key in _IN_REASON:
             continue
         for item in value if isinstance(value, list | tuple) else (value,):
-            if str(item) not in found.reason:
+            if str(item) not in explanation.reason:
                 write(f"  {key}: {one_line(str(item))}\n")
-    if found.remedy:
-        write(f"  {paint('hint:', 'dim', color)} {one_line(found.remedy)}\n")
-
-
-def check_object(check: Check) -> dict[str, Any]:
-    return {
-        "name": check.name,
-        "status": check.status,
-        "message": check.message,
-        "remedy": check.remedy,
-    }
+    if explanation.remedy:
+        write(f"  {paint('hint:', 'dim', color)} {one_line(explanation.remedy)}\n")
 
 
 def render_checks(checks: Sequence[Check]) -> None:
@@ -218,15 +155,6 @@ def render_checks(checks: Sequence[Check]) -> None:
         write(f"{word}  {check.name}: {one_line(check.message)}\n")
         if check.remedy:
             write(f"         {paint('hint:', 'dim', color)} {one_line(check.remedy)}\n")
-
-
-def cleanup_object(report: CleanupReport) -> dict[str, Any]:
-    return {
-        "dry_run": report.dry_run,
-        "removed": dict(report.removed),
-        "bytes_before": report.bytes_before,
-        "bytes_after": report.bytes_after,
-    }
 
 
 def render_cleanup(report: CleanupReport) -> None:

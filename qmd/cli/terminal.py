@@ -123,9 +123,13 @@ def write_text(text: str) -> None:
 
 
 def write_json(value: object) -> None:
+    """A value of `qmd.values`, a list of them, or what JSON can hold."""
     import json
 
-    sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+    from qmd.values.wire import to_wire
+
+    text = json.dumps(to_wire(value), ensure_ascii=False, indent=2)
+    sys.stdout.write(escape_json(text) + "\n")
 
 
 def note(text: str, *, style: str = "dim") -> None:

@@ -6,14 +6,10 @@ import click
 
 from qmd.cli.command import command, json_option
 from qmd.cli.render_reports import (
-    check_object,
-    cleanup_object,
-    explanation_object,
     render_checks,
     render_cleanup,
     render_explanation,
     render_status,
-    status_object,
 )
 from qmd.cli.session import session
 from qmd.cli.terminal import write_json
@@ -28,7 +24,7 @@ def status(as_json: bool) -> None:
         report = kb.status()
         embedding = report.needs_embedding > 0 and kb.freshness().embedding
     if as_json:
-        write_json(status_object(report))
+        write_json(report)
     else:
         render_status(report, embedding=embedding)
 
@@ -42,7 +38,7 @@ def why(path: str, as_json: bool) -> None:
     with session().open() as kb:
         explanation = kb.why(path)
     if as_json:
-        write_json(explanation_object(explanation))
+        write_json(explanation)
     else:
         render_explanation(explanation)
 
@@ -56,7 +52,7 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
     with session().open(write=not dry_run) as kb:
         report = kb.cleanup(dry_run=dry_run)
     if as_json:
-        write_json(cleanup_object(report))
+        write_json(report)
     else:
         render_cleanup(report)
 
@@ -74,7 +70,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     with session().open() as kb:
         checks = kb.doctor()
     if as_json:
-        write_json([check_object(check) for check in checks])
+        write_json(checks)
     else:
         render_checks(checks)
     if any(check.status == "error" for check in checks):

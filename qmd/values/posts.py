@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from qmd.values.facts import Inline, NotSent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class AuthorPosts:
 
     author: str
     groups: tuple[PostGroup, ...]
-    unread: tuple[str, ...] = ()
+    unread: Annotated[tuple[str, ...], NotSent()] = ()
 
     @property
     def posts(self) -> tuple[Post, ...]:
@@ -42,18 +45,28 @@ class AuthorPosts:
 class PostText:
     """A post and all of its text."""
 
-    post: Post
+    post: Annotated[Post, Inline()]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PostLine:
+    """A line of a post, without its end."""
+
+    line: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PostHit:
     """
-    A line that holds what was looked for.
+    A line that holds the query.
 
-    ``lines`` are it and its neighbours without their ends, the first one numbered ``first``;
-    ``spans`` are the occurrences in it (character offsets).
+    ``lines`` are this line and its neighbours without their ends; the first of them has the
+    number ``first``. ``spans`` are where the query occurs in the line (character offsets).
     """
+
+    SENT: ClassVar = ("path", "line", "text", "spans", "context")
 
     path: str
     line: int
@@ -61,10 +74,20 @@ class PostHit:
     lines: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
 
+    @property
+    def text(self) -> str:
+        return self.lines[self.line - self.first]
+
+    @property
+    def context(self) -> tuple[PostLine, ...]:
+        return tuple(PostLine(number, text) for number, text in enumerate(self.lines, self.first))
+
 
 @dataclass(frozen=True, slots=True)
 class PostHits:
     """The first hits of ``total``; ``unread`` are files and folders that could not be read."""
+
+    SENT: ClassVar = ("query", "total", "hits")
 
     query: str
     hits: tuple[PostHit, ...]

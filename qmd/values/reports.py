@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from qmd.values.facts import Describe, Inline, Name, Range
+from qmd.values.facts import Describe, Inline, Name, NotSent, Range
 from qmd.values.stored import Collection
 
 
@@ -179,7 +179,7 @@ class Rescued:
     revisions: int
     vectors: int
     lost: Mapping[str, int]
-    kept: Path | None = None
+    kept: Annotated[Path | None, NotSent()] = None
 
 
 @dataclass(frozen=True, slots=True)
