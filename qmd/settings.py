@@ -99,7 +99,7 @@ class Settings:
         vault: The directory of the notes tools; None for a vault made of the collections.
         posts_dir: The directory of the posts tools.
         write_roots: The directories in which tools may change files; none for the usual ones
-            (`qmd.files.policy`).
+            (`qmd.files.writing.policy`).
         read_only_files: Tools change no file.
         exiftool: The program that writes into photos; None for the one on PATH.
         confirm_writes: For those who hand the tools to a language model. It is called with

@@ -17,7 +17,7 @@ from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
 
 if TYPE_CHECKING:
-    from qmd.files.notes import Notes
+    from qmd.files.notes.notes import Notes
 
 
 @click.group(
@@ -134,8 +134,8 @@ def _opened(*, to_write: bool = False) -> Iterator[Notes]:
     here = session()
     vault = here.settings.vault
     if vault is not None and not to_write and not here.settings.db.exists():
-        from qmd.files.notes import Notes
-        from qmd.files.vault import Vault
+        from qmd.files.notes.notes import Notes
+        from qmd.files.notes.vault import Vault
 
         yield Notes(lambda: Vault.of_directory(vault))
         return

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import ConflictError, NotFoundError
-from qmd.files.writer import FileWriter
+from qmd.files.writing.writer import FileWriter
 from qmd.system.beneath import READ
 from qmd.values import Revision
 

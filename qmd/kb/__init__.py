@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from types import TracebackType
 
-from qmd.files.file_tools import clear_away
 from qmd.kb.collections import Collections
 from qmd.kb.documents import Documents
 from qmd.kb.embedding import Embedding
+from qmd.kb.file_tools import clear_away
 from qmd.kb.files import Files
 from qmd.kb.indexing import Indexing
 from qmd.kb.search import Search

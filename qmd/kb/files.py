@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.files.notes import Notes
+    from qmd.files.notes.notes import Notes
     from qmd.files.photos.images import Images
-    from qmd.files.policy import WritePolicy
     from qmd.files.posts.archive import Posts
     from qmd.files.revisions import Revisions
     from qmd.files.summary import Summary
-    from qmd.files.writer import FileWriter
+    from qmd.files.writing.policy import WritePolicy
+    from qmd.files.writing.writer import FileWriter
     from qmd.values import PhotoMetadata
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import StoreError
-from qmd.files.file_tools import FileTools
+from qmd.kb.file_tools import FileTools
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.settings import Settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qmd.files.notes import FolderEntry, Listing, WrittenNote
+from qmd.files.notes.notes import FolderEntry, Listing, WrittenNote
 
 _DONE = {
     "created": "File created",

@@ -25,8 +25,8 @@ from qmd.errors import (
     UnencodableTextError,
     WriteDeclinedError,
 )
-from qmd.files.policy import WritePolicy, lies_below
 from qmd.files.summary import WrittenSummary
+from qmd.files.writing.policy import WritePolicy, lies_below
 
 _FAILED = "写入文件失败："
 _DENIED = "权限被拒绝。请检查文件是否已被打开或您是否有写权限。"

@@ -153,7 +153,8 @@ with KnowledgeBase.open(sys.argv[1]) as kb, ThreadPoolExecutor(8) as pool:
 #: Dies before its n-th call of one of these, for n = 1, 2, … until it gets through.
 KILLED = """
 import os, signal, sys
-import qmd.store.sqlite.store, qmd.files.writer, qmd.files.atomic, qmd.ingest.collection_indexer
+import qmd.store.sqlite.store, qmd.files.writing.writer, qmd.files.writing.locked_folder
+import qmd.ingest.collection_indexer
 import qmd.parse.document
 from qmd import KnowledgeBase
 database, file, action = sys.argv[1:]
@@ -306,10 +307,10 @@ def test_a_writer_that_hangs_does_not_stop_the_others_for_ever(notes: Path, data
     code = """
 import sys
 from qmd import KnowledgeBase
-import qmd.files.writer
+import qmd.files.writing.writer
 from functools import partial
-from qmd.files.atomic import locked
-qmd.files.writer.locked = partial(locked, wait_s=0.1)
+from qmd.files.writing.locked_folder import locked
+qmd.files.writing.writer.locked = partial(locked, wait_s=0.1)
 with KnowledgeBase.open(sys.argv[1]) as kb:
     try:
         kb.files.write(sys.argv[2], b"new", tool="test")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError, SummaryError
-from qmd.files.policy import WritePolicy
 from qmd.files.summary import Summary
-from qmd.files.writer import FileWriter
+from qmd.files.writing.policy import WritePolicy
+from qmd.files.writing.writer import FileWriter
 
 TEXTS = st.text(
     st.one_of(

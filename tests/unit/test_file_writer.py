@@ -19,9 +19,9 @@ from qmd.errors import (
     OutsideRootsError,
     ReadOnlyError,
 )
-from qmd.files import atomic
 from qmd.files.revisions import Revisions
-from qmd.files.writer import FileWriter
+from qmd.files.writing import locked_folder
+from qmd.files.writing.writer import FileWriter
 from qmd.store.revisions import MAX_REVISION_BYTES
 from qmd.store.sqlite.library import connect
 
@@ -285,7 +285,7 @@ def test_a_directory_swapped_for_a_link_after_the_check_leads_nowhere(
     place = kb.files.resolve(notes / "folder/x.md")
     (notes / "folder").rmdir()
     (notes / "folder").symlink_to(secret)
-    with pytest.raises(OSError) as caught, atomic.locked(place.target.parent, create=True):
+    with pytest.raises(OSError) as caught, locked_folder.locked(place.target.parent, create=True):
         raise AssertionError("it was entered")
     assert caught.value.errno in (errno.ENOTDIR, errno.ELOOP)
 
@@ -336,7 +336,7 @@ def test_at_most_twenty_revisions_of_a_file_are_kept(kb: KnowledgeBase, notes: P
 
 
 def limit_revisions(monkeypatch: pytest.MonkeyPatch, limit_bytes: int) -> None:
-    for module in ("files.writer", "store.revisions", "store.sqlite.revisions"):
+    for module in ("files.writing.writer", "store.revisions", "store.sqlite.revisions"):
         monkeypatch.setattr(f"qmd.{module}.MAX_REVISION_BYTES", limit_bytes)
 
 

@@ -20,10 +20,10 @@ from qmd.errors import (
     NoteNotFoundError,
     QmdError,
 )
-from qmd.files import vault as vault_module
-from qmd.files.notes import MAX_BYTES, Mode, Notes
-from qmd.files.vault import Vault, note_path
-from qmd.files.writer import FileWriter
+from qmd.files.notes import vault as vault_module
+from qmd.files.notes.notes import MAX_BYTES, Mode, Notes
+from qmd.files.notes.vault import Vault, note_path
+from qmd.files.writing.writer import FileWriter
 from qmd.tools import notes_texts
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")

@@ -13,9 +13,9 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import DatabaseBusyError, DiskFullError, QmdError
-from qmd.files.policy import WritePolicy
 from qmd.files.summary import Summary
-from qmd.files.writer import FileWriter
+from qmd.files.writing.policy import WritePolicy
+from qmd.files.writing.writer import FileWriter
 from qmd.tools import summary_texts
 
 NOON = time.strptime("2026-02-03 04:05:06", "%Y-%m-%d %H:%M:%S")

@@ -8,7 +8,7 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from qmd.errors import OutsideRootsError
-from qmd.files.policy import WritePolicy, is_plain_on_windows
+from qmd.files.writing.policy import WritePolicy, is_plain_on_windows
 
 
 @pytest.fixture

@@ -31,12 +31,12 @@ from qmd.errors import (
     PhotoError,
     WriteDeclinedError,
 )
-from qmd.files.atomic import state_of
-from qmd.files.consent import require_consent
 from qmd.files.photos import photo_errors, photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
 from qmd.files.photos.photo_plan import FIELDS, FieldValues, Plan
-from qmd.files.place import ResolvedPath
+from qmd.files.writing.consent import require_consent
+from qmd.files.writing.locked_folder import state_of
+from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.parse.photo import heic, is_photo, jpeg, png
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_kind, read_metadata
@@ -53,7 +53,7 @@ from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
 from qmd.values.proposed import ProposedFields
 
 if TYPE_CHECKING:
-    from qmd.files.writer import Draft, FileWriter
+    from qmd.files.writing.writer import Draft, FileWriter
     from qmd.values.proposed import Confirm
 
 TOOL = "writeImageMetadata"

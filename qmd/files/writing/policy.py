@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from qmd.errors import OutsideRootsError, SteeringFileError
-from qmd.files.place import ResolvedPath
-from qmd.files.steering import link_to, steering_reason
+from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.steering import link_to, steering_reason
 from qmd.system.surrogates import shown
 
 # What belongs to the system, not to a person. Home and temporary directories below them

@@ -21,9 +21,7 @@ from qmd.errors import (
     NoteNotFoundError,
     QmdError,
 )
-from qmd.files.encoding import encoding_of
-from qmd.files.place import ResolvedPath
-from qmd.files.vault import (
+from qmd.files.notes.vault import (
     Vault,
     can_exist,
     folder_path,
@@ -33,12 +31,14 @@ from qmd.files.vault import (
     plain_path,
     suggestions,
 )
+from qmd.files.text_encoding import encoding_of
+from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.parse.decode import decode
 from qmd.system.beneath import READ
 from qmd.system.surrogates import shown
 
 if TYPE_CHECKING:
-    from qmd.files.writer import FileWriter
+    from qmd.files.writing.writer import FileWriter
 
 Mode = Literal["overwrite", "append"]
 Action = Literal["created", "overwritten", "appended"]

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from qmd.files.directories import make_directories, open_directory, sync_directory
+from qmd.files.writing.directories import make_directories, open_directory, sync_directory
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -13,14 +13,14 @@ from qmd.settings import Settings
 
 # What only some need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
-    from qmd.files.notes import Notes
+    from qmd.files.notes.notes import Notes
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.photos.images import Images
-    from qmd.files.policy import WritePolicy
     from qmd.files.posts.archive import Posts
     from qmd.files.revisions import Revisions
     from qmd.files.summary import Summary
-    from qmd.files.writer import FileWriter
+    from qmd.files.writing.policy import WritePolicy
+    from qmd.files.writing.writer import FileWriter
     from qmd.ingest.events import EventBus
     from qmd.store import Store
     from qmd.values import Collection
@@ -56,7 +56,7 @@ class FileTools:
         return self._settings.confirm_writes is not None
 
     def policy(self) -> WritePolicy:
-        from qmd.files.policy import WritePolicy
+        from qmd.files.writing.policy import WritePolicy
 
         settings = self._settings
         if settings.read_only_files:
@@ -71,7 +71,7 @@ class FileTools:
         return WritePolicy.default(directories)
 
     def files(self) -> FileWriter:
-        from qmd.files.writer import FileWriter
+        from qmd.files.writing.writer import FileWriter
 
         return FileWriter(
             self._store, self.policy(), self._index, confirm=self._settings.confirm_writes
@@ -100,8 +100,8 @@ class FileTools:
         return Images(self.files, self._exiftool)
 
     def notes(self) -> Notes:
-        from qmd.files.notes import Notes
-        from qmd.files.vault import Vault
+        from qmd.files.notes.notes import Notes
+        from qmd.files.notes.vault import Vault
 
         if self._settings.vault is not None:
             vault = Path(self._settings.vault).expanduser()
@@ -135,6 +135,6 @@ def clear_away(store: Store) -> None:
     with store.reading() as reader:
         if not reader.pending.all():
             return
-    from qmd.files.writer import clean_up
+    from qmd.files.writing.writer import clean_up
 
     clean_up(store)

@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qmd.errors import ConflictError, FileChangedError, QmdError
-from qmd.files.atomic import FileContent, LockedFolder, is_temporary_name, locked, temporary_name
-from qmd.files.consent import require_consent
-from qmd.files.place import ResolvedPath
-from qmd.files.policy import WritePolicy
+from qmd.files.writing.consent import require_consent
+from qmd.files.writing.locked_folder import (
+    FileContent,
+    LockedFolder,
+    is_temporary_name,
+    locked,
+    temporary_name,
+)
+from qmd.files.writing.policy import WritePolicy
+from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.store.revisions import MAX_REVISION_BYTES, RevisionContent, pack_revision
 from qmd.system import cancellation
 from qmd.values.proposed import Confirm, ProposedText

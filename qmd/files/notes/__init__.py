@@ -1,0 +1,1 @@
+"""Notes in a vault: what a path means, and reading, writing and listing."""
