@@ -1,7 +1,7 @@
 """
-Cross-encoders on this machine: a model that reads question and passage together.
+Reranks with a cross-encoder on this machine: a model that reads question and passage together.
 
-They are fastembed's, by the hub's name, or any folder with an ONNX file and a tokenizer.
+It is one of fastembed's, by its name on the hub, or any folder with an ONNX file and a tokenizer.
 """
 
 from __future__ import annotations
@@ -27,10 +27,15 @@ class PairModel(Protocol):
 
 class CrossEncoder:
     """
-    A `Reranker` on this machine; ``load`` reads the weights, on a thread of its own.
+    A `Reranker` on this machine.
 
-    A pair at a time: int8 activations are scaled per batch, so in a batch a score would depend
-    on its neighbours; and the time can be kept to.
+    It scores one pair at a time: int8 activations are scaled per batch, so in a batch a score
+    would depend on its neighbours; and between two pairs it can see that the time is up.
+
+    Args:
+        name: For messages and for the cache of scores.
+        load: Reads the weights. It runs on another thread at the first question, so that a
+            question is not kept waiting for longer than it allows.
     """
 
     def __init__(self, name: str, load: Callable[[], PairModel]) -> None:
@@ -42,6 +47,13 @@ class CrossEncoder:
         self._problem: InferenceError | None = None
 
     def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+        """
+        How well each passage answers the query, 0..1, in their order.
+
+        Raises:
+            TransientInferenceError: The weights are still being read, or the time is up.
+            InferenceError: The model cannot be loaded, or fails.
+        """
         end = monotonic() + timeout_s
         model = self._loaded(timeout_s)
         question = clean(query)
@@ -63,6 +75,7 @@ class CrossEncoder:
         return scores
 
     def _loaded(self, timeout_s: float) -> PairModel:
+        """The model, which is waited for. Raises InferenceError."""
         with self._lock:
             if self._model is None and self._loading is None:
                 self._problem = None
@@ -87,7 +100,7 @@ class CrossEncoder:
             model = self._load()
         except InferenceError as error:
             problem = error
-        except Exception as error:  # noqa: BLE001 - raised at whoever asks
+        except Exception as error:  # noqa: BLE001 - raised in `_loaded`, for each question
             problem = InferenceError(f"Cannot load {self.name}: {error}")
         with self._lock:
             self._model, self._problem, self._loading = model, problem, None
@@ -96,13 +109,14 @@ class CrossEncoder:
 def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
     """
     Raises:
-        ModelMissingError: Nobody knows it, or it is not on this machine; the hint says more.
+        ModelMissingError: There is no such model, or it is not on this machine; the hint says
+            which.
     """
     if onnx_folder.is_folder(name):
         folder = onnx_folder.read(name)
-        # By its content: other files in a folder are another model.
-        known = f"{folder.path.name} ({folder.fingerprint.partition('|')[0]})"
-        return CrossEncoder(known, lambda: FolderPairs(folder))
+        # By the content: other files in a folder are another model.
+        folder_name = f"{folder.path.name} ({folder.fingerprint.partition('|')[0]})"
+        return CrossEncoder(folder_name, lambda: _load_folder(folder))
     if not hub.is_ready(name, cache_dir):
         hub.cross_encoder_description(name)
         raise ModelMissingError(
@@ -112,14 +126,8 @@ def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
     return CrossEncoder(name, lambda: hub.load_cross_encoder(name, cache_dir))
 
 
-class FolderPairs(onnx_folder.OnnxRun):
-    """A `PairModel` from a folder."""
+def _load_folder(folder: onnx_folder.OnnxFolder) -> PairModel:
+    # Imported late: onnxruntime takes most of a second.
+    from qmd.inference.onnx_model import OnnxPairModel
 
-    def __init__(self, folder: onnx_folder.OnnxFolder) -> None:
-        super().__init__(folder, threads=None)
-
-    def logit(self, query: str, passage: str) -> float:
-        output = next(iter(self.run(query, passage).values()))
-        if output.ndim > 1 or not output.size:
-            raise InferenceError("Its output is no score: it may be an embedding model.")
-        return float(output.reshape(-1)[0])
+    return OnnxPairModel(folder)

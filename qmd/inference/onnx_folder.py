@@ -13,18 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qmd.errors import InferenceError, ModelMissingError
-from qmd.inference.families import Pooling, family
+from qmd.inference.families import Family, Pooling, family
 from qmd.values import ModelSpec
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: Where exporters put the model, the most exact first.
 _FILES = tuple(
@@ -40,22 +36,18 @@ _FILES = tuple(
     for folder in ("", "onnx/")
 )
 _UNKNOWN_MAX_TOKENS = 512
+#: Under which names the prompts of sentence-transformers stand.
+_QUERY_PROMPTS = ("query", "retrieval.query", "search_query", "s2p_query")
+_PASSAGE_PROMPTS = ("passage", "document", "retrieval.passage", "search_document", "corpus")
 #: Memory grows with the square of the length; what is longer is embedded in parts.
-_MOST_TOKENS = 2048
-_POOLINGS: dict[str, Pooling] = {
+_LONGEST_TOKENS = 2048
+_POOLING_SWITCHES: dict[str, Pooling] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_lasttoken": "last",
 }
-# Over all tokens: without a batch there is no padding.
-_POOLED: dict[Pooling, Callable[[Any], Any]] = {
-    "cls": lambda tokens: tokens[0],
-    "last": lambda tokens: tokens[-1],
-    "max": lambda tokens: tokens.max(0),
-    "mean": lambda tokens: tokens.mean(0),
-}
-_NAMED: dict[object, Pooling] = {
+_POOLING_NAMES: dict[str, Pooling] = {
     "cls": "cls",
     "mean": "mean",
     "max": "max",
@@ -84,7 +76,7 @@ class OnnxFolder:
     query_prefix: str
     passage_prefix: str
     dimension: int | None
-    dense: bool
+    has_dense_layer: bool
     fingerprint: str
 
     @property
@@ -95,7 +87,10 @@ class OnnxFolder:
         """Loads the model only if the files do not tell its dimension. Raises InferenceError."""
         dimension = self.dimension
         if dimension is None:
-            dimension = len(OnnxText(self).vector("dimension"))
+            # Imported late: onnxruntime takes most of a second.
+            from qmd.inference.onnx_model import OnnxTextModel
+
+            dimension = len(OnnxTextModel(self).vector("dimension"))
         return ModelSpec(
             name=self.name,
             fingerprint=self.fingerprint,
@@ -112,7 +107,7 @@ def absolute(name: str) -> Path:
 
 
 def is_there(name: str) -> bool:
-    """Whether the folder holds a model and its tokenizer."""
+    """Whether the folder holds a model with a tokenizer."""
     try:
         read(name)
     except InferenceError:
@@ -131,57 +126,46 @@ def read(name: str) -> OnnxFolder:
         raise ModelMissingError(
             f"There is no folder {path}.", hint="Give a folder that holds model.onnx."
         )
-    told = _json(path / "qmd.json")
-    file = _model_file(path, told)
+    overrides = _json(path / "qmd.json")
+    file = _model_file(path, overrides)
     if not (path / "tokenizer.json").is_file():
         raise ModelMissingError(
             f"There is no tokenizer.json in {path}.",
             hint="It lies beside the model where that was exported; put it there.",
         )
-    modules = _json(path / "modules.json", list)
-    kinds = [str(each.get("type", "")) for each in modules if isinstance(each, dict)]
-    pooling_file = next(
-        (
-            path / str(each.get("path", "")) / "config.json"
-            for each in modules
-            if isinstance(each, dict) and str(each.get("type", "")).endswith("Pooling")
-        ),
-        path / "1_Pooling" / "config.json",
-    )
-    saved = _json(pooling_file)
+    modules = [each for each in _json(path / "modules.json", list) if isinstance(each, dict)]
+    pooling_config = _json(_pooling_file(path, modules))
     config = _json(path / "config.json")
-    known = family(f"{path.name} {config.get('_name_or_path', '')}")
-    prompts = _json(path / "config_sentence_transformers.json").get("prompts")
-    query = _prompt(prompts, ("query", "retrieval.query", "search_query", "s2p_query"))
-    passage = _prompt(
-        prompts, ("passage", "document", "retrieval.passage", "search_document", "corpus")
+    model_family = family(f"{path.name} {config.get('_name_or_path', '')}")
+    query, passage = _prefixes(path, overrides, model_family)
+    pooling = (
+        _pooling_of_overrides(overrides, path)
+        or _pooling_of_config(pooling_config, path)
+        or model_family.pooling
     )
-    query = told.get("query_prefix", known.query_prefix if query is None else query)
-    passage = told.get("passage_prefix", known.passage_prefix if passage is None else passage)
-    pooling = _pooling(told.get("pooling"), saved, path) or known.pooling
-    dense = any(kind.endswith("Dense") for kind in kinds)
-    dimension = saved.get("word_embedding_dimension", config.get("hidden_size"))
+    dimension = pooling_config.get("word_embedding_dimension", config.get("hidden_size"))
+    is_dimension = type(dimension) is int and dimension > 0 and bool(pooling_config)
     return OnnxFolder(
         path=path,
         file=file,
         pooling=pooling,
-        max_tokens=_max_tokens(path, told, config),
-        query_prefix=str(query),
-        passage_prefix=str(passage),
+        max_tokens=_max_tokens(path, overrides, config),
+        query_prefix=query,
+        passage_prefix=passage,
         # A layer behind the pooling may change it, and so may what the exporter built in.
-        dimension=dimension if type(dimension) is int and dimension > 0 and saved else None,
-        dense=dense,
+        dimension=dimension if is_dimension else None,
+        has_dense_layer=any(_kind(each).endswith("Dense") for each in modules),
         fingerprint=f"onnx:{_digest(file, path / 'tokenizer.json')}|{pooling}|{query}|{passage}",
     )
 
 
-def _model_file(path: Path, told: Mapping[str, Any]) -> Path:
-    if isinstance(told.get("file"), str):
-        file: Path = path / told["file"]
+def _model_file(path: Path, overrides: Mapping[str, Any]) -> Path:
+    if isinstance(overrides.get("file"), str):
+        file: Path = path / overrides["file"]
         if file.is_file():
             return file
         raise ModelMissingError(
-            f"There is no {told['file']} in {path}.", hint="qmd.json names it; mend that."
+            f"There is no {overrides['file']} in {path}.", hint="qmd.json names it; mend that."
         )
     for name in _FILES:
         if (path / name).is_file():
@@ -201,38 +185,31 @@ def _model_file(path: Path, told: Mapping[str, Any]) -> Path:
     )
 
 
-def _pooling(told: object, saved: Mapping[str, Any], path: Path) -> Pooling | None:
-    if told is not None:
-        if told in _NAMED:
-            return _NAMED[told]
-        raise InferenceError(
-            f"No such pooling in {path / 'qmd.json'}: {told}", hint="mean, cls, last or max."
-        )
-    modes = [mode for key, mode in _POOLINGS.items() if saved.get(key) is True]
-    named = saved.get("pooling_mode")
-    if isinstance(named, str) and not modes:
-        modes = [_NAMED[named]] if named in _NAMED else []
-    others = [key for key in saved if str(key).startswith("pooling_mode_") and saved[key] is True]
-    if len(modes) > 1 or (named and not modes) or (others and not modes):
-        raise InferenceError(
-            f"The pooling of the model in {path} is none that qmd knows.",
-            hint="mean, cls, last or max; qmd.json can say which.",
-        )
-    return modes[0] if modes else None
+def _kind(module: Mapping[str, Any]) -> str:
+    """The class of one of the modules that sentence-transformers runs in turn."""
+    return str(module.get("type", ""))
 
 
-def _max_tokens(path: Path, told: Mapping[str, Any], config: Mapping[str, Any]) -> int:
-    places = (
-        told.get("max_tokens"),
-        _json(path / "sentence_bert_config.json").get("max_seq_length"),
-        _json(path / "tokenizer_config.json").get("model_max_length"),
-        config.get("max_position_embeddings"),
+def _pooling_file(path: Path, modules: Iterable[Mapping[str, Any]]) -> Path:
+    for module in modules:
+        if _kind(module).endswith("Pooling"):
+            return path / str(module.get("path", "")) / "config.json"
+    return path / "1_Pooling" / "config.json"
+
+
+def _prefixes(path: Path, overrides: Mapping[str, Any], model_family: Family) -> tuple[str, str]:
+    """What stands in front of a question, and of a passage."""
+    prompts = _json(path / "config_sentence_transformers.json").get("prompts")
+    query = _prompt(prompts, _QUERY_PROMPTS)
+    passage = _prompt(prompts, _PASSAGE_PROMPTS)
+    return (
+        str(overrides.get("query_prefix", model_family.query_prefix if query is None else query)),
+        str(
+            overrides.get(
+                "passage_prefix", model_family.passage_prefix if passage is None else passage
+            )
+        ),
     )
-    for found in places:
-        # "No limit" is written as 1e30.
-        if type(found) is int and 8 <= found < 1_000_000:
-            return min(found, _MOST_TOKENS)
-    return _UNKNOWN_MAX_TOKENS
 
 
 def _prompt(prompts: object, names: Iterable[str]) -> str | None:
@@ -241,21 +218,67 @@ def _prompt(prompts: object, names: Iterable[str]) -> str | None:
     return next((prompts[name] for name in names if isinstance(prompts.get(name), str)), None)
 
 
+def _pooling_of_overrides(overrides: Mapping[str, Any], path: Path) -> Pooling | None:
+    """What ``qmd.json`` says; None if it says nothing. Raises InferenceError."""
+    pooling = overrides.get("pooling")
+    if pooling is None:
+        return None
+    if isinstance(pooling, str) and pooling in _POOLING_NAMES:
+        return _POOLING_NAMES[pooling]
+    raise InferenceError(
+        f"No such pooling in {path / 'qmd.json'}: {pooling}", hint="mean, cls, last or max."
+    )
+
+
+def _pooling_of_config(config: Mapping[str, Any], path: Path) -> Pooling | None:
+    """What sentence-transformers has written; None if that is nothing. Raises InferenceError."""
+    switches = [str(key) for key, value in config.items() if value is True]
+    modes = [mode for switch, mode in _POOLING_SWITCHES.items() if switch in switches]
+    name = config.get("pooling_mode")
+    if isinstance(name, str) and not modes:
+        modes = [_POOLING_NAMES[name]] if name in _POOLING_NAMES else []
+    says_something = bool(name) or any(each.startswith("pooling_mode_") for each in switches)
+    if len(modes) > 1 or (says_something and not modes):
+        raise InferenceError(
+            f"The pooling of the model in {path} is none that qmd knows.",
+            hint="mean, cls, last or max; qmd.json can say which.",
+        )
+    return modes[0] if modes else None
+
+
+def _max_tokens(path: Path, overrides: Mapping[str, Any], config: Mapping[str, Any]) -> int:
+    limits = (
+        overrides.get("max_tokens"),
+        _json(path / "sentence_bert_config.json").get("max_seq_length"),
+        _json(path / "tokenizer_config.json").get("model_max_length"),
+        config.get("max_position_embeddings"),
+    )
+    for limit in limits:
+        # "No limit" is written as 1e30.
+        if type(limit) is int and 8 <= limit < 1_000_000:
+            return min(limit, _LONGEST_TOKENS)
+    return _UNKNOWN_MAX_TOKENS
+
+
 def _json(file: Path, kind: type = dict) -> Any:
     """The JSON object (or list) in a file, an empty one if there is no file."""
     try:
-        found = json.loads(file.read_bytes())
+        value = json.loads(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return kind()
     except (OSError, ValueError, RecursionError) as error:
         raise InferenceError(f"Cannot read {file}: {error}", hint="Mend or remove it.") from error
-    if not isinstance(found, kind):
+    if not isinstance(value, kind):
         raise InferenceError(f"{file} holds no JSON {kind.__name__}.", hint="Mend or remove it.")
-    return found
+    return value
 
 
 def _digest(*files: Path) -> str:
-    """Of sizes and samples: reading a gigabyte at each start would take longer than loading it."""
+    """
+    A hash over the sizes and 64 samples of the files, 16 hexadecimal digits.
+
+    Reading a gigabyte at each start would take longer than loading it.
+    """
     digest = hashlib.sha256()
     for file in files:
         size = file.stat().st_size
@@ -266,92 +289,3 @@ def _digest(*files: Path) -> str:
                 opened.seek(start)
                 digest.update(opened.read(1 << 16))
     return digest.hexdigest()[:16]
-
-
-class OnnxRun:
-    """
-    One ONNX model and its tokenizer, a text (or a pair) at a time.
-
-    ``threads``: how many cores one run may use; None for all.
-
-    Raises:
-        InferenceError: It cannot be loaded, or wants inputs that we do not make.
-    """
-
-    def __init__(self, folder: OnnxFolder, *, threads: int | None = 1) -> None:
-        import numpy as np
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        from qmd.inference.fastembedder import quiet_libraries
-
-        quiet_libraries()
-        options = onnxruntime.SessionOptions()
-        if threads is not None:
-            options.intra_op_num_threads = threads
-            options.inter_op_num_threads = 1
-        try:
-            self.session = onnxruntime.InferenceSession(
-                str(folder.file), options, providers=["CPUExecutionProvider"]
-            )
-            self.tokenizer = Tokenizer.from_file(str(folder.path / "tokenizer.json"))
-        except Exception as error:  # onnxruntime's and tokenizers' share no other base
-            raise InferenceError(
-                f"Cannot load the model in {folder.path}: {error}",
-                hint="Is it whole? Export or copy it again.",
-            ) from error
-        self.tokenizer.no_padding()
-        self.tokenizer.enable_truncation(folder.max_tokens)
-        self.tokenizer.encode_special_tokens = True  # in a note, "</s>" are characters
-        self.folder = folder
-        self._types: dict[str, Any] = {}
-        for each in self.session.get_inputs():
-            if each.name not in {"input_ids", "attention_mask", "token_type_ids", "position_ids"}:
-                raise InferenceError(
-                    f"The model in {folder.path} wants the input {each.name!r}.",
-                    hint="Export it for feature extraction, without a cache of past keys.",
-                )
-            self._types[each.name] = np.int32 if "int32" in each.type else np.int64
-        self._outputs = [each.name for each in self.session.get_outputs()]
-
-    def run(self, text: str, second: str | None = None) -> dict[str, NDArray[np.float32]]:
-        """The outputs by name, the first first, without the dimension of the batch."""
-        import numpy as np
-
-        encoding = self.tokenizer.encode(text, second)
-        values = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-            "position_ids": list(range(len(encoding.ids))),
-        }
-        feed = {name: np.array([values[name]], kind) for name, kind in self._types.items()}
-        outputs = self.session.run(self._outputs, feed)
-        return {
-            name: np.asarray(output, np.float32)[0]
-            for name, output in zip(self._outputs, outputs, strict=True)
-        }
-
-
-class OnnxText(OnnxRun):
-    """Texts to vectors, for `FastEmbedder`."""
-
-    def embed(self, texts: Iterable[str], /, batch_size: int = 1) -> Iterator[NDArray[np.float32]]:
-        """One by one, whatever ``batch_size``: a vector must not depend on its neighbours."""
-        return (self.vector(text) for text in texts)
-
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """float32[dimension], of any length. Raises InferenceError."""
-        outputs = self.run(text)
-        # An exporter may have built pooling (and more) into the graph.
-        tokens = outputs.get("sentence_embedding", next(iter(outputs.values())))
-        if tokens.ndim == 1:
-            return tokens
-        if tokens.ndim != 2 or self.folder.dense:
-            raise InferenceError(
-                f"The model in {self.folder.path} gives no vector for each token, and none for"
-                " the text.",
-                hint="Export it for feature extraction.",
-            )
-        found: NDArray[np.float32] = _POOLED[self.folder.pooling](tokens)
-        return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import InferenceError, ModelMissingError
 from qmd.inference import hub, onnx_folder
 from qmd.inference.embedded import build, source
-from qmd.inference.fastembedder import FastEmbedder
+from qmd.inference.fastembedder import FastEmbedder, TextModel
 from qmd.inference.protocols import Embedder
 from qmd.values import ModelSpec, ProgressCallback
 
@@ -131,9 +131,7 @@ def open_embedder(
             return ready
         if onnx_folder.is_folder(name):
             folder = onnx_folder.read(name)
-            embedder = FastEmbedder(
-                folder.spec(), lambda: onnx_folder.OnnxText(folder), threads=threads
-            )
+            embedder = FastEmbedder(folder.spec(), lambda: _load_folder(folder), threads=threads)
             return _open.setdefault(key, embedder)
         loader = (
             _embedded_loader(cache_dir, download, progress)
@@ -149,6 +147,13 @@ def is_loaded(name: str, cache_dir: Path) -> bool:
         return True
     embedder = _open.get((name, cache_dir.absolute(), None))
     return embedder is not None and embedder.is_loaded
+
+
+def _load_folder(folder: onnx_folder.OnnxFolder) -> TextModel:
+    # Imported late: onnxruntime takes most of a second.
+    from qmd.inference.onnx_model import OnnxTextModel
+
+    return OnnxTextModel(folder)
 
 
 def _embedded_loader(
