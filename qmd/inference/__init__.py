@@ -1,1 +1,1 @@
-"""Models: what search asks of them (`protocols`) and how to open one (`embedders`)."""
+"""Models: what search needs of them (`protocols`), and the ones there are."""

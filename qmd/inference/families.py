@@ -1,9 +1,9 @@
 """
-What an embedding model was trained to see in front of a question and of a passage.
+The words that an embedding model was trained to see in front of a question and of a passage.
 
-A model asked without it finds less, and says nothing. The names of one family differ from hub
-to hub (``BAAI/bge-small-en-v1.5``, ``bge-small:335m``), so families are told by patterns; the
-first that fits counts. Each row comes from the model's own card.
+A model that does not get them finds less, without an error. The names of a model differ from hub
+to hub (``BAAI/bge-small-en-v1.5``, ``bge-small:335m``), so a pattern recognises a family; the
+first pattern that matches counts. ``source`` is the card of the model that a row comes from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Pooling = Literal["mean", "cls", "last", "max"]
 
 
 class Family(NamedTuple):
-    """``pooling``: how one vector comes of the tokens' vectors, where no file says it."""
+    """``pooling``: how the vectors of the tokens become one, where no file of the model says."""
 
     pattern: str
     query_prefix: str
@@ -75,7 +75,7 @@ UNKNOWN = Family("", "", "", "mean", "")
 
 
 def family(name: str) -> Family:
-    """The family of a model's name; nothing in front of anything for an unknown one."""
+    """The family that a model's name belongs to; `UNKNOWN`, without prefixes, for other names."""
     lowered = name.lower()
     for each in FAMILIES:
         if re.search(each.pattern, lowered):

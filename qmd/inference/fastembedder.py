@@ -1,5 +1,5 @@
 """
-Embedding with fastembed: one text at a time, whatever the text.
+Embeds any text with fastembed, one text at a time.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ _MAX_CHARS_PER_TOKEN = 8
 
 
 class TextModel(Protocol):
-    """What of `fastembed.TextEmbedding` is used; it may have a ``tokenizer``."""
+    """The part of `fastembed.TextEmbedding` that is used; it may have a ``tokenizer``."""
 
     def embed(self, texts: list[str], /, batch_size: int = 1) -> Iterable[Any]: ...
 
 
 class FastEmbedder:
     """
-    An `Embedder` on fastembed or alike; ``load`` makes the model at the first text.
+    An `Embedder` on a model of fastembed, or on any other `TextModel`.
 
-    One text a run: int8 activations are scaled per batch, so in a batch a text's vector
-    would depend on its neighbours, and long batches take gigabytes for no gain in speed.
-    One core a run, ``threads`` runs at once (None: as many as there are cores): a text is
-    too small to share out, and threads that wait for each other suffer on a busy machine.
+    Each run of the model gets one text: int8 activations are scaled per batch, so in a batch a
+    text's vector would depend on its neighbours, and long batches take gigabytes for no gain in
+    speed. Each run has one core: a text is too small to be shared out, and threads that wait for
+    each other suffer on a busy machine.
+
+    Args:
+        load: Loads the weights; called at the first text.
+        threads: How many runs at once; None for as many as there are cores.
     """
 
     def __init__(
@@ -61,7 +65,7 @@ class FastEmbedder:
         return loaded is not None and loaded[0] == os.getpid()
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (len(texts), dimension)."""
+        """Unit vectors, float32[len(texts), dimension]."""
         import numpy as np
 
         vectors = np.empty((len(texts), self._spec.dimension), np.float32)
@@ -84,7 +88,7 @@ class FastEmbedder:
         return vectors
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """A unit vector, shape (dimension,)."""
+        """A unit vector, float32[dimension]."""
         return self._embed(self._spec.query_prefix, text)
 
     def _embed(self, prefix: str, text: str) -> NDArray[np.float32]:
@@ -109,7 +113,7 @@ class FastEmbedder:
         return unit
 
     def _parts(self, model: TextModel, prefix: str, text: str) -> Iterator[tuple[str, int]]:
-        """Pieces that fit the model, with their tokens; halved at the space nearest the middle."""
+        """Pieces that fit the model, and the tokens of each; longer ones are halved at a space."""
         limit = self._spec.max_tokens
         if len(text) <= limit * _MAX_CHARS_PER_TOKEN:
             tokenizer = _tokenizer(model)
@@ -123,33 +127,33 @@ class FastEmbedder:
 
     def _model(self) -> TextModel:
         with self._lock:
-            # The threads of onnxruntime do not survive a fork: a child loads its own.
+            # The threads of onnxruntime do not survive a fork: a child loads the model anew.
             if self._loaded is None or self._loaded[0] != os.getpid():
                 self._loaded = (os.getpid(), self._load())
             return self._loaded[1]
 
 
 @contextmanager
-def _inference_errors(doing: str) -> Iterator[None]:
-    """Whatever the libraries raise, as an InferenceError."""
+def _inference_errors(problem: str) -> Iterator[None]:
+    """Turn what the libraries raise into an InferenceError."""
     try:
         yield
     except Exception as error:  # onnxruntime's and tokenizers' share no other base
         raise InferenceError(
-            f"{doing}: {error}",
+            f"{problem}: {error}",
             hint="Run 'qmd doctor'. If the model is damaged, 'qmd models pull' makes it anew.",
         ) from error
 
 
 def available_cores() -> int:
-    """How many this process may use."""
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def clean(text: str) -> str:
-    """The text without what UTF-8 cannot say (lone surrogates) and without NUL."""
+    """The text without lone surrogates, which UTF-8 cannot hold, and without NUL."""
     return (text if text.isascii() else whole(text)).replace("\0", " ")
 
 
@@ -162,7 +166,7 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def quiet_libraries() -> None:
-    """Keep fastembed and onnxruntime quiet, on stderr (errors arrive as exceptions) and abroad."""
+    """Let fastembed and onnxruntime write nothing to stderr and send nothing home."""
     import onnxruntime
     from loguru import logger
 
@@ -173,7 +177,7 @@ def quiet_libraries() -> None:
 
 def text_embedding(name: str, **options: Any) -> TextEmbedding:
     """
-    A loaded fastembed model that uses one core a run.
+    A loaded model of fastembed that uses one core for each run.
 
     Raises:
         InferenceError: It cannot be loaded.
@@ -190,5 +194,5 @@ def text_embedding(name: str, **options: Any) -> TextEmbedding:
 
 
 def _tokenizer(model: TextModel) -> Any:
-    """The `tokenizers.Tokenizer`, truncation on; None for a model that has none."""
+    """The `tokenizers.Tokenizer`, which truncates; None for a model that has none."""
     return getattr(getattr(model, "model", model), "tokenizer", None)

@@ -1,4 +1,4 @@
-"""A fence around text of documents in what a language model is told: data, no instructions."""
+"""A fence around text of documents in a prompt: it is data, and no instruction to the model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ _REMOVED = "[mark removed]"
 @dataclass(frozen=True, slots=True)
 class Fence:
     """
-    Two lines around a text, which the text itself cannot hold.
+    Two lines around a text, with a mark that the text cannot contain.
 
-    Whoever wrote a document could not know the mark in them: it is made by chance for one
-    conversation.
+    The author of a document cannot know the mark: it is random, and new for each conversation.
     """
 
     mark: str
@@ -36,7 +35,7 @@ class Fence:
         """
         The text between the two lines, unchanged.
 
-        Only the mark itself is taken out of it: a model could have written it into a note.
+        Only the mark is removed from it: a model could have written the mark into a note.
         """
         inside = re.sub(re.escape(self.mark), _REMOVED, text, flags=re.IGNORECASE)
         return f"{self.opening}\n{inside}\n{self.closing}"

@@ -1,9 +1,10 @@
 """
-The models that fastembed knows, from the Hugging Face hub; fetched only when asked for.
+Models of the Hugging Face hub that fastembed lists; one is downloaded only on request.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -24,14 +25,14 @@ _UNKNOWN_MAX_TOKENS = 512
 
 def spec_of(name: str) -> ModelSpec:
     """
-    Imports fastembed, which takes most of a second.
+    The facts of a model, from fastembed's list; importing fastembed takes most of a second.
 
     Raises:
-        ModelMissingError: fastembed knows no model of this name.
+        ModelMissingError: fastembed lists no model of this name.
     """
     description = _description(name)
-    known = family(name)
-    query, passage = known.query_prefix, known.passage_prefix
+    model_family = family(name)
+    query, passage = model_family.query_prefix, model_family.passage_prefix
     tokens = re.search(r"(\d+) input tokens", description["description"])
     return ModelSpec(
         name=description["model"],
@@ -44,7 +45,7 @@ def spec_of(name: str) -> ModelSpec:
 
 
 def is_ready(name: str, cache_dir: Path) -> bool:
-    """Whether it was fetched into ``cache_dir``."""
+    """Whether the model was downloaded into ``cache_dir``."""
     return _marker(name, cache_dir).is_file()
 
 
@@ -55,10 +56,10 @@ def loader(
     progress: ProgressCallback | None,
 ) -> Callable[[], TextEmbedding]:
     """
-    Fetch the model if asked to, and return what loads it.
+    A function that loads the model; it is downloaded now if ``download``.
 
     Raises:
-        ModelMissingError: It is not here, or the hub does not give it.
+        ModelMissingError: The model is not on this machine, or the hub does not give it.
     """
     _description(name)
 
@@ -78,17 +79,17 @@ def loader(
         load(local_files_only=False)
         _marker(name, cache_dir).touch()
     elif not is_ready(name, cache_dir):
-        load()  # raises unless somebody put it there
+        load()  # raises unless somebody has put the files there
         _marker(name, cache_dir).touch()
     return load
 
 
 def cross_encoder_description(name: str) -> dict[str, Any]:
     """
-    What fastembed says of a cross-encoder.
+    The entry of a cross-encoder in fastembed's list.
 
     Raises:
-        ModelMissingError: It knows none of this name.
+        ModelMissingError: It lists none of this name.
     """
     for description in cross_encoders():
         if description["model"].lower() == name.lower():
@@ -100,12 +101,12 @@ def cross_encoder_description(name: str) -> dict[str, Any]:
 
 
 def load_cross_encoder(name: str, cache_dir: Path) -> HubPairs:
-    """One that was fetched. Raises ModelMissingError."""
+    """A cross-encoder that was downloaded. Raises ModelMissingError."""
     return _cross_encoder(name, cache_dir, local_files_only=True)
 
 
 def fetch_cross_encoder(name: str, cache_dir: Path, progress: ProgressCallback | None) -> None:
-    """Raises ModelMissingError: The hub does not give it."""
+    """Download a cross-encoder. Raises ModelMissingError if the hub does not give it."""
     name = cross_encoder_description(name)["model"]
     if progress is not None:
         progress(Progress("model", 0, None, f"downloading {name}"))
@@ -130,18 +131,19 @@ def _cross_encoder(name: str, cache_dir: Path, *, local_files_only: bool) -> Hub
 
 
 class HubPairs:
-    """A cross-encoder of fastembed, a pair at a time."""
+    """A `PairModel`: a cross-encoder of fastembed, asked for one pair at a time."""
 
     def __init__(self, model: TextCrossEncoder) -> None:
         self._model = model
 
     def logit(self, query: str, passage: str) -> float:
+        """How well the passage answers; higher is better, without bounds."""
         (score,) = self._model.rerank(query, [passage], batch_size=1)
         return float(score)
 
 
 def embedding_models() -> list[dict[str, Any]]:
-    """What fastembed lists, without the models that embed pictures, or one side only."""
+    """fastembed's list without the models for pictures, and those for one side only."""
     from fastembed import TextEmbedding
 
     return [
@@ -152,13 +154,14 @@ def embedding_models() -> list[dict[str, Any]]:
 
 
 def cross_encoders() -> list[dict[str, Any]]:
+    """fastembed's list of cross-encoders."""
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
     return TextCrossEncoder.list_supported_models()
 
 
 def not_here(name: str) -> ModelMissingError:
-    """What to say of an embedding model that was not fetched."""
+    """The error for an embedding model that was not downloaded."""
     return _missing("embedding model", name, True, ModelMissingError(""))
 
 
@@ -179,8 +182,6 @@ def _description(name: str) -> dict[str, Any]:
     for description in TextEmbedding.list_supported_models():
         if description["model"].lower() == name.lower():
             return description
-    import difflib
-
     names = {each["model"].lower(): each["model"] for each in embedding_models()}
     short = {full.rpartition("/")[2]: original for full, original in names.items()}
     near = difflib.get_close_matches(name.lower(), [*names, *short], n=2, cutoff=0.6)

@@ -1,8 +1,8 @@
 """
 A folder with a model in it: an ONNX file and ``tokenizer.json``, as exporters write them.
 
-What else must be known stands in the files of sentence-transformers, if they are there, or in
-``qmd.json``, which beats them::
+Pooling, prefixes and lengths come from the files of sentence-transformers, if there are any, or
+from ``qmd.json``, which overrides them::
 
     {"pooling": "cls", "query_prefix": "query: ", "passage_prefix": "passage: ",
      "max_tokens": 512, "file": "onnx/model_int8.onnx"}
@@ -39,7 +39,7 @@ _UNKNOWN_MAX_TOKENS = 512
 #: Under which names the prompts of sentence-transformers stand.
 _QUERY_PROMPTS = ("query", "retrieval.query", "search_query", "s2p_query")
 _PASSAGE_PROMPTS = ("passage", "document", "retrieval.passage", "search_document", "corpus")
-#: Memory grows with the square of the length; what is longer is embedded in parts.
+#: Memory grows with the square of the length, so longer texts are split (see `FastEmbedder`).
 _LONGEST_TOKENS = 2048
 _POOLING_SWITCHES: dict[str, Pooling] = {
     "pooling_mode_cls_token": "cls",
@@ -64,9 +64,9 @@ def is_folder(name: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class OnnxFolder:
     """
-    What the files of a folder say; nothing is loaded.
+    A model as the files of a folder describe it; nothing is loaded.
 
-    ``dimension`` is None where only running the model can tell.
+    ``dimension`` is None where only running the model can tell it.
     """
 
     path: Path
@@ -84,7 +84,7 @@ class OnnxFolder:
         return str(self.path)
 
     def spec(self) -> ModelSpec:
-        """Loads the model only if the files do not tell its dimension. Raises InferenceError."""
+        """Loads the model only if no file tells the dimension. Raises InferenceError."""
         dimension = self.dimension
         if dimension is None:
             # Imported late: onnxruntime takes most of a second.
@@ -102,7 +102,7 @@ class OnnxFolder:
 
 
 def absolute(name: str) -> Path:
-    """The folder's whole path; symbolic links stay what they are."""
+    """The folder's whole path; symbolic links are not followed."""
     return Path(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111
 
 

@@ -1,5 +1,5 @@
 """
-What search and ingest ask of models; whoever answers is decided elsewhere.
+What search and ingest need of models: embedders, expanders and rerankers.
 """
 
 from __future__ import annotations
@@ -20,31 +20,32 @@ ExpansionKind = Literal["lex", "vec", "hyde"]
 
 class Embedder(Protocol):
     """
-    Texts to unit vectors. Thread-safe; the weights are read at the first text.
+    Turns texts into unit vectors. Thread-safe; the weights are read at the first text.
 
     Any string is accepted: NUL and lone surrogates are replaced, blank text has a vector
-    too. A text longer than ``spec.max_tokens`` is embedded in parts whose vectors are
-    averaged by length, never cut. A text's vector does not depend on its neighbours.
+    too. A text longer than ``spec.max_tokens`` is never cut: it is split, and the vectors of the
+    parts are averaged by length. A text's vector does not depend on its neighbours.
     """
 
     @property
     def spec(self) -> ModelSpec: ...
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (len(texts), dimension). Raises InferenceError."""
+        """Unit vectors, float32[len(texts), dimension]. Raises InferenceError."""
         ...
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """A unit vector, shape (dimension,). Raises InferenceError."""
+        """A unit vector, float32[dimension]. Raises InferenceError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
     """
-    Another way to ask the same.
+    Another way to ask a question.
 
-    ``lex`` goes to full text, ``vec`` and ``hyde`` (a made-up answer) to the vectors.
+    Full text is searched for ``lex``; the vectors for ``vec``, and for ``hyde``, an answer that
+    the model has invented.
     """
 
     kind: ExpansionKind
@@ -52,15 +53,19 @@ class Expansion:
 
 
 class Expander(Protocol):
+    """Writes other ways to ask a question."""
+
     def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
         """At most ``limit`` expansions, best first. Raises InferenceError."""
         ...
 
 
 class Reranker(Protocol):
+    """Scores passages by how well they answer a question."""
+
     @property
     def name(self) -> str: ...
 
     def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
-        """How well each passage answers the query, 0..1, in order. Raises InferenceError."""
+        """How well each passage answers the query, 0..1, in their order. Raises InferenceError."""
         ...

@@ -1,12 +1,15 @@
 """
-Query vectors from the qmd server that runs for a database, so that one model serves many
-processes: loading it takes a second, asking takes a hundredth.
+Gets the vectors of questions from the qmd server that runs for a database.
+
+So one model serves many processes: loading it takes a second, asking takes a hundredth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qmd.errors import InferenceError, TransientInferenceError
 from qmd.inference.protocols import Embedder
@@ -14,26 +17,22 @@ from qmd.system import running
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 ANSWER_S = 3.0
 """
-What a query may wait for models. The server may be loading its own just then, which takes as
-long as loading ours.
+The longest wait for the server. It may be loading its model just then, which takes as long as
+loading one here.
 """
 
 
 class RemoteEmbedder:
     """
-    An `Embedder` that lets the running server embed questions, and does the rest itself.
+    An `Embedder` that lets the running server embed questions, and does the rest here.
 
     Args:
-        spec: Our own model; an answer made by another one is not used.
-        find: The server as it is known at the moment, or None.
-        is_loaded: Whether our own model is in memory, and asking is not worth it.
-        local: Opens our own model.
+        spec: The model of this process; an answer by another model is not used.
+        find: Looks for the server that runs at the moment; None if there is none.
+        is_loaded: Whether the model of this process is in memory, so that asking is no gain.
+        local: Opens the model of this process.
     """
 
     def __init__(
@@ -50,28 +49,27 @@ class RemoteEmbedder:
         self._local = local
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, float32[len(texts), dimension]; made in this process."""
         return self._local().embed_passages(texts)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Asks the server if there is one, and falls back to the model of this process."""
+        """A unit vector, float32[dimension]: by the server, or by this process where that fails."""
         server = None if self._is_loaded() else self._find()
         if server is not None:
             try:
                 return ask(server, text, self.spec)
             except InferenceError:
-                pass  # it is gone, busy, or runs another model: we can do it ourselves
+                pass  # it is gone, busy, or runs another model: the model of this process will do
         return self._local().embed_query(text)
 
 
 def ask(server: RunningServer, text: str, spec: ModelSpec) -> NDArray[np.float32]:
     """
-    The query vector as the server makes it: unit norm, shape (dimension,).
+    The query vector that the server gives: float32[dimension], unit norm.
 
     Raises:
         TransientInferenceError: It does not answer, or not with a vector of this model.
     """
-    import numpy as np
-
     body = {"texts": [text.encode("utf-8", "replace").decode()], "kind": "query"}
     try:
         status, reply = running.call(server, "/embed", body, timeout_s=ANSWER_S)

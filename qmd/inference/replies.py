@@ -1,8 +1,8 @@
 """
-What a language model wrote, read as expansions or scores, whatever it wrote.
+Reads expansions and scores from what a language model has written, whatever that is.
 
-Models are asked for lines or a list, and answer with prose around it, code fences, JSON of
-their own design, thoughts, repetitions, or nothing. What can be used is used.
+The prompts ask for lines or for a list. Models answer with prose around it, code fences, JSON of
+some other design, thoughts, repetitions, or nothing. The parts that can be used are used.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any, Literal
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Expansion
 
-#: Of a longer reply only the beginning is read.
-MOST_CHARS = 32_768
-LONGEST = {"lex": 300, "vec": 500, "hyde": 1500}
+#: Only so much of a reply is read.
+MAX_CHARS = 32_768
+#: Characters of an expansion, by kind.
+MAX_EXPANSION_CHARS = {"lex": 300, "vec": 500, "hyde": 1500}
 
 _KINDS: dict[str, Literal["lex", "vec", "hyde"]] = {
     **dict.fromkeys(("lex", "lexical", "keyword", "keywords"), "lex"),
@@ -50,7 +51,7 @@ def chat_text(reply: Any) -> str:
     if isinstance(content, list):  # some servers send it in parts
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))
-    text = _THOUGHTS.sub("", content[:MOST_CHARS]).strip() if isinstance(content, str) else ""
+    text = _THOUGHTS.sub("", content[:MAX_CHARS]).strip() if isinstance(content, str) else ""
     if not text:
         raise InferenceError("The model has written nothing.")
     return text
@@ -63,26 +64,27 @@ def expansions(text: str, query: str, limit: int) -> list[Expansion]:
     Raises:
         InferenceError: There is none.
     """
-    found: list[Expansion] = []
+    usable: list[Expansion] = []
     seen = {_key(query)}
-    for kind, raw in _typed(text[:MOST_CHARS]):
-        words = _clean(raw)[: LONGEST[kind]].strip()
+    for kind, raw in _typed(text[:MAX_CHARS]):
+        words = _clean(raw)[: MAX_EXPANSION_CHARS[kind]].strip()
         if not any(c.isalnum() for c in words) or _key(words) in seen:
             continue
         seen.add(_key(words))
-        found.append(Expansion(kind, words))
-        if len(found) == limit:
+        usable.append(Expansion(kind, words))
+        if len(usable) == limit:
             break
-    if not found:
+    if not usable:
         raise InferenceError("The model has written no other way to ask.")
-    return found
+    return usable
 
 
 def _typed(text: str) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
+    """Kind and text of each expansion: of JSON if there is any, else of lines ``kind: text``."""
     with suppress(RecursionError):
-        found = list(_typed_json(_json_in(text)))
-        if found:
-            yield from found
+        from_json = list(_typed_json(_json_in(text)))
+        if from_json:
+            yield from from_json
             return
     for line in text.splitlines():
         match = _typed_line(line)
@@ -91,6 +93,7 @@ def _typed(text: str) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
 
 
 def _typed_line(line: str) -> re.Match[str] | None:
+    """Kind and text of a line ``kind: text``, also in a list."""
     line = line[:4096]
     bullets = _BULLETS.match(line)
     return _LINE.match(line, bullets.end() if bullets else 0)
@@ -111,10 +114,10 @@ def _typed_json(
             yield from _typed_json(each, kind)
     elif isinstance(value, dict):
         named = value.get("type", value.get("kind"))
-        own = _KINDS.get(named.strip().lower()) if isinstance(named, str) else None
-        if own is not None:
-            words = [value.get(key) for key in ("text", "query", "content", "value")]
-            yield from ((own, word) for word in words if isinstance(word, str))
+        named_kind = _KINDS.get(named.strip().lower()) if isinstance(named, str) else None
+        if named_kind is not None:
+            texts = [value.get(key) for key in ("text", "query", "content", "value")]
+            yield from ((named_kind, text) for text in texts if isinstance(text, str))
             return
         for key, each in value.items():
             yield from _typed_json(each, _KINDS.get(key.strip().lower(), kind))
@@ -127,22 +130,22 @@ def scores(text: str, count: int) -> list[float]:
     Raises:
         InferenceError: There are more or fewer, or one is no such number.
     """
-    text = text[:MOST_CHARS]
-    found = _listed(_json_in(text), count)
-    if len(found) != count:
-        found = _numbered_lines(text, count) or found
-    if len(found) != count:
-        raise InferenceError(f"{len(found)} scores came for {count} passages.")
-    return [_tenths(each) for each in found]
+    text = text[:MAX_CHARS]
+    marks = _listed(_json_in(text), count)
+    if len(marks) != count:
+        marks = _numbered_lines(text, count) or marks
+    if len(marks) != count:
+        raise InferenceError(f"{len(marks)} scores came for {count} passages.")
+    return [_tenths(each) for each in marks]
 
 
 def _listed(value: Any, count: int) -> Sequence[Any]:
-    """The scores in a JSON value: a list, one below a key, or one for each number."""
+    """The scores in a JSON value: a list, a list below a key, or a score for each position."""
     if isinstance(value, dict):
-        numbered = {key.strip("[]# "): each for key, each in value.items()}
-        ids = [str(number) for number in range(1, count + 1)]
-        if all(number in numbered for number in ids):
-            return [numbered[number] for number in ids]
+        by_label = {key.strip("[]# "): each for key, each in value.items()}
+        labels = [str(position) for position in range(1, count + 1)]
+        if all(label in by_label for label in labels):
+            return [by_label[label] for label in labels]
         value = next((each for each in value.values() if isinstance(each, list)), None)
     if not isinstance(value, list):
         return ()
@@ -153,15 +156,17 @@ def _listed(value: Any, count: int) -> Sequence[Any]:
 
 
 def _numbered_lines(text: str, count: int) -> list[str]:
+    """The scores in lines ``[3] 7``, by position; of two lines for a position the first."""
     lines: dict[int, str] = {}
     for line in text.splitlines():
         numbers = _NUMBER.findall(line[:200])
         if len(numbers) == 2 and numbers[0].isdigit() and 1 <= int(numbers[0]) <= count:
             lines.setdefault(int(numbers[0]), numbers[1])
-    return [lines[number] for number in sorted(lines)]
+    return [lines[position] for position in sorted(lines)]
 
 
 def _tenths(value: Any) -> float:
+    """A mark 0..10 as 0..1. Raises InferenceError."""
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 10:
@@ -171,7 +176,7 @@ def _tenths(value: Any) -> float:
 
 def reranked(reply: Any, count: int) -> list[float]:
     """
-    The scores of a ``/rerank`` reply, in the order of the passages, as they are.
+    The scores of a ``/rerank`` reply, in the order of the passages, in whatever range they come.
 
     Jina and Cohere give ``results`` of ``index`` and ``relevance_score``, text-embeddings-
     inference a list with ``score``. Some servers give logits.
@@ -182,7 +187,7 @@ def reranked(reply: Any, count: int) -> list[float]:
     rows = reply
     if isinstance(reply, dict):
         rows = reply.get("results", reply.get("data"))
-    found: dict[int, float] = {}
+    by_index: dict[int, float] = {}
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, dict):
             continue
@@ -191,14 +196,14 @@ def reranked(reply: Any, count: int) -> list[float]:
             continue
         # No finite float is as large as 1e308, and some whole numbers in JSON are.
         if type(index) is int and 0 <= index < count and abs(score) < 1e308:
-            found[index] = float(score)
-    if len(found) != count:
-        raise InferenceError(f"{len(found)} scores came for {count} passages.")
-    return [found[index] for index in range(count)]
+            by_index[index] = float(score)
+    if len(by_index) != count:
+        raise InferenceError(f"{len(by_index)} scores came for {count} passages.")
+    return [by_index[index] for index in range(count)]
 
 
 def sigmoid(logit: float) -> float:
-    """0..1."""
+    """A logit as a score, 0..1."""
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
 
 
@@ -224,4 +229,5 @@ def _clean(text: str) -> str:
 
 
 def _key(text: str) -> str:
+    """Equal for texts that differ in case and blanks alone."""
     return " ".join(text.casefold().split())

@@ -147,7 +147,7 @@ def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
         return RerankEndpoint(
             ModelEndpoint(settings.server("rerank")),
             server.model,
-            otherwise=marks if kind == "llm" else None,
+            fallback=marks if kind == "llm" else None,
         )
     from qmd.inference.crossencoder import open_cross_encoder
 

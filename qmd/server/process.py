@@ -335,7 +335,7 @@ class _ServerProcess:
 
     def _announce(self, url: str, port: _HttpPort) -> None:
         """Store the address beside the database, where other qmd processes look for it."""
-        guard: running.Guard = "everyone" if port.security.users is None else "user"
+        guard: running.Audience = "everyone" if port.security.users is None else "user"
         if port.token is not None:
             guard = "token"
         server = running.RunningServer(url, os.getpid(), port.token, __version__, guard)

@@ -28,6 +28,8 @@ class SocksSupportError(ProxyError):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
+    """Where a proxy listens, and who asks it; ``scheme`` is http, socks5 or socks5h."""
+
     scheme: str
     host: str
     port: int
@@ -123,8 +125,8 @@ def for_url(url: str) -> Proxy | None:
     The proxy for this address, or None.
 
     Raises:
-        ProxyError: Its address is none, or of a kind that is not supported.
-        SocksSupportError: It needs the package `socksio`.
+        ProxyError: The address cannot be read, or the kind of proxy is not supported.
+        SocksSupportError: The package `socksio` is missing.
     """
     # Imported late: a server of this machine is asked without it, and it takes 15 ms.
     from urllib.request import getproxies, proxy_bypass
@@ -135,22 +137,28 @@ def for_url(url: str) -> Proxy | None:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if not address or proxy_bypass(f"{parts.hostname}:{port}"):
         return None
-    try:
-        place = urlsplit(address if "://" in address else f"http://{address}")
-        proxy = Proxy(
-            scheme=place.scheme,
-            host=place.hostname or "",
-            port=place.port or _DEFAULT_PORTS[place.scheme],
-            user=None if place.username is None else unquote(place.username),
-            password=unquote(place.password or ""),
-        )
-    except (ValueError, KeyError):  # whose message quotes a part of the address
-        raise ProxyError("its address is none") from None
-    if proxy.scheme not in _DEFAULT_PORTS or not proxy.host:
-        raise ProxyError("its address is none")
+    proxy = _parsed(address)
     if proxy.is_socks:
         try:
             import socksio  # noqa: F401
         except ImportError:
             raise SocksSupportError("it speaks SOCKS") from None
+    return proxy
+
+
+def _parsed(address: str) -> Proxy:
+    """Raises ProxyError, without the address."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        proxy = Proxy(
+            scheme=parts.scheme,
+            host=parts.hostname or "",
+            port=parts.port or _DEFAULT_PORTS[parts.scheme],
+            user=None if parts.username is None else unquote(parts.username),
+            password=unquote(parts.password or ""),
+        )
+    except (ValueError, KeyError):  # whose message quotes a part of the address
+        raise ProxyError("the address of the proxy cannot be read") from None
+    if proxy.scheme not in _DEFAULT_PORTS or not proxy.host:
+        raise ProxyError("the proxy is of a kind that is not supported")
     return proxy

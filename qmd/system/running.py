@@ -1,10 +1,10 @@
 """
-Which server runs for this database? ``<database>.server.json`` beside it says so.
+Finds and asks the server that runs for a database: ``<database>.server.json`` names it.
 
 The server writes the file, with mode 0600 because it holds the token; the command line and
-other processes read it to reach that server. It is a hint and no lock: a file that a killed
-server left behind is recognised by its process id, or by nobody answering. A file that another
-user may have written is not believed: it could send questions to a server of theirs.
+other processes read it to reach that server. It is a hint and no lock: the process id, or a
+missing answer, shows that a file was left behind by a killed server. A file that another user may
+have written is ignored: it could send questions to a server of that user.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, Literal, get_args
 
 SUFFIX = ".server.json"
 
-Guard = Literal["token", "user", "everyone"]
-"""Whom a server answers: who has its token, programs of its own user, or all of its machine."""
+Audience = Literal["token", "user", "everyone"]
+"""Whom a server answers: who has the token, programs of the same user, or all of the machine."""
 
 _MAX_BYTES = 65536
 _MAX_REPLY_BYTES = 256 << 20  # documents may be large
@@ -31,35 +31,38 @@ _HEALTH_S = 5.0  # it may be busy
 @dataclass(frozen=True, slots=True)
 class RunningServer:
     """
-    A server that was running when it wrote this; ``url`` has no slash at its end.
+    A server that was running when it wrote the file.
 
-    ``started``: when its process began, in ticks since the machine did; None where the system
-    does not tell.
+    Args:
+        url: Without a slash at the end.
+        started: When the process began, in clock ticks since the machine started; None where the
+            system does not tell.
     """
 
     url: str
     pid: int
     token: str | None = field(repr=False)
     version: str
-    guard: Guard = "everyone"
+    guard: Audience = "everyone"
     started: int | None = field(default=None, compare=False)
 
 
 def file_for(database: Path) -> Path:
+    """The file that names the server of this database."""
     return database.with_name(database.name + SUFFIX)
 
 
 def find(database: Path) -> RunningServer | None:
-    """The server of this database, if its process lives; whether it answers is not asked."""
+    """The server of this database, if the process exists; it is not asked whether it answers."""
     server = _read(file_for(database))
     if server is None or not is_alive(server.pid):
         return None
-    # Its number may by now be that of another program, and its port that of another user.
+    # By now the process id may be that of another program, and the port that of another user.
     return None if server.started not in (None, _started(server.pid)) else server
 
 
 def announce(database: Path, server: RunningServer) -> bool:
-    """Write the file; False if another server has that answers, whose entry then stays."""
+    """Write the file. False if another server that answers has written it: then it stays."""
     other = find(database)
     if other is not None and other.pid != server.pid and answers(other):
         return False
@@ -73,17 +76,17 @@ def announce(database: Path, server: RunningServer) -> bool:
         "started": _started(server.pid),
     }
     draft = path.with_name(f"{path.name}.{server.pid}")
-    draft.unlink(missing_ok=True)  # of a killed process that had our number
-    # New, and nobody else's: in a directory that others may write to, one could be waiting.
+    draft.unlink(missing_ok=True)  # of a killed process that had the same id
+    # It must be a new file: in a shared directory another user may have put one there.
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(entry, file)
-    draft.replace(path)  # nobody ever reads half of it
+    draft.replace(path)  # so that no reader gets half of it
     return True
 
 
 def withdraw(database: Path, pid: int) -> None:
-    """Remove the file, if it is this process's."""
+    """Remove the file, if this process has written it."""
     server = _read(file_for(database))
     if server is not None and server.pid == pid:
         file_for(database).unlink(missing_ok=True)
@@ -91,20 +94,20 @@ def withdraw(database: Path, pid: int) -> None:
 
 def call(server: RunningServer, path: str, body: object, *, timeout_s: float) -> tuple[int, Any]:
     """
-    POST JSON to the server; its status and the JSON it answered with.
+    POST JSON to the server. Returns the status and the JSON of the reply.
 
     Raises:
-        OSError: Nobody answers there, or not in time.
-        ValueError: Something that is not qmd answers.
+        OSError: No server answers there, or not in time.
+        ValueError: The reply is not that of a qmd server.
     """
     return _request(server, path, json.dumps(body).encode(), timeout_s)
 
 
 def answers(server: RunningServer) -> bool:
     """
-    Whether it is a qmd server that listens there, healthy or not.
+    Whether a qmd server listens there, healthy or not.
 
-    Its process id alone may by now be that of another program.
+    The process id alone does not tell: it may be that of another program by now.
     """
     try:
         _, reply = _request(server, "/health", None, _HEALTH_S)
@@ -141,7 +144,7 @@ def _request(
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process of this number."""
+    """Whether there is a process with this id."""
     if pid <= 0:
         return False
     if sys.platform == "win32":  # os.kill would end it
@@ -161,7 +164,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _started(pid: int) -> int | None:
-    """When a process began, in ticks since the machine did (proc_pid_stat(5), field 22)."""
+    """When a process began, in clock ticks since boot (proc_pid_stat(5), field 22)."""
     try:
         status = Path(f"/proc/{pid}/stat").read_bytes()
         return int(status.rpartition(b")")[2].split()[19])
@@ -181,14 +184,14 @@ def _read(path: Path) -> RunningServer | None:
     if not url.startswith("http://") or not (token is None or isinstance(token, str)):
         return None
     started = entry.get("started")
-    if guard not in get_args(Guard) or not (started is None or type(started) is int):
+    if guard not in get_args(Audience) or not (started is None or type(started) is int):
         return None
     return RunningServer(url, pid, token, version, guard, started)
 
 
 def _content(path: Path) -> bytes:
-    """Raises OSError, also where another user may have written it."""
-    # Neither a link that leads elsewhere, nor a pipe that keeps us waiting.
+    """The bytes of the file. Raises OSError, also if another user may have written it."""
+    # Do not follow a link that leads elsewhere, and do not wait for a pipe.
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, os.O_RDONLY | flags)
     with os.fdopen(descriptor, "rb") as file:
@@ -196,7 +199,7 @@ def _content(path: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise PermissionError(f"not a regular file: {path}")
         if sys.platform != "win32":
-            # Root works on the databases of others, whose owner could change them anyway.
+            # Root may work on the database of another user, who could change it anyway.
             database = Path(str(path).removesuffix(SUFFIX))
             trusted = {os.geteuid(), 0, database.stat().st_uid if database.exists() else 0}
             if status.st_uid not in trusted or status.st_mode & 0o022:

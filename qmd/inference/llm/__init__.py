@@ -4,10 +4,11 @@ A language model behind an OpenAI-compatible server: DeepSeek, Ollama, llama.cpp
 ::
 
     url = "https://api.deepseek.com"
-    with LlmClient(LlmSettings(url, key=read_key(environ, key_file, url=url))) as llm:
-        print(llm.chat([Message("user", "Hello")]).text)
+    llm = LlmClient(LlmSettings(url, key=read_key(environ, key_file, url=url)))
+    print(llm.chat([Message("user", "Hello")]).text)
 
-The agent asks it for answers; expansion, reranking and remote embeddings may ask it, too.
+The agent holds conversations with it (`LlmClient`); expansion, reranking and embedding ask one
+question at a time (`qmd.inference.llm.endpoint`).
 """
 
 from qmd.inference.llm.answer import ChatAnswer, Delta, Event, Message, Retry

@@ -1,4 +1,4 @@
-"""What is said to a language model, what it answers, and how its pieces become an answer."""
+"""Messages to a language model, the answer, and how the pieces of a stream become one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from qmd.errors import InferenceError, TransientInferenceError
 from qmd.system.surrogates import whole
 
 MAX_CHARS = 1_000_000
-"""No model writes that much; a broken server may."""
+"""The longest answer. No model writes that much; a broken server may."""
 
 SECRET_CHARS = 8
-"""A shorter key is a placeholder such as "ollama", which may occur in any answer."""
+"""A shorter key is not masked: it is a placeholder such as "ollama", an ordinary word."""
 
 MASK = "***"
 
 _OPEN, _CLOSE = "<think>", "</think>"
-_BLANK = 1000  # characters of blanks before the text, after which no thoughts are expected
+_MAX_BLANKS = 1000  # characters; after more blanks than these no thoughts are expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,10 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class ChatAnswer:
     """
-    ``text`` is what the model says; what it thinks first, if it shows that, is ``reasoning``.
+    One turn of the model.
 
-    ``finish_reason`` is the server's word: ``stop``, ``length`` (it was cut off), or another.
+    ``reasoning`` holds the thoughts before ``text``, if the model shows them. ``finish_reason`` is
+    the server's word: ``stop``, ``length`` (the answer was cut off), or another.
     """
 
     text: str
@@ -63,10 +64,10 @@ Event = Delta | Retry
 
 class Assembly:
     """
-    Puts an answer together from the pieces of a stream, or from the one of a plain reply.
+    Puts an answer together from the pieces of a stream, or from a reply in one piece.
 
     Args:
-        key: A server that sends the key back must not have it shown.
+        key: Masked in the answer, in case the server sends it back.
     """
 
     def __init__(self, key: str | None = None) -> None:
@@ -77,23 +78,25 @@ class Assembly:
         self._reasoning: list[str] = []
         self.size = 0  # characters of text and thoughts that came
         self.finish_reason: str | None = None
-        self._calls = False  # in a way that nobody asked for
+        self._has_tool_calls = False  # in fields of the reply, which qmd does not offer
 
     def add(self, choice: Mapping[str, Any], part: Literal["delta", "message"]) -> str:
-        """Take a choice of the server's reply; returns the text that is new."""
+        """Take in a choice of the server's reply. Returns the new text."""
         content = choice.get(part)
         if isinstance(choice.get("finish_reason"), str):
             self.finish_reason = choice["finish_reason"]
         if not isinstance(content, Mapping):
             return ""
-        self._calls = self._calls or bool(content.get("tool_calls") or content.get("function_call"))
+        self._has_tool_calls = self._has_tool_calls or bool(
+            content.get("tool_calls") or content.get("function_call")
+        )
         thought = content.get("reasoning_content") or content.get("reasoning")
         if isinstance(thought, str):
             self._reasoning.append(self._thoughts.feed(self._counted(thought)))
         return self._take(self._texts.feed(self._counted(_plain(content.get("content")))))
 
     def end(self) -> str:
-        """No more will come; returns the text that was held back."""
+        """Nothing more will come. Returns the text that was held back."""
         self._reasoning.append(self._thoughts.end())
         shown = self._take(self._texts.end())
         rest, thought = self._split.end()
@@ -102,9 +105,7 @@ class Assembly:
         return shown + rest
 
     def answer(self) -> ChatAnswer:
-        """
-        Raises TransientInferenceError or InferenceError if there is no text.
-        """
+        """The whole answer. Raises TransientInferenceError or InferenceError if it has no text."""
         text, reasoning = "".join(self._text), "".join(self._reasoning)
         if not text.strip():
             if self.finish_reason == "length":
@@ -112,7 +113,7 @@ class Assembly:
                     "The model's answer was cut off before it said anything.",
                     hint="It may think for too long: ask for less, or choose another model.",
                 )
-            if self._calls:
+            if self._has_tool_calls:
                 raise TransientInferenceError(
                     "The model called a tool in the server's way, which it was not asked for,"
                     " and said nothing.",
@@ -130,6 +131,7 @@ class Assembly:
         return shown
 
     def _counted(self, text: str) -> str:
+        """The same text. Raises InferenceError if the answer becomes too long."""
         self.size += len(text)
         if self.size > MAX_CHARS:
             raise InferenceError(
@@ -151,9 +153,9 @@ def _plain(content: object) -> str:
 
 class _Cleaner:
     """
-    Masks the key and mends surrogates, also where they are split over pieces.
+    Masks the key and joins surrogate pairs, also where they are split over two pieces.
 
-    Half a character would end the program when it is written out or sent back.
+    A lone surrogate would raise an error when it is printed or sent back.
     """
 
     def __init__(self, key: str | None) -> None:
@@ -185,14 +187,14 @@ class _ThoughtSplitter:
         self._held = ""
 
     def feed(self, text: str) -> tuple[str, str]:
-        """The text and the thoughts that are certain by now."""
+        """The text and the thoughts that no later piece can change."""
         thought = ""
         held = self._held + text
         if self._state == "begin":
             start = held.lstrip()
             if start.startswith(_OPEN):
                 self._state, held = "thinking", start[len(_OPEN) :]
-            elif not _OPEN.startswith(start) or len(held) > _BLANK:  # "" is not decided yet
+            elif not _OPEN.startswith(start) or len(held) > _MAX_BLANKS:  # "" decides nothing
                 self._state = "text"
         if self._state == "thinking":
             thought, close, rest = held.partition(_CLOSE)

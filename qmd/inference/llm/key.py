@@ -1,4 +1,4 @@
-"""Where the key of a language model comes from: the environment, or a file of one's own."""
+"""Where the key of a model server comes from: the environment, or a file of the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qmd.errors import ConfigError
 VARIABLE = "QMD_LLM_API_KEY"
 """The key of the server that `llm_url` names, whichever that is."""
 
-#: Variables of other programs, too: their keys go to the host they belong to, and to no other.
+#: Variables that other programs use, too, and the only host that gets their keys.
 _BELONG_TO = {"DEEPSEEK_API_KEY": "api.deepseek.com"}
 _MAX_BYTES = 4096
 
@@ -26,14 +26,14 @@ def read_key(
     variable: str = VARIABLE,
 ) -> str | None:
     """
-    The key for the server at ``url``, or None if there is none: one of one's own needs none.
+    The key for the server at ``url``; None if there is none, as for servers that need none.
 
-    ``variable`` comes first, then ``DEEPSEEK_API_KEY`` if the server is DeepSeek's, then the
+    ``variable`` is read first, then ``DEEPSEEK_API_KEY`` if the server is DeepSeek's, then the
     file. No message ever holds the key.
 
     Raises:
-        ConfigError: The file is not there, not readable, open to others, or holds no key; or
-            what stands there cannot be a key.
+        ConfigError: The file does not exist, cannot be read, is open to others, or holds no key;
+            or the text in the variable or the file cannot be a key.
     """
     names = [name for name, host in _BELONG_TO.items() if _is_host(url, host)]
     for name in (variable, *names):
@@ -45,7 +45,7 @@ def read_key(
 
 
 def _is_host(url: str, host: str) -> bool:
-    """Whether the server is this host, and proves it by TLS."""
+    """Whether ``url`` names this host, and TLS will prove it."""
     try:
         parts = urlsplit(url.strip())
         return parts.scheme == "https" and parts.hostname == host and "@" not in parts.netloc
@@ -55,7 +55,7 @@ def _is_host(url: str, host: str) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        # Not blocking: a pipe in the place of the file must not hang us.
+        # Not blocking: a pipe in the place of the file would otherwise hang the process.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise ConfigError(
@@ -63,16 +63,16 @@ def _read(path: Path) -> str:
             hint="Put the key into that file, or name another one: llm_key_file, QMD_LLM_KEY_FILE.",
         ) from None
     try:
-        # What was opened is what is judged: the name may mean another file a moment later.
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        # The opened file is judged, since the name may lead to another one a moment later.
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise ConfigError(f"The key file {path} is not a file.", hint="Name a plain file.")
-        if os.name == "posix" and found.st_mode & 0o077:
+        if os.name == "posix" and status.st_mode & 0o077:
             raise ConfigError(
-                f"Others may read the key file {path} (mode {stat.S_IMODE(found.st_mode):04o}).",
+                f"Others may read the key file {path} (mode {stat.S_IMODE(status.st_mode):04o}).",
                 hint=f"Keep it to yourself: chmod 600 {path}",
             )
-        if os.name == "posix" and found.st_uid not in (os.geteuid(), 0):
+        if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
             raise ConfigError(
                 f"The key file {path} belongs to somebody else.",
                 hint="Copy the key into a file of your own with mode 600.",

@@ -1,4 +1,4 @@
-"""Which server, which model, how long to wait."""
+"""Which server of models is asked, for which model, and how long it is waited for."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ DEFAULT_TIMEOUT_S = 120.0
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
     """
-    ``key`` is None for a server that asks for none; it is in no ``repr`` and no error.
+    How to ask one server.
 
-    ``timeout_s`` is the longest wait for the next piece of an answer. ``key_variable`` is the
-    environment variable that messages name for the key.
+    Args:
+        key: None for a server that needs none; it is in no ``repr`` and in no error.
+        timeout_s: The longest wait for the next piece of an answer.
+        key_variable: The environment variable that messages name for the key.
+        allow_insecure_key: Whether the key may leave this machine over plain http.
 
     Raises:
-        ConfigError: The address is none, or holds a password; the time is no time; or the key
-            would leave this machine over plain http, and ``allow_insecure_key`` does not say so.
+        ConfigError: ``url`` is no address, or holds a password; ``timeout_s`` is not above 0; or
+            the key would leave this machine over plain http without ``allow_insecure_key``.
     """
 
     url: str = DEFAULT_URL
@@ -60,7 +63,7 @@ class LlmSettings:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the server is on this machine, where no proxy is asked."""
+        """Whether the server is on this machine, so that no proxy is used."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -68,10 +71,11 @@ class LlmSettings:
 
 
 def _checked(url: str) -> str:
+    """The address without a slash at the end. Raises ConfigError."""
     hint = f"For example: {DEFAULT_URL} or http://localhost:11434/v1 (Ollama)."
     try:
         parts = urlsplit(url.strip())
-        port = parts.port  # which raises when it is none
+        port = parts.port  # raises ValueError when it is no number
         (parts.hostname or "").encode("idna")  # as the resolver will
     except ValueError:
         raise ConfigError("The address of the language model is not a URL.", hint=hint) from None
@@ -80,20 +84,20 @@ def _checked(url: str) -> str:
             "The address of the language model must hold no user name and no password.",
             hint=f"A key goes into {VARIABLE} or a file named by QMD_LLM_KEY_FILE.",
         )
-    wrong = (
+    is_wrong = (
         parts.scheme not in ("http", "https")
         or not parts.hostname
         or port == 0
         or not url.strip().isprintable()
         or " " in url.strip()
     )
-    if wrong:
+    if is_wrong:
         raise ConfigError(f"Not the address of a language model: {url}", hint=hint)
     if parts.query or parts.fragment:
         raise ConfigError(
             "The address of the language model must have no query (?) and no fragment (#).",
             hint=hint,
         )
-    # Manuals print the address of the call; the base is what stands in front of it.
+    # Manuals print the address of the call, which begins with the address of the server.
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return f"{parts.scheme}://{parts.netloc}{path}"

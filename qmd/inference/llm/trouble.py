@@ -1,4 +1,4 @@
-"""What goes wrong with a language model's server, in words that say what to do. Never the key."""
+"""The errors of a model server, in words that say what to do; none of them holds the key."""
 
 from __future__ import annotations
 
@@ -11,57 +11,60 @@ from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.key import VARIABLE
 from qmd.inference.llm.settings import LlmSettings
 
-_PASSING = {408, 409, 425, 429}
+#: Besides 5xx: statuses that may be others at the next try.
+_TEMPORARY = {408, 409, 425, 429}
 _SHOWN_CHARS = 300
 
 
 def status_error(
     settings: LlmSettings, status: int, body: object, headers: Mapping[str, str]
 ) -> InferenceError:
-    """The error of an answer that is none, by its HTTP status."""
-    said = server_words(body, settings.key)
-    about = f"{settings.url} answered {status}" + (f": {said}" if said else ".")
-    if status in _PASSING or (status >= 500 and status not in (501, 505)):
-        if "insufficient_quota" in said or _code(body) == "insufficient_quota":
-            return InferenceError(about, hint="Your account with this server is used up.")
-        rest_s = _retry_after_s(headers)
-        when = f"in {rest_s:.0f} s, as it asks" if rest_s else "in a while"
+    """The error for a reply with a bad HTTP status."""
+    message = server_words(body, settings.key)
+    problem = f"{settings.url} answered {status}" + (f": {message}" if message else ".")
+    if status in _TEMPORARY or (status >= 500 and status not in (501, 505)):
+        if "insufficient_quota" in message or _code(body) == "insufficient_quota":
+            return InferenceError(problem, hint="Your account with this server is used up.")
+        retry_after_s = _retry_after_s(headers)
+        when = f"in {retry_after_s:.0f} s, as it asks" if retry_after_s else "in a while"
         return TransientInferenceError(
-            about,
+            problem,
             hint=f"The server is busy or in trouble: try again {when}.",
-            retry_after_s=rest_s,
+            retry_after_s=retry_after_s,
         )
-    return InferenceError(about, hint=_hint(settings, status, headers))
+    return InferenceError(problem, hint=_hint(settings, status, headers))
 
 
 def server_words(body: object, key: str | None) -> str:
-    """What the server says of its error: one short line, without the key."""
+    """The message in the body of an error: one short line, without the key."""
     text = ""
     if isinstance(body, Mapping):
         inner = body.get("error", body)
-        found = inner.get("message") if isinstance(inner, Mapping) else inner
-        text = found if isinstance(found, str) else ""
+        message = inner.get("message") if isinstance(inner, Mapping) else inner
+        text = message if isinstance(message, str) else ""
     elif isinstance(body, str):
         text = "an HTML page" if body.lstrip()[:1] == "<" else body
     return without_key(shortened(text), key) if key is None else shortened(without_key(text, key))
 
 
 def without_key(text: str, key: str | None) -> str:
+    """The text with stars in the place of the key."""
     return text.replace(key, MASK) if key else text
 
 
 def shortened(text: str) -> str:
+    """One line of printable characters, cut after `_SHOWN_CHARS`."""
     shown = (c if c.isprintable() else " " for c in text[: 4 * _SHOWN_CHARS])
     line = " ".join("".join(shown).split())
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
 
 
 def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError:
-    """The reply is no reply of a chat server; ``text`` is how it begins."""
-    said = server_words(text, settings.key)
+    """The reply is not that of a model server; ``text`` is the beginning of it."""
+    beginning = server_words(text, settings.key)
     return InferenceError(
         f"{settings.url} does not answer as a language model does: {what}"
-        + (f" ({said})." if said else "."),
+        + (f" ({beginning})." if beginning else "."),
         hint="Check the address; for most servers it ends in /v1.",
     )
 
@@ -82,7 +85,7 @@ def unreachable(settings: LlmSettings, reason: str) -> TransientInferenceError:
 
 
 def unusable_proxy(url: str) -> ConfigError:
-    """Without the address of the proxy, for that may hold a password."""
+    """The message leaves out the address of the proxy, for that may hold a password."""
     return ConfigError(
         f"Cannot ask {url}: the address of the proxy in the environment is none.",
         hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. For example: http://proxy.example:3128",
@@ -99,7 +102,7 @@ def socks_proxy(url: str) -> ConfigError:
 
 
 def _setting(settings: LlmSettings) -> str:
-    """What says where this server is; only 'qmd ask' has an option for it."""
+    """The variable for the address of this server; only 'qmd ask' has an option for it, too."""
     variable = settings.key_variable.removesuffix("_API_KEY") + "_URL"
     return f"{variable}, or --llm-url of 'qmd ask'" if variable == "QMD_LLM_URL" else variable
 
@@ -146,7 +149,7 @@ def _code(body: object) -> object:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds, from a number or a date; None if there is neither."""
+    """Seconds, from a number or a date; None if the header has neither."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit() and len(value) < 10:
         return float(value)
