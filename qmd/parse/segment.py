@@ -78,10 +78,17 @@ def _indexed(text: str) -> str:
 
 
 def phrase(literal: str) -> str | None:
-    """
-    The FTS5 expression for exactly this literal, or None if it holds no letter or digit.
+    """The FTS5 expression for exactly this literal, or None if it holds no letter or digit."""
+    tokens = phrase_tokens(literal)
+    return None if tokens is None else quote(tokens[0]) + (" *" if tokens[1] else "")
 
-    ``使用Docker`` → ``"使用 用 Docker"``, ``库`` → ``"库" *``.
+
+def phrase_tokens(literal: str) -> tuple[str, bool] | None:
+    """
+    A literal as full text stores it, and whether its last token may go on there.
+
+    ``使用Docker`` → ``使用 用 Docker``, False; ``库`` → ``库``, True. None if it holds no letter
+    or digit.
     """
     text = _indexed(clean(literal))
     if not has_token(text):
@@ -99,8 +106,7 @@ def phrase(literal: str) -> str | None:
             return f" {run}"
         return " " + " ".join(map(add, run, run[1:]))
 
-    text = CJK_RUN.sub(pairs, text)
-    return quote(text) + (" *" if prefix else "")
+    return CJK_RUN.sub(pairs, text), prefix
 
 
 def quote(text: str) -> str:

@@ -1,42 +1,60 @@
-"""Collections and contexts."""
+"""Collections: the folders that are indexed, and by which rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from qmd.values import Collection
 
 
 class Collections(Protocol):
-    """Collections."""
+    """Reads collections."""
 
     def all(self) -> list[Collection]:
         """All collections, the one whose documents changed last first."""
         ...
 
     def by_name(self, name: str) -> Collection:
-        """by_name."""
+        """
+        The collection of a name.
+
+        Raises:
+            CollectionNotFoundError: There is none; it names similar ones.
+        """
         ...
 
     def require_unchanged(self, collection: Collection) -> None:
         """
-        Raises CollectionNotFoundError if the collection was removed since it was read.
+        Check that a collection is as it was read: its id, path, mask and ignore patterns.
 
-        Its id alone proves nothing, for the next collection that is added may get it.
+        The id alone proves nothing, for the next collection that is added may get it.
+
+        Raises:
+            CollectionNotFoundError: It was removed or changed since.
         """
         ...
 
     def ids(self, names: Sequence[str]) -> list[int]:
-        """Raises CollectionNotFoundError for the first name that is none."""
+        """
+        The ids of named collections, in the order of the names.
+
+        Raises:
+            CollectionNotFoundError: For the first name that no collection has.
+        """
         ...
 
-    def definitions(self) -> list[tuple[Any, ...]]:
-        """What a person has set of each collection, cheap enough to be compared every second."""
+    def definitions(self) -> list[tuple[object, ...]]:
+        """
+        What people have set, to be compared with an earlier answer; cheap enough for every second.
+        """
         ...
 
-    def last_changes(self) -> list[tuple[Any, ...]]:
-        """Differs as soon as any document came, went or changed; cheap."""
+    def last_changes(self) -> list[tuple[object, ...]]:
+        """
+        Differs from an earlier answer as soon as a document came, went or changed; cheap enough for
+        every second.
+        """
         ...
 
     def excluded_counts(self) -> dict[str, int]:
@@ -44,23 +62,45 @@ class Collections(Protocol):
         ...
 
     def last_indexed_at(self) -> str | None:
-        """When a collection was last scanned to the end (ISO 8601 UTC)."""
+        """When any collection was last scanned to the end (ISO 8601 UTC); None if none ever was."""
         ...
 
 
 class CollectionsWriter(Collections, Protocol):
-    """CollectionsWriter."""
+    """Changes collections."""
 
     def add(self, *, name: str, path: str, pattern: str, ignore: Sequence[str]) -> Collection:
-        """add."""
+        """
+        Add a collection.
+
+        Args:
+            path: The absolute path of a directory.
+            pattern: Which files belong to it (see `qmd.ingest.rules`).
+            ignore: Patterns of what is left out besides.
+
+        Raises:
+            ConflictError: There is one of this name.
+        """
         ...
 
     def rename(self, old: str, new: str) -> Collection:
-        """Contexts hang on the collection, not on its name, so ``qmd://old/…`` follows."""
+        """
+        Rename a collection; its contexts stay with it.
+
+        Raises:
+            CollectionNotFoundError: There is none named ``old``.
+            ConflictError: There is one named ``new``.
+        """
         ...
 
     def remove(self, name: str) -> Collection:
-        """With its documents, contexts, chunks and vectors; cached vectors stay until cleanup."""
+        """
+        Remove a collection with its documents, contexts, chunks and vectors; cached vectors stay
+        until `UpkeepWriter.remove_leftovers`.
+
+        Raises:
+            CollectionNotFoundError: There is none of this name.
+        """
         ...
 
     def mark_indexed(

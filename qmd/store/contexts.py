@@ -8,7 +8,7 @@ from qmd.values import Context
 
 
 class Contexts(Protocol):
-    """Contexts."""
+    """Reads contexts."""
 
     def all(self) -> list[Context]:
         """All contexts, from the global one to the most specific."""
@@ -16,12 +16,21 @@ class Contexts(Protocol):
 
 
 class ContextsWriter(Contexts, Protocol):
-    """ContextsWriter."""
+    """
+    Changes contexts.
+
+    A place is a collection (None: all of them) and a path below it ("": its root).
+    """
 
     def put(self, collection_id: int | None, prefix: str, text: str) -> Context:
         """Add a context, or replace the text of the one at that place."""
         ...
 
     def remove(self, collection_id: int | None, prefix: str) -> Context:
-        """remove."""
+        """
+        Remove the context at a place, and return it.
+
+        Raises:
+            ContextNotFoundError: There is none.
+        """
         ...

@@ -18,14 +18,14 @@ class FullDocument(NamedTuple):
 
 
 class Documents(Protocol):
-    """Documents."""
+    """Reads documents. Ids are those of `DocumentInfo.id`."""
 
     def docid(self, digest: str) -> str:
         """``#`` and the first digits of a hash: six, or as many as no other content shares."""
         ...
 
     def by_id(self, document_id: int) -> DocumentInfo:
-        """by_id."""
+        """A document that exists."""
         ...
 
     def below(
@@ -44,11 +44,11 @@ class Documents(Protocol):
         ...
 
     def count_below(self, collection: str | None, prefix: str = "") -> int:
-        """count_below."""
+        """How many documents `below` gives without a limit."""
         ...
 
     def by_path(self, collection: str, path: str) -> DocumentInfo | None:
-        """by_path."""
+        """The document at a path below its collection; None if there is none."""
         ...
 
     def by_suffix(self, suffix: str) -> list[DocumentInfo]:
@@ -64,11 +64,11 @@ class Documents(Protocol):
         ...
 
     def content_hash(self, document_id: int) -> str:
-        """content_hash."""
+        """The whole hash of a document's text, of which its docid is the beginning."""
         ...
 
     def text(self, document_id: int) -> str:
-        """text."""
+        """The whole text of a document, as it was decoded."""
         ...
 
     def text_bytes(self, document_id: int) -> int:
@@ -80,11 +80,11 @@ class Documents(Protocol):
         ...
 
     def warnings(self, document_id: int) -> list[str]:
-        """warnings."""
+        """What was wrong with the file when it was parsed, in sentences."""
         ...
 
     def full(self, document_id: int) -> FullDocument:
-        """full."""
+        """A document with its text."""
         ...
 
     def identities(self) -> list[tuple[int, str, str, str]]:
@@ -92,7 +92,7 @@ class Documents(Protocol):
         ...
 
     def searched_text(self, document_id: int, field: Literal["title", "path"] | None) -> str:
-        """The title, the path, or (None) title and text of a document."""
+        """The title, the path, or (None) ``title newline text`` of a document."""
         ...
 
     def titles_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:

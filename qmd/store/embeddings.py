@@ -1,4 +1,4 @@
-"""Filling: which chunks wait for a vector, and storing it."""
+"""Which chunks wait for a vector, and the vectors that were made of their texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WaitingChunk(NamedTuple):
 
 
 class Embeddings(Protocol):
-    """Embeddings."""
+    """Reads what waits, and vectors by the hash of the embedded text."""
 
     def waiting(
         self,
@@ -46,7 +46,7 @@ class Embeddings(Protocol):
 
 
 class EmbeddingsWriter(Embeddings, Protocol):
-    """EmbeddingsWriter."""
+    """Stores vectors."""
 
     def forget(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> None:
         """

@@ -25,14 +25,18 @@ class DocumentPlace(NamedTuple):
 
 
 class Files(Protocol):
-    """Files."""
+    """
+    Reads documents as files: what the indexer compares with the disk.
+
+    Paths are relative to the root of their collection.
+    """
 
     def in_collection(self, collection_id: int) -> dict[str, StoredFile]:
         """Path → document, for all documents of a collection."""
         ...
 
     def at_or_below(self, collection_id: int, places: Iterable[str]) -> dict[str, StoredFile]:
-        """As `known`, for the documents at these paths and below them; "" is the root."""
+        """As `in_collection`, for the documents at these paths and below them; "" is the root."""
         ...
 
     def state_at(self, collection_id: int, path: str) -> FileState | None:
@@ -40,7 +44,7 @@ class Files(Protocol):
         ...
 
     def with_hash(self, collection_id: int, digest: str) -> dict[str, StoredFile]:
-        """As `known`, for the documents of one text."""
+        """As `in_collection`, for the documents whose text has this hash."""
         ...
 
     def skips_in_collection(
@@ -50,12 +54,12 @@ class Files(Protocol):
         ...
 
     def all_skips(self) -> list[SkippedFile]:
-        """all_skips."""
+        """All files that were skipped, by collection and path."""
         ...
 
 
 class FilesWriter(Files, Protocol):
-    """FilesWriter."""
+    """Stores documents that were read from files."""
 
     def put(
         self, collection_id: int, document: NewDocument, replace: DocumentPlace | None = None
@@ -72,14 +76,14 @@ class FilesWriter(Files, Protocol):
         ...
 
     def set_states(self, states: Iterable[tuple[int, FileState]]) -> None:
-        """The files were touched and their texts stayed the same."""
+        """Note new states, by document id, of files whose texts stayed the same."""
         ...
 
     def delete(self, collection_id: int, places: Iterable[tuple[str, StoredFile]]) -> None:
         """
-        Documents by their paths, with their chunks, vectors, tags, links and full text.
+        Delete documents by their paths, with their chunks, vectors, tags, links and full text.
 
-        One that another process has moved or stored anew since it was `known` stays.
+        One that another process has moved or stored anew since it was read as a `StoredFile` stays.
         """
         ...
 

@@ -1,10 +1,11 @@
-"""Full-text search: FTS5 expressions in, document ids and bm25 out."""
+"""Full-text search: match expressions in, document ids and bm25 out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from qmd.store.match import Expression
 from qmd.store.selection import Selection
 
 #: The constant k1 of the stored index's bm25.
@@ -15,26 +16,25 @@ CONTENT = "{title headings body extra}"
 
 
 class FullText(Protocol):
-    """FullText."""
+    """Searches the words of documents."""
 
     def search(
-        self, match: str, selection: Selection, limit: int | None
+        self, match: Expression | str, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         """
         Document ids with their bm25 (> 0, larger is better), best first, ties by id.
 
-        ``match`` is an FTS5 expression whose literals are quoted (see `qmd.parse.segment`).
+        ``limit``: most documents, None for all that match.
         """
         ...
 
     def frequencies(
-        self, match: str, ids: Sequence[int], held: int, total: int
+        self, match: Expression | str, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
         """
-        How often some documents hold an expression, as bm25 counts it: with `WEIGHTS`, and relative
-        to the length of the document, 1 being the frequency that bm25 takes for half of enough.
-
-        FTS5 tells no frequencies, but its bm25 of one expression is idf · (K1 + 1) · f / (f + 1).
+        How often some documents hold an expression, as bm25 counts it: weighed by field and
+        relative to the length of the document. A frequency f adds idf · (k1 + 1) · f / (f + 1) to
+        bm25, where k1 is `BM25_K1`.
 
         Args:
             ids: Of documents; those that do not hold it are not in the answer.
@@ -43,10 +43,10 @@ class FullText(Protocol):
         """
         ...
 
-    def count(self, match: str, most: int) -> int:
+    def count(self, match: Expression | str, most: int) -> int:
         """How many documents match, counted up to ``most``."""
         ...
 
-    def matching_ids(self, match: str) -> list[int]:
+    def matching_ids(self, match: Expression | str) -> list[int]:
         """Ids of all documents that match, in order, unranked."""
         ...

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Meta(Protocol):
-    """Meta."""
+    """Reads small facts that processes leave for each other, by key."""
 
     def get(self, key: str) -> str | None:
         """The value of a key, None if it was never set."""
@@ -14,7 +14,7 @@ class Meta(Protocol):
 
 
 class MetaWriter(Meta, Protocol):
-    """MetaWriter."""
+    """Leaves such facts."""
 
     def put(self, key: str, value: str) -> None:
         """Set the value of a key."""

@@ -12,19 +12,23 @@ MAX_ANSWER_BYTES = 16_384
 
 
 class ModelCache(Protocol):
-    """ModelCache."""
+    """Reads answers of models; a key is the hash of what was asked."""
 
     def get(self, kind: str, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Key → answer, for those that are known."""
+        """
+        Key → answer, for the keys that have one.
+
+        ``kind``: one of `MAX_ANSWERS`; ``model``: its fingerprint or name.
+        """
         ...
 
     def count(self) -> int:
-        """count."""
+        """How many answers are kept."""
         ...
 
 
 class ModelCacheWriter(ModelCache, Protocol):
-    """ModelCacheWriter."""
+    """Keeps answers of models."""
 
     def put(self, kind: str, model: str, values: Mapping[bytes, bytes]) -> None:
         """Remember answers, and forget the oldest of their kind where there are too many."""

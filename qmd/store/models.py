@@ -17,7 +17,7 @@ class StoredModel(NamedTuple):
 
 
 class Models(Protocol):
-    """Models."""
+    """Reads which models there are. At most two: the active one, and one that is to follow it."""
 
     def active(self) -> StoredModel | None:
         """The model whose vectors the index holds, or None before the first `embed`."""
@@ -37,10 +37,10 @@ class Models(Protocol):
 
 
 class ModelsWriter(Models, Protocol):
-    """ModelsWriter."""
+    """Changes the model."""
 
     def choose(self, name: str) -> None:
-        """Say so, for all processes."""
+        """Set what `chosen_name` gives, for all processes."""
         ...
 
     def begin(self, spec: ModelSpec) -> StoredModel:

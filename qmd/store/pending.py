@@ -7,24 +7,24 @@ from typing import Protocol
 
 
 class PendingWrites(Protocol):
-    """PendingWrites."""
+    """Reads which writes were begun and not ended; each is the path of its temporary file."""
 
     def all(self) -> list[str]:
-        """Those that were begun and not ended."""
+        """The temporary files of all of them."""
         ...
 
     def in_directory(self, directory: str) -> list[str]:
-        """Those of them that lie directly in a directory."""
+        """Those that lie directly in a directory (an absolute path)."""
         ...
 
 
 class PendingWritesWriter(PendingWrites, Protocol):
-    """PendingWritesWriter."""
+    """Notes writes."""
 
     def begin(self, temporary: str) -> None:
         """A temporary file is about to be made there (an absolute path)."""
         ...
 
     def end(self, temporaries: Iterable[str]) -> None:
-        """They are gone, or in their place."""
+        """The temporary files are gone, or in their place."""
         ...

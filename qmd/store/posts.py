@@ -20,7 +20,7 @@ class StoredPost(NamedTuple):
 
 
 class Posts(Protocol):
-    """Posts."""
+    """Reads documents in bulk."""
 
     def below(self, collection_id: int, folder: str) -> Iterator[StoredPost]:
         """The documents below a folder ("": all)."""

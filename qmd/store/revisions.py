@@ -60,7 +60,7 @@ def unpack_revision(stored: bytes, kind: str, size: int, digest: str) -> bytes:
 
 
 class Revisions(Protocol):
-    """Revisions."""
+    """Reads revisions, by the absolute path of the file."""
 
     def history(self, path: str) -> list[Revision]:
         """What is kept of a file, the newest first."""
@@ -77,7 +77,7 @@ class Revisions(Protocol):
 
 
 class RevisionsWriter(Revisions, Protocol):
-    """RevisionsWriter."""
+    """Keeps revisions."""
 
     def keep(self, path: str, content: RevisionContent, *, tool: str) -> None:
         """

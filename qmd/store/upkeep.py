@@ -16,18 +16,18 @@ class Counts(NamedTuple):
 
 
 class Upkeep(Protocol):
-    """Upkeep."""
+    """Reads how the database is."""
 
     def counts(self) -> Counts:
-        """counts."""
+        """How much the database holds."""
         ...
 
     def size_bytes(self) -> int:
-        """Bytes of the database as this snapshot sees it; a part may still lie in the WAL."""
+        """Bytes of the database as this snapshot sees it; a part may not be in its file yet."""
         ...
 
     def count_contents_waiting(self) -> int:
-        """count_contents_waiting."""
+        """How many distinct texts have a chunk without a vector."""
         ...
 
     def count_documents_waiting(self) -> int:
@@ -35,11 +35,11 @@ class Upkeep(Protocol):
         ...
 
     def count_leftovers(self) -> dict[str, int]:
-        """What nothing refers to any more, counted."""
+        """What nothing refers to any more: how many of each kind, by a name for people."""
         ...
 
     def problems(self) -> list[str]:
-        """What is wrong with the whole file, the first twenty problems; reads every page."""
+        """What is damaged, the first twenty problems in words; reads the whole database."""
         ...
 
     def migrations(self) -> list[str]:
@@ -65,10 +65,10 @@ class Upkeep(Protocol):
 
 
 class UpkeepWriter(Upkeep, Protocol):
-    """UpkeepWriter."""
+    """Cleans up."""
 
     def remove_leftovers(self) -> dict[str, int]:
-        """Remove them; returns how many of each there were."""
+        """Remove what `count_leftovers` counts; returns how many of each there were."""
         ...
 
     def remove_misplaced_vectors(self) -> None:

@@ -31,7 +31,12 @@ def pack_vectors(vectors: NDArray[np.float32]) -> list[bytes]:
 
 
 class Vectors(Protocol):
-    """Vectors."""
+    """
+    Searches the vectors of chunks.
+
+    Rows are ``(chunk id, document id, vector)``; a vector is float16[dimension] of unit norm, as
+    `pack_vectors` makes it.
+    """
 
     def nearest(
         self, model: StoredModel, query: NDArray[np.float32], k: int, selection: Selection
@@ -41,19 +46,19 @@ class Vectors(Protocol):
 
         Args:
             query: float32[dimension], unit norm.
-            k: How many; filtered before, so that many come where that many match.
+            k: How many, at most `MAX_NEAREST`; fewer come only where fewer are selected.
 
         Returns:
-            Chunk id, document id and exact vector (float16[dimension]), in no order.
+            Rows, in no order; a caller ranks them by the exact vectors.
         """
         ...
 
     def all(self, model: StoredModel, selection: Selection) -> Iterable[tuple[int, int, bytes]]:
-        """As `nearest`, for all chunks that satisfy the condition: an exact scan."""
+        """As `nearest`, for all chunks of the selected documents."""
         ...
 
     def count_chunks(self) -> int:
-        """How many chunks there are, with a vector or still without: known at once."""
+        """How many chunks there are, with a vector or still without: cheap."""
         ...
 
     def indexed_chunk_ids(self) -> NDArray[np.int64]:
@@ -69,7 +74,7 @@ class Vectors(Protocol):
     def exact(
         self, model: StoredModel, ids: Sequence[int], selection: Selection
     ) -> list[tuple[int, int, bytes]]:
-        """As `nearest`, for the chunks of these ids that satisfy the condition."""
+        """As `nearest`, for the chunks of these ids that lie in selected documents."""
         ...
 
     def sample(self, model: StoredModel, most: int) -> list[bytes]:

@@ -44,6 +44,8 @@ def _json(value: Sequence[str] | Mapping[str, int]) -> str:
 
 
 class SqliteCollections:
+    """`qmd.store.collections.Collections` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -80,13 +82,13 @@ class SqliteCollections:
     def ids(self, names: Sequence[str]) -> list[int]:
         return [self.by_name(name).id for name in names]
 
-    def definitions(self) -> list[tuple[Any, ...]]:
+    def definitions(self) -> list[tuple[object, ...]]:
         rows = self._connection.execute(
             "SELECT id, name, path, pattern, ignore FROM collections ORDER BY id"
         )
         return [tuple(row) for row in rows]
 
-    def last_changes(self) -> list[tuple[Any, ...]]:
+    def last_changes(self) -> list[tuple[object, ...]]:
         rows = self._connection.execute("SELECT id, name, updated_at FROM collections ORDER BY id")
         return [tuple(row) for row in rows]
 
@@ -103,6 +105,8 @@ class SqliteCollections:
 
 
 class SqliteCollectionsWriter(SqliteCollections):
+    """`qmd.store.collections.CollectionsWriter` in SQLite."""
+
     def add(self, *, name: str, path: str, pattern: str, ignore: Sequence[str]) -> Collection:
         same = self._connection.execute(
             "SELECT path FROM collections WHERE name = ?", [name]

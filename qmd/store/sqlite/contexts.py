@@ -27,6 +27,8 @@ _CONTEXTS = """
 
 
 class SqliteContexts:
+    """`qmd.store.contexts.Contexts` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -49,6 +51,8 @@ class SqliteContexts:
 
 
 class SqliteContextsWriter(SqliteContexts):
+    """`qmd.store.contexts.ContextsWriter` in SQLite."""
+
     def put(self, collection_id: int | None, prefix: str, text: str) -> Context:
 
         self._delete(collection_id, prefix)

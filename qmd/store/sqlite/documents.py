@@ -39,6 +39,8 @@ def name_key(path: str) -> str:
 
 
 class SqliteDocuments:
+    """`qmd.store.documents.Documents` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

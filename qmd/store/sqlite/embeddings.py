@@ -19,6 +19,8 @@ from qmd.store.sqlite.vectors import quantize
 
 
 class SqliteEmbeddings:
+    """`qmd.store.embeddings.Embeddings` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -81,6 +83,8 @@ class SqliteEmbeddings:
 
 
 class SqliteEmbeddingsWriter(SqliteEmbeddings):
+    """`qmd.store.embeddings.EmbeddingsWriter` in SQLite."""
+
     def forget(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> None:
         column = self._column(model)
         condition, values = "1", list[object]()

@@ -36,6 +36,8 @@ _UPDATE = (
 
 
 class SqliteFiles:
+    """`qmd.store.files.Files` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -106,6 +108,8 @@ class SqliteFiles:
 
 
 class SqliteFilesWriter(SqliteFiles):
+    """`qmd.store.files.FilesWriter` in SQLite."""
+
     def put(
         self, collection_id: int, document: NewDocument, replace: DocumentPlace | None = None
     ) -> int:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from math import log
 
 from qmd.store.full_text import BM25_K1
+from qmd.store.match import Expression
 from qmd.store.selection import Selection
 from qmd.store.sqlite.filters import require_sql
 from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.match import render
 
 #: How much an occurrence counts in title, headings, body, path, extra. Headings stand in the body
 #: as well. Measured nearly flat: .556 to .569 mean MRR@10 of five sets of questions, these best.
@@ -17,11 +19,13 @@ WEIGHTS = (3.0, 0.5, 1.0, 1.5, 0.5)
 
 
 class SqliteFullText:
+    """`qmd.store.full_text.FullText` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def search(
-        self, match: str, selection: Selection, limit: int | None
+        self, match: Expression | str, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         where = require_sql(selection)
         # ORDER BY bm25() LIMIT keeps a heap of the best; ORDER BY rank sorts everything.
@@ -35,13 +39,14 @@ class SqliteFullText:
             f"SELECT rowid, -bm25(documents_fts, {weights}) AS score FROM documents_fts"
             f" WHERE documents_fts MATCH ?{condition}"
             f" ORDER BY bm25(documents_fts, {weights}), rowid LIMIT ?",
-            [match, *where.values, -1 if limit is None else limit],
+            [render(match), *where.values, -1 if limit is None else limit],
         )
         return [(document_id, score) for document_id, score in rows]
 
     def frequencies(
-        self, match: str, ids: Sequence[int], held: int, total: int
+        self, match: Expression | str, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
+        # FTS5 gives no frequencies, but its bm25 of one expression is idf · (k1 + 1) · f / (f + 1).
         weights = ", ".join(map(str, WEIGHTS))
         # SQLite's own idf: 0.000001 for what more than half of all documents hold.
         idf = max(log((total - held + 0.5) / (held + 0.5)), 1e-6) if held < total else 1e-6
@@ -49,7 +54,7 @@ class SqliteFullText:
         rows = self._connection.execute(
             f"SELECT rowid, -bm25(documents_fts, {weights}) FROM documents_fts"
             " WHERE documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-            [match, json.dumps(list(ids))],
+            [render(match), json.dumps(list(ids))],
         )
         frequencies = {}
         for document_id, score in rows:
@@ -57,16 +62,17 @@ class SqliteFullText:
             frequencies[document_id] = share / (1 - share)
         return frequencies
 
-    def count(self, match: str, most: int) -> int:
+    def count(self, match: Expression | str, most: int) -> int:
         row = self._connection.execute(
             "SELECT count(*) FROM"
             " (SELECT 1 FROM documents_fts WHERE documents_fts MATCH ? LIMIT ?)",
-            [match, most],
+            [render(match), most],
         ).fetchone()
         return int(row[0])
 
-    def matching_ids(self, match: str) -> list[int]:
+    def matching_ids(self, match: Expression | str) -> list[int]:
         rows = self._connection.execute(
-            "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ? ORDER BY rowid", [match]
+            "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ? ORDER BY rowid",
+            [render(match)],
         )
         return [document_id for (document_id,) in rows]

@@ -19,6 +19,8 @@ def put(connection: Connection, key: str, value: str) -> None:
 
 
 class SqliteMeta:
+    """`qmd.store.meta.Meta` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -27,5 +29,7 @@ class SqliteMeta:
 
 
 class SqliteMetaWriter(SqliteMeta):
+    """`qmd.store.meta.MetaWriter` in SQLite."""
+
     def put(self, key: str, value: str) -> None:
         put(self._connection, key, value)

@@ -10,6 +10,8 @@ from qmd.system import clock
 
 
 class SqliteModelCache:
+    """`qmd.store.model_cache.ModelCache` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -30,6 +32,8 @@ class SqliteModelCache:
 
 
 class SqliteModelCacheWriter(SqliteModelCache):
+    """`qmd.store.model_cache.ModelCacheWriter` in SQLite."""
+
     def put(self, kind: str, model: str, values: Mapping[bytes, bytes]) -> None:
         now = clock.now()
         self._connection.executemany(

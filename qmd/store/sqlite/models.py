@@ -25,6 +25,8 @@ CHOICE = "model"
 
 
 class SqliteModels:
+    """`qmd.store.models.Models` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -70,6 +72,8 @@ class SqliteModels:
 
 
 class SqliteModelsWriter(SqliteModels):
+    """`qmd.store.models.ModelsWriter` in SQLite."""
+
     def choose(self, name: str) -> None:
         meta.put(self._connection, CHOICE, name)
 

@@ -11,6 +11,8 @@ from qmd.system import clock
 
 
 class SqlitePendingWrites:
+    """`qmd.store.pending.PendingWrites` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -25,6 +27,8 @@ class SqlitePendingWrites:
 
 
 class SqlitePendingWritesWriter(SqlitePendingWrites):
+    """`qmd.store.pending.PendingWritesWriter` in SQLite."""
+
     def begin(self, temporary: str) -> None:
         self._connection.execute(
             "INSERT INTO pending_writes VALUES (?, ?)", [temporary, clock.now()]

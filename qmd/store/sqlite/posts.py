@@ -10,6 +10,8 @@ from qmd.store.sqlite.library import Connection
 
 
 class SqlitePosts:
+    """`qmd.store.posts.Posts` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

@@ -17,6 +17,8 @@ _COLUMNS = "SELECT id, path, created_at, tool, kind, bytes, hash FROM revisions 
 
 
 class SqliteRevisions:
+    """`qmd.store.revisions.Revisions` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -42,6 +44,8 @@ class SqliteRevisions:
 
 
 class SqliteRevisionsWriter(SqliteRevisions):
+    """`qmd.store.revisions.RevisionsWriter` in SQLite."""
+
     def keep(self, path: str, content: RevisionContent, *, tool: str) -> None:
         last = self._connection.execute(
             "SELECT hash, kind FROM revisions WHERE path = ? ORDER BY id DESC LIMIT 1", [path]

@@ -36,6 +36,8 @@ def compact(connection: Connection) -> None:
 
 
 class SqliteUpkeep:
+    """`qmd.store.upkeep.Upkeep` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -128,6 +130,8 @@ class SqliteUpkeep:
 
 
 class SqliteUpkeepWriter(SqliteUpkeep):
+    """`qmd.store.upkeep.UpkeepWriter` in SQLite."""
+
     def remove_leftovers(self) -> dict[str, int]:
         removed = {
             name: self._connection.execute(f"DELETE FROM {table} WHERE {condition}").rowcount

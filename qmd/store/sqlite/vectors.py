@@ -39,6 +39,8 @@ def quantize(vector: bytes) -> bytes:
 
 
 class SqliteVectors:
+    """`qmd.store.vectors.Vectors` in SQLite."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

@@ -1,0 +1,1 @@
+"""The store in one SQLite file: each class implements a protocol of `qmd.store`."""

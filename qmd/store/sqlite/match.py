@@ -1,0 +1,32 @@
+"""Match expressions in the language of FTS5: https://sqlite.org/fts5.html#full_text_query_syntax"""
+
+from __future__ import annotations
+
+from qmd.store.match import AllOf, AnyOf, Expression, Phrase
+
+
+def render(expression: Expression | str) -> str:
+    """
+    An expression as FTS5 reads it; every text is quoted, so that no text is syntax.
+
+    A string is FTS5 already.
+    """
+    if isinstance(expression, str):
+        return expression
+    if isinstance(expression, Phrase):
+        return _phrase(expression)
+    if isinstance(expression, AllOf | AnyOf):
+        operator = " AND " if isinstance(expression, AllOf) else " OR "
+        return operator.join(map(_operand, expression.parts))
+    return f"{_operand(expression.match)} NOT {_operand(expression.excluded)}"
+
+
+def _phrase(phrase: Phrase) -> str:
+    quoted = '"' + phrase.text.replace('"', '""') + '"' + (" *" if phrase.prefix else "")
+    return f"{{{' '.join(phrase.fields)}}} : {quoted}" if phrase.fields else quoted
+
+
+def _operand(expression: Expression) -> str:
+    """In brackets, but for a phrase in any field, which needs none."""
+    text = render(expression)
+    return text if isinstance(expression, Phrase) and not expression.fields else f"({text})"
