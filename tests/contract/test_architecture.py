@@ -157,9 +157,12 @@ def top() -> set[str]:
 
 def test_every_module_has_its_place_among_the_layers() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (contract,) = settings["tool"]["importlinter"]["contracts"]
-    layers = {name.strip() for layer in contract["layers"] for name in layer.split("|")}
-    assert layers == {f"qmd.{name}" for name in top()}
+    order, store = settings["tool"]["importlinter"]["contracts"]
+    layers = [[name.strip() for name in layer.split("|")] for layer in order["layers"]]
+    assert {name for layer in layers for name in layer} == {f"qmd.{name}" for name in top()}
+    (level,) = [place for place, layer in enumerate(layers) if "qmd.store" in layer]
+    above = {name for layer in layers[:level] for name in layer}
+    assert set(store["source_modules"]) == above
 
 
 def test_every_module_has_its_place_in_architecture_md() -> None:

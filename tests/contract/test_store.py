@@ -1,0 +1,563 @@
+"""What every implementation of `qmd.store` promises, capability by capability."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qmd.errors import (
+    CollectionNotFoundError,
+    ConflictError,
+    ContextNotFoundError,
+    DatabaseMissingError,
+    ModelMismatchError,
+    ReadOnlyError,
+)
+from qmd.ingest.new_document import new_document
+from qmd.parse.document import parse_document
+from qmd.parse.segment import phrase_tokens
+from qmd.store import Reader, Store, Writer, open_store
+from qmd.store.embeddings import WaitingChunk
+from qmd.store.files import DocumentPlace, StoredFile
+from qmd.store.match import CONTENT_FIELDS, AllOf, AnyOf, ButNot, Expression, Phrase
+from qmd.store.model_cache import MAX_ANSWER_BYTES
+from qmd.store.models import StoredModel
+from qmd.store.revisions import MAX_REVISIONS, RevisionContent, pack_revision
+from qmd.store.vectors import pack_vectors
+from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
+
+Open = Callable[[Path], Store]
+
+
+def open_sqlite(path: Path) -> Store:
+    return open_store(path, create=True)
+
+
+IMPLEMENTATIONS: dict[str, Open] = {"sqlite": open_sqlite}
+
+
+@pytest.fixture(params=sorted(IMPLEMENTATIONS))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with closing(IMPLEMENTATIONS[request.param](tmp_path / "index.sqlite")) as opened:
+        yield opened
+
+
+NOTES = {
+    "a.md": "# Apples\n\nRed apples are sweet.\n",
+    "b.md": "---\ntags: [fruit/citrus]\ndate: 2025-03-01\n---\n# Lemons\n\nYellow and sour.\n",
+    "deep/b.md": "# Bananas\n\nYellow and sweet. See [[a]].\n",
+    "zh/笔记.md": "# 笔记\n\n使用Docker部署。\n",
+}
+
+
+def document(path: str, text: str, *, mtime_ns: int = 1_700_000_000_000_000_000) -> NewDocument:
+    data = text.encode()
+    return new_document(
+        path,
+        parse_document(path, data),
+        hashlib.sha256(data).hexdigest(),
+        FileState(len(data), mtime_ns, 1, 1),
+    )
+
+
+@pytest.fixture
+def notes(store: Store) -> int:
+    """The id of a collection, ``notes``, with `NOTES`."""
+
+    def fill(writer: Writer) -> int:
+        notes = add(writer, "notes")
+        for path, text in NOTES.items():
+            writer.files.put(notes, document(path, text))
+        return notes
+
+    return store.write(fill)
+
+
+def add(writer: Writer, name: str, path: str = "/home/notes") -> int:
+    return writer.collections.add(name=name, path=path, pattern="**/*.md", ignore=["x"]).id
+
+
+def ids(reader: Reader) -> dict[str, int]:
+    return {path: number for number, _, path, _ in reader.documents.identities()}
+
+
+# --- the store -----------------------------------------------------------------------
+
+
+def test_a_missing_database_is_not_made_unasked(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseMissingError):
+        open_store(tmp_path / "none.sqlite")
+
+
+def test_a_failed_write_leaves_nothing(store: Store) -> None:
+    def fail(writer: Writer) -> None:
+        add(writer, "notes")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        store.write(fail)
+    with store.reading() as reader:
+        assert reader.collections.all() == []
+
+
+def test_a_reader_sees_one_moment(store: Store) -> None:
+    with store.reading() as reader:
+        assert reader.collections.all() == []
+        store.write(lambda writer: add(writer, "notes"))
+        assert reader.collections.all() == []
+    with store.reading() as reader:
+        assert [collection.name for collection in reader.collections.all()] == ["notes"]
+
+
+def test_a_writer_reads_what_it_has_written(store: Store) -> None:
+    assert store.write(lambda writer: (add(writer, "n"), writer.collections.ids(["n"]))) == (1, [1])
+
+
+def test_a_store_opened_to_read_refuses_to_write(store: Store) -> None:
+    with closing(open_store(store.path, read_only=True)) as reading, pytest.raises(ReadOnlyError):
+        reading.write(lambda writer: writer.meta.put("a", "1"))
+
+
+# --- collections and contexts --------------------------------------------------------
+
+
+def test_collections_by_name(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        add(writer, "notes")
+        with pytest.raises(ConflictError):
+            add(writer, "notes")
+        renamed = writer.collections.rename("notes", "pages")
+        assert (renamed.name, renamed.path, renamed.ignore) == ("pages", "/home/notes", ("x",))
+        with pytest.raises(CollectionNotFoundError) as caught:
+            writer.collections.by_name("page")
+        assert "pages" in (caught.value.hint or "")
+        assert writer.collections.remove("pages") == renamed
+        with pytest.raises(CollectionNotFoundError):
+            writer.collections.require_unchanged(renamed)
+
+    store.write(run)
+
+
+def test_a_complete_scan_leaves_its_time_and_counts(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        before = reader.collections.last_changes()
+        assert reader.collections.last_indexed_at() is None
+    store.write(
+        lambda writer: writer.collections.mark_indexed(notes, excluded={"hidden": 2}, changed=True)
+    )
+    with store.reading() as reader:
+        assert reader.collections.last_indexed_at() is not None
+        assert reader.collections.excluded_counts() == {"hidden": 2}
+        assert reader.collections.last_changes() != before
+
+
+def test_a_context_is_replaced_and_goes_with_its_collection(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        writer.contexts.put(None, "", "All of it")
+        writer.contexts.put(notes, "deep", "Old")
+        context = writer.contexts.put(notes, "deep", "New")
+        assert (context.path, context.text) == ("/home/notes/deep", "New")
+        assert [each.text for each in writer.contexts.all()] == ["All of it", "New"]
+        with pytest.raises(ContextNotFoundError):
+            writer.contexts.remove(notes, "other")
+        writer.collections.remove("notes")
+        assert [each.text for each in writer.contexts.all()] == ["All of it"]
+
+    store.write(run)
+
+
+# --- documents and files -------------------------------------------------------------
+
+
+def test_documents_are_found_by_path_suffix_and_docid(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        apples = reader.documents.by_path("notes", "a.md")
+        assert apples is not None
+        assert (apples.file, apples.title) == ("notes/a.md", "Apples")
+        assert reader.documents.by_path("notes", "A.md") is None
+        assert [each.path for each in reader.documents.by_suffix("b.md")] == ["b.md", "deep/b.md"]
+        assert [each.path for each in reader.documents.by_suffix("deep/b.md")] == ["deep/b.md"]
+        assert reader.documents.by_suffix("eep/b.md") == reader.documents.by_suffix("") == []
+        assert reader.documents.by_docid(apples.docid.lstrip("#")) == [apples]
+        assert reader.documents.by_id(apples.id) == apples
+
+
+def test_documents_below_a_folder_come_in_order_and_in_pages(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        paths = [each.path for each in reader.documents.below("notes")]
+        assert paths == ["a.md", "b.md", "deep/b.md", "zh/笔记.md"]
+        assert [each.path for each in reader.documents.below(None, limit=2, offset=1)] == paths[1:3]
+        assert reader.documents.count_below("notes", "deep") == 1
+        assert reader.documents.count_below("notes", "dee") == 0
+        assert reader.documents.count() == 4
+        assert reader.documents.file_names() == [f"notes/{path}" for path in paths]
+
+
+def test_a_document_keeps_its_text_to_the_letter(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        for path, number in ids(reader).items():
+            assert reader.documents.text(number) == NOTES[path]
+            assert reader.documents.text_bytes(number) == len(NOTES[path].encode())
+            assert reader.posts.text(number) == NOTES[path].encode()
+        full = reader.documents.full(ids(reader)["b.md"])
+        assert full.text[full.body_start :].lstrip() == "# Lemons\n\nYellow and sour.\n"
+
+
+def test_replacing_a_document_keeps_its_id(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        before = ids(writer)
+        assert writer.files.put(notes, document("a.md", "# New\n")) == before["a.md"]
+        place = DocumentPlace(before["b.md"], "b.md")
+        assert writer.files.put(notes, document("c.md", NOTES["b.md"]), place) == before["b.md"]
+        assert set(ids(writer)) == {"a.md", "c.md", "deep/b.md", "zh/笔记.md"}
+        assert writer.documents.text(before["a.md"]) == "# New\n"
+
+    store.write(run)
+
+
+def test_only_a_document_as_it_was_read_is_deleted(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        stored: dict[str, StoredFile] = writer.files.in_collection(notes)
+        writer.files.put(notes, document("a.md", "# Later\n", mtime_ns=5))
+        writer.files.delete(notes, [("a.md", stored["a.md"]), ("b.md", stored["b.md"])])
+        assert set(ids(writer)) == {"a.md", "deep/b.md", "zh/笔记.md"}
+        assert search(writer, Phrase("Lemons")) == []
+
+    store.write(run)
+
+
+def test_stored_files_by_place_and_hash(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        everywhere = reader.files.in_collection(notes)
+        assert set(everywhere) == set(NOTES)
+        assert reader.files.at_or_below(notes, [""]) == everywhere
+        assert set(reader.files.at_or_below(notes, ["deep", "a.md", "de"])) == {"deep/b.md", "a.md"}
+        digest = everywhere["a.md"].hash
+        assert reader.files.with_hash(notes, digest) == {"a.md": everywhere["a.md"]}
+        assert reader.files.state_at(notes, "a.md") == everywhere["a.md"].state
+        assert reader.files.state_at(notes, "none.md") is None
+
+
+def test_skips_are_replaced_and_remembered_by_the_parsers_version(store: Store, notes: int) -> None:
+    skip = SkippedFile("notes", "big.md", "too_large", "9 GB")
+    state = FileState(1, 2, 3, 4)
+    store.write(lambda writer: writer.files.replace_skips(notes, [(skip, state)], 7))
+    with store.reading() as reader:
+        assert reader.files.all_skips() == [skip]
+        assert reader.files.skips_in_collection(notes, 7) == {"big.md": (skip, state)}
+        assert reader.files.skips_in_collection(notes, 8) == {"big.md": (skip, None)}
+    store.write(lambda writer: writer.files.replace_skips(notes, [], 7))
+    with store.reading() as reader:
+        assert reader.files.all_skips() == []
+
+
+# --- full text -----------------------------------------------------------------------
+
+
+def search(reader: Reader, expression: Expression, filters: Filters | None = None) -> list[str]:
+    selection = reader.select(filters) if filters else reader.all_documents
+    paths = {number: path for path, number in ids(reader).items()}
+    hits = reader.full_text.search(expression, selection, None)
+    assert all(score > 0 for _, score in hits)
+    assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
+    assert sorted(number for number, _ in hits) == reader.full_text.matching_ids(expression) or (
+        filters is not None
+    )
+    return sorted(paths[number] for number, _ in hits)
+
+
+YELLOW, SWEET, SOUR = Phrase("yellow"), Phrase("sweet"), Phrase("sour")
+
+
+@pytest.mark.parametrize(
+    ("expression", "paths"),
+    [
+        (YELLOW, ["b.md", "deep/b.md"]),
+        (AllOf((YELLOW, SWEET)), ["deep/b.md"]),
+        (AnyOf((SOUR, Phrase("red"))), ["a.md", "b.md"]),
+        (ButNot(YELLOW, SOUR), ["deep/b.md"]),
+        (ButNot(AnyOf((YELLOW, SWEET)), AnyOf((SOUR, Phrase("red")))), ["deep/b.md"]),
+        (AnyOf((AllOf((YELLOW, SOUR)), AllOf((Phrase("red"), SWEET)))), ["a.md", "b.md"]),
+        (Phrase("yellow and sweet"), ["deep/b.md"]),
+        (Phrase("sweet and yellow"), []),
+        (Phrase("yel"), []),
+        (Phrase("yel", prefix=True), ["b.md", "deep/b.md"]),
+        (Phrase("lemons", fields=("title",)), ["b.md"]),
+        (Phrase("yellow", fields=("title",)), []),
+        (Phrase("yellow", fields=("title", "body")), ["b.md", "deep/b.md"]),
+        (Phrase("deep"), ["deep/b.md"]),
+        (Phrase("deep", fields=CONTENT_FIELDS), []),
+        (AllOf((Phrase("deep", fields=("path",)), YELLOW)), ["deep/b.md"]),
+        (Phrase('" OR "yellow'), []),
+        (Phrase("NOT yellow AND {title} : *"), []),
+    ],
+)
+def test_expressions_mean_the_whole_document(
+    store: Store, notes: int, expression: Expression, paths: list[str]
+) -> None:
+    with store.reading() as reader:
+        assert search(reader, expression) == paths
+        assert reader.full_text.count(expression, 10) == len(paths)
+        assert reader.full_text.count(expression, 1) == min(1, len(paths))
+
+
+@pytest.mark.parametrize("literal", ["使用", "署", "Docker部署", "使用Docker部署", "笔记"])
+def test_chinese_is_found_by_any_part(store: Store, notes: int, literal: str) -> None:
+    tokens = phrase_tokens(literal)
+    assert tokens is not None
+    with store.reading() as reader:
+        assert search(reader, Phrase(*tokens)) == ["zh/笔记.md"]
+
+
+def test_a_limit_takes_the_best(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        all_hits = reader.full_text.search(YELLOW, reader.all_documents, None)
+        assert reader.full_text.search(YELLOW, reader.all_documents, 1) == all_hits[:1]
+
+
+def test_a_document_that_says_it_more_often_has_a_higher_frequency(store: Store) -> None:
+    def run(writer: Writer) -> dict[int, float]:
+        notes = add(writer, "notes")
+        for number, count in enumerate((1, 3, 0, 0, 0)):
+            text = " ".join(["apple"] * count + ["pear"] * (8 - count))
+            writer.files.put(notes, document(f"{number}.md", text))
+        return writer.full_text.frequencies(Phrase("apple"), [1, 2, 3, 99], held=2, total=5)
+
+    frequencies = store.write(run)
+    assert set(frequencies) == {1, 2}
+    assert 0 < frequencies[1] < frequencies[2]
+
+
+@pytest.mark.parametrize(
+    ("filters", "paths"),
+    [
+        (Filters(), list(NOTES)),
+        (Filters(collections=("notes",)), list(NOTES)),
+        (Filters(path="deep"), ["deep/b.md"]),
+        (Filters(path="notes/deep"), ["deep/b.md"]),
+        (Filters(tags=("fruit",)), ["b.md"]),
+        (Filters(tags=("fruit/citrus",)), ["b.md"]),
+        (Filters(tags=("fru",)), []),
+        (Filters(after="2025-03-01"), ["b.md"]),
+        (Filters(before="2025-03-01"), ["a.md", "deep/b.md", "zh/笔记.md"]),
+    ],
+)
+def test_filters_select_documents(
+    store: Store, notes: int, filters: Filters, paths: list[str]
+) -> None:
+    with store.reading() as reader:
+        numbers = ids(reader)
+        selection = reader.select(filters)
+        assert set(reader.documents.latest_ids(selection)) == {numbers[path] for path in paths}
+        texts = dict(reader.documents.titles_and_texts(selection))
+        assert set(texts) == {numbers[path] for path in paths}
+        found = search(reader, AnyOf((YELLOW, SWEET)), filters)
+        assert found == [path for path in ("a.md", "b.md", "deep/b.md") if path in paths]
+
+
+def test_a_filter_by_an_unknown_collection_is_an_error(store: Store, notes: int) -> None:
+    with store.reading() as reader, pytest.raises(CollectionNotFoundError):
+        reader.select(Filters(collections=("note",)))
+
+
+def test_the_latest_documents_come_first(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        first = next(iter(reader.documents.latest_ids(reader.all_documents)))
+        assert first == ids(reader)["b.md"]
+
+
+# --- models and vectors --------------------------------------------------------------
+
+
+SPEC = ModelSpec("m", "fingerprint", 8, 512)
+
+
+def unit(seed: int) -> np.ndarray:
+    vector = np.random.default_rng(seed).standard_normal(8).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def embed(writer: Writer, model: StoredModel) -> list[WaitingChunk]:
+    chunks = writer.embeddings.waiting(model, 100)
+    packed = pack_vectors(np.stack([unit(chunk.id) for chunk in chunks]))
+    vectors = dict(zip((chunk.hash for chunk in chunks), packed, strict=True))
+    stored = writer.embeddings.put(model, [(chunk.id, chunk.hash) for chunk in chunks], vectors)
+    assert stored == len(chunks)
+    return chunks
+
+
+def test_chunks_wait_until_they_have_their_vectors(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        model = writer.models.begin(SPEC)
+        assert writer.models.active() == model
+        assert not writer.models.has_vectors()
+        waiting = writer.embeddings.count_waiting(model)
+        assert waiting == writer.vectors.count_chunks() > 0
+        assert writer.upkeep.count_documents_waiting() == 4
+        before = writer.vectors.version()
+        chunks = embed(writer, model)
+        assert writer.vectors.version() > before
+        assert "Apples" in chunks[0].title + chunks[0].text
+        assert writer.embeddings.count_waiting(model) == 0
+        assert writer.models.has_vectors()
+        assert writer.embeddings.put(model, [(999, b"x")], {}) == 0  # a chunk that has gone
+        # The text stayed the same, so does its vector.
+        writer.files.put(notes, document("moved.md", NOTES["a.md"]))
+        writer.embeddings.put(
+            model, [], writer.embeddings.cached(model, [each.hash for each in chunks])
+        )
+
+    store.write(run)
+
+
+def test_the_nearest_chunks_are_found(store: Store, notes: int) -> None:
+    model = store.write(lambda writer: writer.models.begin(SPEC))
+    chunks = store.write(lambda writer: embed(writer, model))
+    with store.reading() as reader:
+        every = list(reader.vectors.all(model, reader.all_documents))
+        assert sorted(chunk for chunk, _, _ in every) == [chunk.id for chunk in chunks]
+        for chunk in chunks:
+            ((nearest, _, vector),) = reader.vectors.nearest(
+                model, unit(chunk.id), 1, reader.all_documents
+            )
+            assert nearest == chunk.id
+            assert np.allclose(np.frombuffer(vector, np.float16), unit(chunk.id), atol=1e-3)
+        deep = ids(reader)["deep/b.md"]
+        selection = reader.select(Filters(path="deep"))
+        rows = reader.vectors.nearest(model, unit(1), 10, selection)
+        assert {document for _, document, _ in rows} == {deep}
+        assert set(reader.vectors.for_documents(model, [deep], 10)) == set(rows)
+        assert set(reader.vectors.exact(model, [c.id for c in chunks], selection)) == set(rows)
+        assert reader.vectors.indexed_chunk_ids().tolist() == [chunk.id for chunk in chunks]
+        assert len(reader.vectors.sample(model, 2)) == 2
+        start, end, line = reader.vectors.chunk_spans([rows[0][0]])[rows[0][0]]
+        assert (start, line) == (0, 1)
+        assert NOTES["deep/b.md"][start:end].startswith("# Bananas")
+
+
+def test_another_model_takes_over_when_no_vector_is_missing(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        old = writer.models.begin(SPEC)
+        embed(writer, old)
+        new = writer.models.begin(ModelSpec("n", "other", 8, 512))
+        assert (writer.models.active(), writer.models.coming()) == (old, new)
+        assert not writer.models.take_over(new)
+        embed(writer, new)
+        assert writer.models.take_over(new)
+        assert (writer.models.active(), writer.models.coming()) == (new, None)
+        with pytest.raises(ModelMismatchError):
+            writer.embeddings.count_waiting(old)
+        assert writer.upkeep.count_leftovers()["models that are not in use"] == 1
+        assert writer.upkeep.remove_leftovers()["models that are not in use"] == 1
+        assert not any(writer.upkeep.count_leftovers().values())
+
+    store.write(run)
+
+
+def test_forgotten_vectors_are_made_again(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        model = writer.models.begin(SPEC)
+        chunks = embed(writer, model)
+        writer.embeddings.forget(model)
+        assert writer.embeddings.count_waiting(model) == len(chunks)
+        assert writer.embeddings.cached(model, [chunk.hash for chunk in chunks]) == {}
+
+    store.write(run)
+
+
+def test_the_chosen_model_is_a_note_for_all(store: Store) -> None:
+    store.write(lambda writer: writer.models.choose("m"))
+    with store.reading() as reader:
+        assert reader.models.chosen_name() == "m"
+        assert reader.models.active() is None
+
+
+# --- what tools and processes leave --------------------------------------------------
+
+
+def content(text: str) -> RevisionContent:
+    packed = pack_revision(text.encode())
+    assert packed is not None
+    return packed
+
+
+def test_revisions_are_kept_once_and_the_oldest_go(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        for number in (*range(MAX_REVISIONS + 3), MAX_REVISIONS + 2):
+            writer.revisions.keep("/n/a.md", content(str(number)), tool="create_note")
+        history = writer.revisions.history("/n/a.md")
+        texts = [writer.revisions.content(each.number) for each in history]
+        assert texts == [str(number).encode() for number in range(MAX_REVISIONS + 2, 2, -1)]
+        assert writer.revisions.history("/n/b.md") == []
+        assert writer.revisions.content(999) is None
+
+    store.write(run)
+
+
+def test_answers_of_models_are_remembered_by_kind_and_model(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        writer.model_cache.put("score", "m", {b"k": b"1", b"long": b"x" * (MAX_ANSWER_BYTES + 1)})
+        writer.model_cache.put("score", "m", {b"k": b"2"})
+        assert writer.model_cache.get("score", "m", [b"k", b"long"]) == {b"k": b"2"}
+        assert writer.model_cache.get("score", "n", [b"k"]) == {}
+        assert writer.model_cache.get("vector", "m", [b"k"]) == {}
+        assert writer.model_cache.count() == 1
+
+    store.write(run)
+
+
+def test_pending_writes_stay_until_they_end(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        for path in ("/n/.a.tmp", "/n/deep/.b.tmp"):
+            writer.pending.begin(path)
+        assert writer.pending.in_directory("/n") == ["/n/.a.tmp"]
+        writer.pending.end(["/n/.a.tmp"])
+        assert writer.pending.all() == ["/n/deep/.b.tmp"]
+
+    store.write(run)
+
+
+def test_facts_are_replaced(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        assert writer.meta.get("a") is None
+        writer.meta.put("a", "1")
+        writer.meta.put("a", "2")
+        assert writer.meta.get("a") == "2"
+
+    store.write(run)
+
+
+def test_posts_below_a_folder(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        (post,) = reader.posts.below(notes, "deep")
+        assert (post.path, post.text.decode()) == ("deep/b.md", NOTES["deep/b.md"])
+        assert {post.path for post in reader.posts.below(notes, "")} == set(NOTES)
+
+
+# --- upkeep --------------------------------------------------------------------------
+
+
+def test_a_sound_database_has_no_problems(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        assert reader.upkeep.problems() == []
+        assert reader.upkeep.counts().documents == 4
+        assert reader.upkeep.count_contents_waiting() == 4
+        assert reader.upkeep.size_bytes() > 0
+        assert reader.upkeep.migrations()
+        assert not reader.upkeep.has_misplaced_vectors()
+    store.compact()
+
+
+def test_a_copy_is_a_database(store: Store, notes: int, tmp_path: Path) -> None:
+    target = tmp_path / "copy.sqlite"
+    with store.reading() as reader:
+        assert reader.upkeep.copy_to(target, replace=False) > 0
+        with pytest.raises(ConflictError):
+            reader.upkeep.copy_to(target, replace=False)
+    with closing(open_store(target)) as copied, copied.reading() as reader:
+        assert set(ids(reader)) == set(NOTES)
