@@ -136,7 +136,7 @@ def _list(here: Session) -> list[ModelInfo]:
             return kb.models.list()
     from qmd.models import catalogue
 
-    return catalogue.known_models(here.settings.cache_dir, wanted=here.settings.model)
+    return catalogue.list_models(here.settings.cache_dir, target=here.settings.model)
 
 
 def _render(listed: Sequence[ModelInfo]) -> None:

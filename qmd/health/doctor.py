@@ -26,7 +26,7 @@ def examine(
     exiftool: str | Path | None = None,
 ) -> list[Check]:
     """All findings, good ones too. Models at servers are asked something small."""
-    found = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
+    checks = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
     for findings in (
         _telemetry(),
         _sqlite(store),
@@ -40,10 +40,10 @@ def examine(
         clients.examine(store.path, home),
     ):
         try:
-            found.extend(findings)
+            checks.extend(findings)
         except StoreError as error:  # a damaged part must not hide what can be said of the rest
-            found.append(Check("database", "error", str(error), error.hint))
-    return found
+            checks.append(Check("database", "error", str(error), error.hint))
+    return checks
 
 
 def _telemetry() -> Iterator[Check]:
@@ -89,13 +89,13 @@ def _database(store: Store) -> Iterator[Check]:
 
 def _collections(store: Store) -> Iterator[Check]:
     with store.reading() as reader:
-        known = reader.collections.all()
+        stored_collections = reader.collections.all()
         skipped = reader.files.all_skips()
-    if not known:
+    if not stored_collections:
         yield Check(
             "collections", "warning", "There is no collection.", "qmd collection add FOLDER"
         )
-    for collection in known:
+    for collection in stored_collections:
         if not Path(collection.path).is_dir():
             yield Check(
                 f"collection {collection.name}",

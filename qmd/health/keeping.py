@@ -25,7 +25,7 @@ SHARE = 0.5
 
 
 class Drift(NamedTuple):
-    """What a run would find; ``directories``: how many the rules include."""
+    """How many files a run would add, update, remove and leave; ``directories`` that it walks."""
 
     new: int
     changed: int
@@ -38,7 +38,7 @@ class Drift(NamedTuple):
 
 
 def examine(store: Store) -> Iterator[Check]:
-    """The lock, what the keeper tells, the limits of watching, and the drift."""
+    """Whether the index is kept, what the keeper reports, and how far the index is behind."""
     pid = freshness.keeper_pid(store)
     fresh = freshness.read(store)
     if is_locked(store.path):
@@ -55,9 +55,9 @@ def examine(store: Store) -> Iterator[Check]:
     for notice in fresh.notices:
         yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
     with store.reading() as reader:
-        known = reader.collections.all()
+        collections = reader.collections.all()
     directories = 0
-    for collection in known:
+    for collection in collections:
         try:
             drift = find_drift(store, collection)
         except (NotFoundError, InputError):
@@ -86,13 +86,13 @@ def find_drift(store: Store, collection: Collection) -> Drift:
     root = Path(collection.path)
     walk = scan(root, Rules(root, collection.pattern, collection.ignore))
     with store.reading() as reader:
-        known = reader.files.in_collection(collection.id)
+        stored = reader.files.in_collection(collection.id)
         skips = reader.files.skips_in_collection(collection.id)
     new = changed = unchanged = 0
     for item in walk:
         if not isinstance(item, ScannedFile):
             continue
-        document = known.pop(item.path, None)
+        document = stored.pop(item.path, None)
         if document is not None:
             now, then = file_state(item), document.state
             # A file that was too young to be trusted is noted without its inode.
@@ -100,7 +100,7 @@ def find_drift(store: Store, collection: Collection) -> Drift:
             unchanged, changed = unchanged + same, changed + (not same)
         elif item.path not in skips:
             new += 1
-    return Drift(new, changed, len(known), unchanged, walk.directories)
+    return Drift(new, changed, len(stored), unchanged, walk.directories)
 
 
 def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:

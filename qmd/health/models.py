@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from qmd.values import Check
 
 if TYPE_CHECKING:
     from qmd.store import Store
+    from qmd.store.models import StoredModel
 
 #: Longer than a query waits, so that "slow" and "not at all" are told apart.
 PATIENCE_S = 20.0
@@ -23,75 +25,111 @@ PATIENCE_S = 20.0
 
 def examine(store: Store, choice: EmbedderChoice, backends: Backends) -> Iterator[Check]:
     yield from _embedding(store, choice, backends.settings.budget_s)
-    yield from _asked(backends, choice)
+    yield from _query_models(backends, choice)
+
+
+@dataclass(frozen=True, slots=True)
+class _VectorState:
+    """
+    What the database says about its vectors.
+
+    ``target``: the model that the index is to have; ``chosen``: that of `qmd models use`, if any.
+    ``active`` embeds queries, ``coming`` will when no chunk is missing. ``waiting``: how many
+    documents wait for vectors.
+    """
+
+    target: str
+    chosen: str | None
+    active: StoredModel | None
+    coming: StoredModel | None
+    missing_chunks: int
+    waiting: int
+    has_misplaced_vectors: bool
+
+
+def _vector_state(store: Store, choice: EmbedderChoice) -> _VectorState:
+    with store.reading() as reader:
+        coming = reader.models.coming()
+        return _VectorState(
+            choice.target_name(reader),
+            reader.models.chosen_name(),
+            reader.models.active(),
+            coming,
+            0 if coming is None else reader.embeddings.count_waiting(coming),
+            reader.upkeep.count_contents_waiting(),
+            reader.upkeep.has_misplaced_vectors(),
+        )
 
 
 def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterator[Check]:
-    with store.reading() as reader:
-        active, coming = reader.models.active(), reader.models.coming()
-        wanted, chosen = choice.wanted(reader), reader.models.chosen_name()
-        missing = 0 if coming is None else reader.embeddings.count_waiting(coming)
-        waiting = reader.upkeep.count_contents_waiting()
-        stray = reader.upkeep.has_misplaced_vectors()
+    state = _vector_state(store, choice)
+    target, active = state.target, state.active
     try:
-        ready = choice.available(wanted)
+        ready = choice.is_available(target)
         fits = active is None or choice.spec().fingerprint == active.fingerprint
     except QmdError as error:
         yield Check("model", "error", str(error), error.hint)
         return
-    if choice.given is None and embedders.is_endpoint(wanted):
-        yield _ask("model", wanted, budget_s, lambda: choice.open(wanted).embed_query("hello"))
+    if choice.custom_embedder is None and embedders.is_endpoint(target):
+        yield _ask("model", target, budget_s, lambda: choice.open(target).embed_query("hello"))
     elif ready:
-        yield Check("model", "ok", f"{wanted} is on this machine")
+        yield Check("model", "ok", f"{target} is on this machine")
     else:
-        yield Check("model", "warning", f"{wanted} is not on this machine yet.", "qmd embed")
-    setting = choice.model
-    if chosen is not None and setting is not None and choice.given is None and setting != chosen:
+        yield Check("model", "warning", f"{target} is not on this machine yet.", "qmd embed")
+    if choice.custom_embedder is None:
+        yield from _setting(choice.configured_model, state.chosen)
+    yield _vectors(state, fits=fits)
+
+
+def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
+    """A warning where the settings name another model than the one chosen for the database."""
+    if setting is not None and chosen is not None and setting != chosen:
         yield Check(
             "model setting",
             "warning",
             f"The settings name {setting}, but {chosen} was chosen for this database, and counts.",
             f"Remove the setting, or change the database: qmd models use {setting}",
         )
-    if stray:
-        yield Check(
-            "vectors",
-            "warning",
+
+
+def _vectors(state: _VectorState, *, fits: bool) -> Check:
+    """``fits``: whether the active model is still what it was when it made the vectors."""
+    active, coming = state.active, state.coming
+    if state.has_misplaced_vectors:
+        return _vector_warning(
             "A process of version 1.0.0 has written vectors where this version does not look.",
             "End servers, 'qmd watch' and MCP clients of that version, then run: qmd embed",
         )
-    elif active is not None and not fits:
-        yield Check(
-            "vectors",
-            "warning",
+    if active is not None and not fits:
+        return _vector_warning(
             f"The vectors are those of the model {active.name}, which has changed since.",
             "qmd embed",
         )
-    elif coming is not None and active is not None:
-        yield Check(
-            "vectors",
-            "warning",
-            f"Those of {active.name} answer until {coming.name} has all of its own: {missing:,}"
-            " chunks are missing.",
+    if coming is not None and active is not None:
+        return _vector_warning(
+            f"Those of {active.name} answer until {coming.name} has all of its own:"
+            f" {state.missing_chunks:,} chunks are missing.",
             "qmd embed, or wait for the process that keeps the index",
         )
-    elif active is not None and wanted != active.name:
-        yield Check(
-            "vectors",
-            "warning",
-            f"The vectors are those of the model {active.name}, and the settings name {wanted}.",
-            f"qmd models use {wanted}",
+    if active is not None and state.target != active.name:
+        return _vector_warning(
+            f"The vectors are those of the model {active.name},"
+            f" and the settings name {state.target}.",
+            f"qmd models use {state.target}",
         )
-    elif waiting:
-        yield Check("vectors", "warning", f"{waiting} documents wait for vectors.", "qmd embed")
-    elif active is None:
-        yield Check("vectors", "warning", "Nothing has been embedded yet.", "qmd embed")
-    else:
-        yield Check("vectors", "ok", "Every document has its vectors")
+    if state.waiting:
+        return _vector_warning(f"{state.waiting} documents wait for vectors.", "qmd embed")
+    if active is None:
+        return _vector_warning("Nothing has been embedded yet.", "qmd embed")
+    return Check("vectors", "ok", "Every document has its vectors")
 
 
-def _asked(backends: Backends, choice: EmbedderChoice) -> Iterator[Check]:
-    """Each is asked something small, as a query would."""
+def _vector_warning(message: str, hint: str) -> Check:
+    return Check("vectors", "warning", message, hint)
+
+
+def _query_models(backends: Backends, choice: EmbedderChoice) -> Iterator[Check]:
+    """Expander and reranker, each given a small task, as a query would."""
     settings = backends.settings
     if is_set(settings.expander):
         yield _ask(

@@ -16,7 +16,7 @@ def read(reader: Reader, path: Path) -> Status:
     model = reader.models.active()
     coming = reader.models.coming()
     missing = counts.chunks if coming is None else reader.embeddings.count_waiting(coming)
-    known = reader.collections.all()
+    collections = reader.collections.all()
     return Status(
         database=str(path),
         database_bytes=reader.upkeep.size_bytes(),
@@ -26,10 +26,10 @@ def read(reader: Reader, path: Path) -> Status:
         chunks_embedded=counts.chunks_embedded,
         has_vector_index=counts.chunks_embedded > 0,
         model=model.name if model else None,
-        collections=tuple(known),
+        collections=tuple(collections),
         skipped=tuple(reader.files.all_skips()),
         excluded=reader.collections.excluded_counts(),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
-        last_indexed=max((c.last_indexed for c in known if c.last_indexed), default=None),
+        last_indexed=max((c.last_indexed for c in collections if c.last_indexed), default=None),
     )

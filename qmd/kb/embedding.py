@@ -56,7 +56,7 @@ class Embedding(Parts):
         """
         import numpy as np
 
-        embedder = self._embedders.answerer()
+        embedder = self._embedders.query_embedder()
         if kind == "passage":
             return embedder.embed_passages(texts)
         vectors = [embedder.embed_query(text) for text in texts]

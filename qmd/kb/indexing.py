@@ -32,7 +32,7 @@ class Indexing(Parts):
 
         Raises:
             CollectionNotFoundError, DatabaseBusyError, DiskFullError. A collection whose
-            directory cannot be read is told in ``report.errors``, and keeps its documents.
+            directory cannot be read is listed in ``report.errors``, and keeps its documents.
         """
         from qmd.ingest.index import index_collections
 
@@ -51,16 +51,16 @@ class Indexing(Parts):
         """
         Fetch and fast-forward each collection that is a git work tree (if ``pull``), then `index`.
 
-        Nothing that a collection brings is run: what is not pulled for that is told in ``errors``.
+        No program that a work tree names is run; ``errors`` lists what was not pulled for that.
         """
         from qmd.ingest import git_pull
         from qmd.ingest.index import index_collections
 
         store = self._store
-        known = chosen(store, ())
-        problems = git_pull.pull(known) if pull else []
+        collections = chosen(store, ())
+        problems = git_pull.pull(collections) if pull else []
         return index_collections(
-            store, known, problems=problems, progress=progress, events=self._events
+            store, collections, problems=problems, progress=progress, events=self._events
         )
 
     def why(self, path: str | Path) -> Explanation:
@@ -109,8 +109,8 @@ class Indexing(Parts):
         options = KeeperOptions(watch, embed, polling, poll_s, reconcile_s)
         models = (
             EmbedderProvider(  # lambdas, for the embedders become others when the file is replaced
-                lambda connection: self._embedders.wanted(connection),  # noqa: PLW0108
-                lambda name: self._embedders.available(name),  # noqa: PLW0108
+                lambda connection: self._embedders.target_name(connection),  # noqa: PLW0108
+                lambda name: self._embedders.is_available(name),  # noqa: PLW0108
                 lambda name: self._embedders.open(name),  # noqa: PLW0108
             )
         )

@@ -39,18 +39,19 @@ class Backends:
         self.settings = settings.backends
         self.memory = StoredMemory(store)
         self._cache_dir = cache_dir
-        self._given = (settings.expander, settings.reranker)
+        self._custom_expander = settings.expander
+        self._custom_reranker = settings.reranker
         self._lock = threading.Lock()
         self._guards: dict[str, ModelGuard] = {}
         self._opened: dict[str, Any] = {}
 
     @property
     def has_expander(self) -> bool:
-        return self._given[0] is not None or is_set(self.settings.expander)
+        return self._custom_expander is not None or is_set(self.settings.expander)
 
     @property
     def has_reranker(self) -> bool:
-        return self._given[1] is not None or is_set(self.settings.reranker)
+        return self._custom_reranker is not None or is_set(self.settings.reranker)
 
     def expander(self, budget: Budget, *, share: float = 1.0) -> Expander | None:
         """What expands a query, within its budget; None if nothing is to."""
@@ -59,11 +60,11 @@ class Backends:
         from qmd.inference.assistant import RECIPE
         from qmd.models.remembered import CarefulExpander
 
-        guard, given = self.guard("The expander"), self._given[0]
-        if given is not None:
-            return CarefulExpander(given, guard, budget, share=share)
-        inner = self._made("expander", lambda: open_expander(self.settings))
-        model = f"{self._named(self.settings.expander)}|{RECIPE}"
+        guard, custom = self.guard("The expander"), self._custom_expander
+        if custom is not None:
+            return CarefulExpander(custom, guard, budget, share=share)
+        inner = self._open_once("expander", lambda: open_expander(self.settings))
+        model = f"{self._model_name(self.settings.expander)}|{RECIPE}"
         return CarefulExpander(inner, guard, budget, share=share, memory=(self.memory, model))
 
     def reranker(self, budget: Budget) -> Reranker | None:
@@ -73,15 +74,15 @@ class Backends:
         from qmd.inference.assistant import RECIPE
         from qmd.models.remembered import CarefulReranker
 
-        guard, given = self.guard("The reranker"), self._given[1]
-        if given is not None:
-            return CarefulReranker(given, guard, budget)
-        inner = self._made("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
-        model = f"{self._named(self.settings.reranker)}|{inner.name}|{RECIPE}"
+        guard, custom = self.guard("The reranker"), self._custom_reranker
+        if custom is not None:
+            return CarefulReranker(custom, guard, budget)
+        inner = self._open_once("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
+        model = f"{self._model_name(self.settings.reranker)}|{inner.name}|{RECIPE}"
         return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
-        """An embedder that asks a server, within the budget; one of this machine as it is."""
+        """An embedder that asks a server, within the budget; one on this machine as it is."""
         if not getattr(embedder, "asks_server", False):
             return embedder
         from qmd.models.remembered import CarefulEmbedder
@@ -90,7 +91,7 @@ class Backends:
         return CarefulEmbedder(embedder, guard, budget, self.memory, share=share)
 
     def guard(self, name: str) -> ModelGuard:
-        """The one of this name."""
+        """The guard of this name, one in a process."""
         from qmd.models.guard import ModelGuard
 
         with self._lock:
@@ -98,18 +99,18 @@ class Backends:
                 self._guards[name] = ModelGuard(name)
             return self._guards[name]
 
-    def _made(self, role: str, make: Callable[[], T]) -> T | Unusable:
-        """A wrong setting takes away what it is about, fails no query, and may be mended."""
+    def _open_once(self, role: str, make: Callable[[], T]) -> T | Unusable:
+        """A wrong setting fails no query, and is read again at the next one: it may be mended."""
         with self._lock:
             if role not in self._opened:
                 try:
                     self._opened[role] = make()
                 except QmdError as error:
                     return Unusable(error)
-            made: T = self._opened[role]
-            return made
+            backend: T = self._opened[role]
+            return backend
 
-    def _named(self, setting: str | None) -> str:
+    def _model_name(self, setting: str | None) -> str:
         return f"llm:{self.settings.llm_model}" if setting == "llm" else setting or ""
 
 
@@ -173,11 +174,11 @@ class StoredMemory:
     """
     The `Memory` in the database.
 
-    What is not written yet is held here: a question that is asked again at once, or where
-    nothing may be written, is answered all the same.
+    Answers that are not written yet are held in this object, so that a query repeated at once, or
+    on a read-only database, asks no model either.
     """
 
-    #: So many answers that cannot be written are held, the latest.
+    #: How many answers are held while they cannot be written, the latest.
     _MOST_HELD = 1000
 
     def __init__(self, store: Store) -> None:
@@ -188,12 +189,12 @@ class StoredMemory:
     def recall(self, kind: Kind, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         with self._lock:
             held = {key: self._held.get((kind, model, key)) for key in keys}
-        known = {key: value for key, value in held.items() if value is not None}
-        others = [key for key in held if key not in known]
+        answers = {key: value for key, value in held.items() if value is not None}
+        others = [key for key in held if key not in answers]
         if others:
             with self._store.reading() as reader:
-                known |= reader.model_cache.get(kind, model, others)
-        return known
+                answers |= reader.model_cache.get(kind, model, others)
+        return answers
 
     def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None:
         kept = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +26,7 @@ class Catalogue:
 
     Args:
         is_kept: Whether some process makes vectors in the background.
-        wake: Tells the one in this process that there is something to do.
+        wake: Starts embedding in the background, if this process does that.
     """
 
     def __init__(
@@ -42,23 +43,23 @@ class Catalogue:
         self._wake = wake
 
     def list(self) -> list[ModelInfo]:
-        """Those of this database first, then the default, then those of the hub."""
+        """The models of this database first, then the default, then those of the hub."""
         with self._store.reading() as reader:
             active, coming = reader.models.active(), reader.models.coming()
-            wanted = self._choice.wanted(reader)
-        return known_models(self._choice.cache_dir, active, coming, wanted)
+            target = self._choice.target_name(reader)
+        return list_models(self._choice.cache_dir, active, coming, target)
 
     def pull(self, name: str | None = None, progress: ProgressCallback | None = None) -> ModelInfo:
         """
-        Get a model; None for the one that this database is to have.
+        Download a model; None for the one that this database is to have.
 
         Raises:
-            ModelMissingError: Nobody knows it, or it cannot be had.
-            InputError: It is no model that could be fetched.
+            ModelMissingError: There is no such model, or it cannot be downloaded.
+            InputError: It runs at a server.
         """
         if name is None:
             with self._store.reading() as reader:
-                name = self._choice.wanted(reader)
+                name = self._choice.target_name(reader)
         return pull(name, self._choice.cache_dir, progress)
 
     def use(self, name: str) -> ModelChange:
@@ -66,10 +67,10 @@ class Catalogue:
         Choose the embedding model of this database, for all processes, whatever their settings.
 
         Vectors are made in the background, if a process keeps the index, else by `embed`. Until
-        all are made, those there are go on answering.
+        all are made, the present ones answer.
 
         Raises:
-            ModelMissingError: It is not on this machine, or nobody knows it.
+            ModelMissingError: It is not on this machine, or there is no such model.
             InferenceError: It cannot run here, or its server does not answer.
             VectorsUnavailableError, ReadOnlyError.
         """
@@ -84,7 +85,7 @@ class Catalogue:
             )
         if not embedders.is_available(name, self._choice.cache_dir):
             if not embedders.is_endpoint(name):
-                embedders.spec_of(name)  # does anybody know it?
+                embedders.spec_of(name)  # raises if there is no such model
             raise hub.not_here(name)
         embedder: Embedder = self._choice.open(name)
         spec = embedder.spec
@@ -104,18 +105,18 @@ class Catalogue:
                 kept=False,
             )
 
-        made = self._store.write(change)
+        result = self._store.write(change)
         self._wake()
-        return ModelChange(made.model, made.dimension, made.before, made.waiting, self._is_kept())
+        return replace(result, kept=self._is_kept())
 
 
-def known_models(
+def list_models(
     cache_dir: Path,
     active: StoredModel | None = None,
     coming: StoredModel | None = None,
-    wanted: str | None = None,
+    target: str | None = None,
 ) -> list[ModelInfo]:
-    """Every model we know of, with what is told of it; imports fastembed."""
+    """All models of the hub and of a database, with their facts; imports fastembed."""
     from qmd.inference import hub
     from qmd.models import embedders
 
@@ -123,12 +124,12 @@ def known_models(
         state: Literal["active", "coming"] | None = None
         if active is not None and active.name == name:
             state = "active"
-        elif name == wanted or (coming is not None and coming.name == name):
+        elif name == target or (coming is not None and coming.name == name):
             state = "coming"
         ready = embedders.is_available(name, cache_dir)
         return ModelInfo(name, "embedding", dimension, state=state, ready=ready, **facts)
 
-    found = [
+    infos = [
         info(
             embedders.DEFAULT_MODEL,
             embedders.spec_of(embedders.DEFAULT_MODEL).dimension,
@@ -139,7 +140,7 @@ def known_models(
         )
     ]
     for each in hub.embedding_models():
-        found.append(
+        infos.append(
             info(
                 each["model"],
                 each["dim"],
@@ -149,14 +150,14 @@ def known_models(
                 license=each["license"],
             )
         )
-    names = {each.name for each in found}
-    own = [each for each in (active, coming) if each is not None and each.name not in names]
-    for model in own:
-        found.append(info(model.name, model.dimension, source=_source(model.name)))
-    if wanted is not None and wanted not in names | {each.name for each in own}:
-        found.append(info(wanted, None, source=_source(wanted)))
+    names = {each.name for each in infos}
+    recorded = [each for each in (active, coming) if each is not None and each.name not in names]
+    for model in recorded:
+        infos.append(info(model.name, model.dimension, source=_source(model.name)))
+    if target is not None and target not in names | {each.name for each in recorded}:
+        infos.append(info(target, None, source=_source(target)))
     for each in hub.cross_encoders():
-        found.append(
+        infos.append(
             ModelInfo(
                 each["model"],
                 "reranker",
@@ -168,7 +169,7 @@ def known_models(
                 ready=hub.is_ready(each["model"], cache_dir),
             )
         )
-    return sorted(found, key=lambda each: (each.kind, each.state is None, not each.ready))
+    return sorted(infos, key=lambda each: (each.kind, each.state is None, not each.ready))
 
 
 def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
@@ -186,8 +187,8 @@ def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -
         hub.fetch_cross_encoder(name, cache_dir, progress)
     else:
         embedders.open_embedder(name, cache_dir=cache_dir, download=True, progress=progress)
-    found = known_models(cache_dir, wanted=name)
-    return next(each for each in found if each.name.lower() == name.lower())
+    models = list_models(cache_dir, target=name)
+    return next(each for each in models if each.name.lower() == name.lower())
 
 
 def _cross_encoders(name: str) -> list[dict[str, Any]]:

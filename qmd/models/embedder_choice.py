@@ -1,10 +1,10 @@
 """
-Which embedding model is a knowledge base's, and where it runs.
+Which embedding model a knowledge base uses, and where it runs.
 
-A database has one model, which all processes share: the one whose vectors it holds answers
-questions. It is to have the one that was chosen for it (`qmd models use`); else the one of the
-settings, which a process may have of its own; else the one that an embedding has begun with;
-else the one it has; else the default.
+Queries are embedded with the model whose vectors the database holds, in all processes alike. The
+index is to have (its target model) the one chosen for this database (`qmd models use`); else the
+one of this process's settings; else the one that an embedding has begun with; else the one whose
+vectors there are; else the default.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class EmbedderChoice:
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
-        self.given = settings.embedder
-        self.model = settings.model
+        self.custom_embedder = settings.embedder
+        self.configured_model = settings.model
         self._store = store
         self._cache_dir = settings.cache_dir
         self._ask_server = settings.ask_server
@@ -48,62 +48,62 @@ class EmbedderChoice:
             self._cache_dir = user_cache_dir("qmd", appauthor=False)
         return Path(self._cache_dir).expanduser()
 
-    # -- which -------------------------------------------------------------------------
+    # -- names -------------------------------------------------------------------------
 
-    def wanted(self, reader: Reader) -> str:
+    def target_name(self, reader: Reader) -> str:
         """The name of the model that the index is to have."""
         from qmd.models import embedders
 
-        if self.given is not None:
-            return self.given.spec.name
-        name = reader.models.chosen_name() or self.model
+        if self.custom_embedder is not None:
+            return self.custom_embedder.spec.name
+        name = reader.models.chosen_name() or self.configured_model
         if name is None:
-            begun = reader.models.coming() or reader.models.active()
-            name = begun.name if begun is not None else embedders.DEFAULT_MODEL
+            recorded = reader.models.coming() or reader.models.active()
+            name = recorded.name if recorded is not None else embedders.DEFAULT_MODEL
         return embedders.normal(name)
 
-    def answering(self, reader: Reader) -> str:
-        """The name of the model that embeds questions: that of the vectors, if there are any."""
-        if self.given is not None:
-            return self.given.spec.name
+    def query_model_name(self, reader: Reader) -> str:
+        """The name of the model that embeds queries: that of the vectors, if there are any."""
+        if self.custom_embedder is not None:
+            return self.custom_embedder.spec.name
         active = reader.models.active()
         if active is not None and reader.models.has_vectors():
             return active.name
-        return self.wanted(reader)
+        return self.target_name(reader)
 
-    # -- of the model that answers ------------------------------------------------------
+    # -- the model of queries ------------------------------------------------------------
 
     def spec(self) -> ModelSpec:
-        """What questions are embedded with. Raises ModelMissingError, InferenceError."""
+        """The model that embeds queries. Raises ModelMissingError, InferenceError."""
         with self._store.reading() as reader:
-            return self._spec(reader, self.answering(reader))
+            return self._spec(reader, self.query_model_name(reader))
 
     def is_loaded(self) -> bool:
         """Whether the weights are in this process's memory."""
-        if self.given is not None:
+        if self.custom_embedder is not None:
             return True
         if "qmd.models.embedders" not in sys.modules:
             return False
         with self._store.reading() as reader:
-            return self._is_loaded(self.answering(reader))
+            return self._is_loaded(self.query_model_name(reader))
 
-    def answerer(self) -> Embedder:
-        """The model of questions in this process. Raises ModelMissingError, InferenceError."""
+    def query_embedder(self) -> Embedder:
+        """That model, in this process. Raises ModelMissingError, InferenceError."""
         with self._store.reading() as reader:
-            return self._open_recorded(reader, self.answering(reader))
+            return self._open_recorded(reader, self.query_model_name(reader))
 
     def for_questions(self, reader: Reader) -> Embedder:
         """
         The database's running server while the model is not in memory here, else the model.
 
         Args:
-            connection: The snapshot that is searched, so that question and vectors fit.
+            reader: The snapshot that is searched, so that query and vectors fit.
         """
-        if self.given is not None:
-            return self.given
+        if self.custom_embedder is not None:
+            return self.custom_embedder
         from qmd.models import embedders
 
-        name = self.answering(reader)
+        name = self.query_model_name(reader)
         if not self._ask_server or embedders.is_endpoint(name):
             return self._open_recorded(reader, name)
         from qmd.inference.remote import RemoteEmbedder
@@ -116,24 +116,22 @@ class EmbedderChoice:
         )
 
     def asks_server(self, reader: Reader) -> bool:
-        """Whether questions are embedded by a model server."""
+        """Whether a model server embeds queries."""
         from qmd.models import embedders
 
-        return self.given is None and embedders.is_endpoint(self.answering(reader))
+        return self.custom_embedder is None and embedders.is_endpoint(self.query_model_name(reader))
 
-    # -- of any ------------------------------------------------------------------------
+    # -- any model---------------------------------------------------------------------
 
-    def is_available(self) -> bool:
-        """Whether vectors can be made without a download."""
-        with self._store.reading() as reader:
-            return self.available(self.wanted(reader))
-
-    def available(self, name: str) -> bool:
-        """Whether `open` can do without a download."""
-        if self.given is not None:
+    def is_available(self, name: str | None = None) -> bool:
+        """Whether `open` needs no download; None for the model that the index is to have."""
+        if self.custom_embedder is not None:
             return True
         from qmd.models import embedders
 
+        if name is None:
+            with self._store.reading() as reader:
+                name = self.target_name(reader)
         return embedders.is_available(name, self.cache_dir)
 
     def open(
@@ -149,10 +147,10 @@ class EmbedderChoice:
         Raises:
             ModelMissingError, InferenceError, ConfigError.
         """
-        if self.given is not None:
-            return self.given
+        if self.custom_embedder is not None:
+            return self.custom_embedder
         with self._store.reading() as reader:
-            name = name or self.wanted(reader)
+            name = name or self.target_name(reader)
             dimension = self._dimension(reader, name)
         return self._open(name, dimension, download=download, progress=progress)
 
@@ -177,17 +175,17 @@ class EmbedderChoice:
         )
 
     def _open_recorded(self, reader: Reader, name: str) -> Embedder:
-        return self.given or self._open(name, self._dimension(reader, name))
+        return self.custom_embedder or self._open(name, self._dimension(reader, name))
 
     @staticmethod
     def _dimension(reader: Reader, name: str) -> int | None:
-        """As it was recorded, so that no server is asked for it."""
-        known = (reader.models.active(), reader.models.coming())
-        return next((each.dimension for each in known if each and each.name == name), None)
+        """As the database has recorded it, so that no server is asked for it."""
+        recorded = (reader.models.active(), reader.models.coming())
+        return next((each.dimension for each in recorded if each and each.name == name), None)
 
     def _spec(self, reader: Reader, name: str) -> ModelSpec:
-        if self.given is not None:
-            return self.given.spec
+        if self.custom_embedder is not None:
+            return self.custom_embedder.spec
         from qmd.models import embedders
 
         if embedders.is_endpoint(name):

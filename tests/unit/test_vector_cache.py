@@ -201,7 +201,7 @@ def test_after_any_changes_is_found_what_an_exact_scan_finds(
             if corpus.kb.collections()[-1].name == "second":
                 corpus.kb.remove_collection("second")
         elif step == "other model":
-            corpus.kb._embedders.given = OtherModel()
+            corpus.kb._embedders.custom_embedder = OtherModel()
             corpus.kb.embed()
         elif step != "search":
             corpus.kb.embed(force=step == "force")
@@ -231,7 +231,7 @@ def test_vectors_that_were_made_anew_take_the_place_of_the_old(
         def embed_passages(self, texts: Sequence[str]) -> Matrix:
             return super().embed_passages([text[::-1] for text in texts])
 
-    corpus.kb._embedders.given = Better()
+    corpus.kb._embedders.custom_embedder = Better()
     corpus.kb.embed(force=True)
     with corpus.store.reading() as reader:
         assert exactly(reader, bits) != before
