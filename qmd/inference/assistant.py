@@ -44,7 +44,7 @@ _TOKENS, _FEW_TOKENS = 400, 150
 _PERHAPS_TOO_LONG = {400, 413, 422, 500}
 
 
-class ChatModel:
+class ChatEndpoint:
     """A language model of an OpenAI-compatible server, asked one question at a time."""
 
     def __init__(self, endpoint: ModelEndpoint, model: str) -> None:
@@ -79,7 +79,7 @@ class ChatModel:
 class LlmExpander:
     """An `Expander` that asks a language model."""
 
-    def __init__(self, chat: ChatModel) -> None:
+    def __init__(self, chat: ChatEndpoint) -> None:
         self._chat = chat
         self.name = f"llm:{chat.model}"
 
@@ -96,7 +96,7 @@ class LlmExpander:
 class LlmReranker:
     """A `Reranker` that lets a language model give each passage a mark from 0 to 10."""
 
-    def __init__(self, chat: ChatModel) -> None:
+    def __init__(self, chat: ChatEndpoint) -> None:
         self._chat = chat
         self.name = f"chat:{chat.model}"
 

@@ -120,7 +120,7 @@ def is_set(setting: str | None) -> bool:
 
 def open_expander(settings: BackendSettings) -> Expander:
     """Raises ConfigError: it is no setting, or there is no such server."""
-    from qmd.inference.assistant import ChatModel, LlmExpander
+    from qmd.inference.assistant import ChatEndpoint, LlmExpander
     from qmd.inference.llm.endpoint import ModelEndpoint
 
     kind, _, model = (settings.expander or "").partition(":")
@@ -130,19 +130,19 @@ def open_expander(settings: BackendSettings) -> Expander:
             hint="expander (QMD_EXPANDER) is none, llm or llm:MODEL.",
         )
     server = settings.server(model=model)
-    return LlmExpander(ChatModel(ModelEndpoint(server), server.model))
+    return LlmExpander(ChatEndpoint(ModelEndpoint(server), server.model))
 
 
 def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
     """Raises ConfigError, ModelMissingError."""
-    from qmd.inference.assistant import ChatModel, LlmReranker, RerankEndpoint
+    from qmd.inference.assistant import ChatEndpoint, LlmReranker, RerankEndpoint
     from qmd.inference.llm.endpoint import ModelEndpoint
 
     setting = settings.reranker or ""
     kind, _, model = setting.partition(":")
     if kind in {"llm", "chat", "rerank"}:
         server = settings.server(model=model)
-        marks = LlmReranker(ChatModel(ModelEndpoint(server), server.model))
+        marks = LlmReranker(ChatEndpoint(ModelEndpoint(server), server.model))
         if kind == "chat":
             return marks
         return RerankEndpoint(

@@ -209,44 +209,52 @@ def _exchange(
     use_proxy: bool,
     stack: ExitStack,
 ) -> http.client.HTTPResponse:
+    """The head of the reply; ``stack`` closes what was opened for it."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     is_tls = parts.scheme == "https"
     port = parts.port or (443 if is_tls else 80)
-    path = quote(parts.path, safe=_URL_SAFE) or "/"
+    target = quote(parts.path, safe=_URL_SAFE) or "/"
     between = proxy.for_url(url) if use_proxy else None
-
-    def connect(to_host: str, to_port: int) -> socket.socket:
-        connected = socket.create_connection((to_host, to_port), min(connect_s, limit.left_s()))
-        stack.callback(connected.close)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected.settimeout(limit.left_s())
-        return connected
-
     if between is None:
-        plain = connect(host, port)
+        link = _connected(host, port, limit, connect_s, stack)
     else:
-        plain = connect(between.host, between.port)
+        link = _connected(between.host, between.port, limit, connect_s, stack)
         if is_tls or between.is_socks:
-            between.open_tunnel(plain, host, port, limit.left_s)
+            between.open_tunnel(link, host, port, limit.left_s)
         else:
             headers |= between.authorization
-            path = f"http://{parts.netloc}{path}"
-    link = plain
+            target = f"http://{parts.netloc}{target}"
     if is_tls:
-        link = _tls().wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
-        stack.callback(link.close)
-        link.settimeout(limit.left_s())
-        link.do_handshake()  # its time-out is for all of it
+        link = _secured(link, host, limit, stack)
     connection = http.client.HTTPConnection(host, port)
-    connection.default_port = 443 if is_tls else 80  # which the header Host leaves out
+    connection.default_port = 443 if is_tls else 80  # the header Host leaves this one out
     connection.sock = _TimedSocket(link, limit.left_s)
-    sent = {"User-Agent": "qmd", "Connection": "close"} | headers
-    with suppress(BrokenPipeError):  # it may have refused the request before its end
-        connection.request("GET" if body is None else "POST", path, body, sent)
+    all_headers = {"User-Agent": "qmd", "Connection": "close"} | headers
+    with suppress(BrokenPipeError):  # the server may refuse a request before the end of it
+        connection.request("GET" if body is None else "POST", target, body, all_headers)
     response = connection.getresponse()
     stack.callback(response.close)
     return response
+
+
+def _connected(
+    host: str, port: int, limit: TimeLimit, connect_s: float, stack: ExitStack
+) -> socket.socket:
+    link = socket.create_connection((host, port), min(connect_s, limit.left_s()))
+    stack.callback(link.close)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    link.settimeout(limit.left_s())
+    return link
+
+
+def _secured(link: socket.socket, host: str, limit: TimeLimit, stack: ExitStack) -> socket.socket:
+    """The connection with TLS, once the server has proved to be ``host``."""
+    secured = _tls().wrap_socket(link, server_hostname=host, do_handshake_on_connect=False)
+    stack.callback(secured.close)
+    secured.settimeout(limit.left_s())
+    secured.do_handshake()  # all of it within the time-out
+    return secured
 
 
 class _TimedSocket:
