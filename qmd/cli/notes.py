@@ -15,6 +15,8 @@ from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
+from qmd.tools import notes_texts
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.files.notes.notes import Notes
@@ -58,7 +60,7 @@ def read(path: str, as_json: bool) -> None:
     if result.path != result.requested:
         note(f"{result.requested}: {result.path} is the one note that is meant.")
     if as_json:
-        write_json({"success": True, "data": result.text, "path": result.path})
+        write_json(notes_texts.NoteResult(success=True, data=result.text, path=result.path))
     elif sys.stdout.isatty():
         write(harmless(result.text))
     else:
@@ -85,8 +87,6 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
     Folders are made as needed. A note that is there is replaced, unless --append puts the text
     right behind it; 'qmd restore' brings an earlier text back. Searches find it at once.
     """
-    from qmd.tools import notes_texts
-
     data = _text(source, content)
     with _opened(to_write=True) as notes:
         created = notes.create(path, data, mode="append" if append else "overwrite")
@@ -94,7 +94,7 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
     if created.problem is not None:
         note(f"Not searchable yet: {created.problem}", style="warning")
     if as_json:
-        write_json({"success": True, "data": message, "path": created.path})
+        write_json(notes_texts.NoteResult(success=True, data=message, path=created.path))
     else:
         write(f"{one_line(message)}\n")
 
@@ -109,15 +109,14 @@ def list_(path: str, as_json: bool) -> None:
 
     Without PATH it is the root of the vault.
     """
-    from qmd.tools import notes_texts
-
     with _opened() as notes:
         listing = notes.list_folder(path)
     text = notes_texts.listing(listing)
     if as_json:
         kinds = {True: "folder", False: "file"}
         entries = [{"name": each.name, "type": kinds[each.is_folder]} for each in listing.entries]
-        write_json({"success": True, "data": text, "path": listing.path, "entries": entries})
+        result = notes_texts.NoteResult(success=True, data=text, path=listing.path)
+        write_json({**to_wire(result), "entries": entries})
     else:
         lines = (one_line(line) for line in text.split("\n"))
         write("".join(f"{line}\n" for line in lines))

@@ -19,7 +19,7 @@ from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
-from qmd.tools.schemas import reply_model
+from qmd.tools.schemas import reply_model, without_titles
 from qmd.values.facts import IsoDate
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -335,22 +335,7 @@ def _replies() -> dict[str, Any]:
         ref_template=_REFERENCE,
     )
     definitions: dict[str, Any] = schema["$defs"]
-    return {name: _without_titles(each) for name, each in definitions.items()}
-
-
-def _without_titles(schema: Any) -> Any:
-    """pydantic repeats every name as a title; a property called title is none."""
-    if isinstance(schema, list):
-        return [_without_titles(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: {name: _without_titles(each) for name, each in value.items()}
-        if key == "properties"
-        else _without_titles(value)
-        for key, value in schema.items()
-        if key != "title"
-    }
+    return {name: without_titles(each) for name, each in definitions.items()}
 
 
 def _in_snake_case(text: str) -> str:

@@ -23,15 +23,15 @@ class Bound(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """An argument that is too long: it may have ``most`` of its ``unit`` and has ``given``."""
+    """An argument that is too long: it may have ``most`` of the ``unit`` and has ``sent``."""
 
     name: str
     most: int
     unit: str
-    given: int
+    sent: int
 
     def __str__(self) -> str:
-        return f"{self.name} may have {self.most:,} {self.unit} at most, got {self.given:,}"
+        return f"{self.name} may have {self.most:,} {self.unit} at most, got {self.sent:,}"
 
 
 #: No path is longer (4,096 bytes on Linux), were each of its bytes percent-encoded.
@@ -57,14 +57,14 @@ def excesses(arguments: Mapping[str, Any]) -> list[Excess]:
     """What is too long among the arguments of a call; objects, and wrong types, are let through."""
     if len(arguments) > MAX_ARGUMENTS:
         return [Excess("the call", MAX_ARGUMENTS, "arguments", len(arguments))]
-    found = []
+    too_long = []
     for name, value in arguments.items():
         bound = _BOUNDS.get(name, OTHERS)
         if isinstance(value, list) and len(value) > bound.items:
-            found.append(Excess(name, bound.items, "items", len(value)))
+            too_long.append(Excess(name, bound.items, "items", len(value)))
             continue
         texts = value if isinstance(value, list) else [value]
         longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
         if longest > bound.characters:
-            found.append(Excess(name, bound.characters, "characters", longest))
-    return found
+            too_long.append(Excess(name, bound.characters, "characters", longest))
+    return too_long

@@ -125,9 +125,3 @@ class Tool(Generic[ArgumentsT]):
         if self.failed is not None:
             return self.failed(error)
         return Reply((TextBlock(error_text(error)),), is_error=True)
-
-
-def object_schema(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A JSON Schema of an object that has all these properties, but for the optional ones."""
-    required = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": required}

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -18,26 +19,15 @@ from qmd.system.surrogates import shown
 from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.bounds import excesses
 from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.schemas import prescribed_schema
 from qmd.tools.spelling import closest, shortened
 from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import ArgumentProblem, InvalidArgumentsError, expectation
 from qmd.values import PhotoChange, PhotoWritten
+from qmd.values.facts import Describe, Name
+from qmd.values.wire import to_wire
 
 _INVALID_PARAMS, _INTERNAL_ERROR, _INVALID_METADATA = -32602, -32603, -32007
-
-_RESULT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "success": {"type": "boolean", "const": True},
-        "filePath": {"type": "string", "description": "已成功处理的图片文件路径。"},
-        "message": {
-            "type": "string",
-            "description": "描述操作成功的消息，例如：'元数据已成功写入.'",
-        },
-    },
-    "required": ["success", "filePath", "message"],
-    "additionalProperties": False,
-}
 
 _ERRORS: Mapping[PhotoProblem, tuple[int, str]] = {
     "not_found": (-32001, "文件未找到: {path}"),
@@ -193,18 +183,26 @@ def _run(kb: KnowledgeBase, arguments: WriteImageMetadataArguments, dialect: Dia
         raise _error(error.problem, path, reason, explained=explained) from error
     except StoreError as error:
         raise _error("not_written", path, error_text(error)) from error
-    result = success(written)
+    result = to_wire(success(written))
     return Reply((TextBlock(json.dumps(result, ensure_ascii=False)),), structured=result)
 
 
-def success(written: PhotoWritten) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ImageResult:
     """The result of the specification."""
+
+    success: Literal[True]
+    file_path: Annotated[str, Name("filePath"), Describe("已成功处理的图片文件路径。")]
+    message: Annotated[str, Describe("描述操作成功的消息，例如：'元数据已成功写入.'")]
+
+
+def success(written: PhotoWritten) -> ImageResult:
     message = f"元数据已成功写入{written.kind}图片。"
     if written.kept:
         message += f"已有的{'和'.join(_FIELDS[name] for name in written.kept)}未改动。"
     if written.problem is not None:
         message += f"索引尚未更新：{written.problem}"
-    return {"success": True, "filePath": shown(written.path), "message": message}
+    return ImageResult(True, shown(written.path), message)
 
 
 def _error(
@@ -236,7 +234,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         ),
         arguments=WriteImageMetadataArguments,
         run=_run,
-        output_schema=lambda dialect: _RESULT_SCHEMA,
+        output_schema=lambda dialect: prescribed_schema(ImageResult),
         read_only=False,
         destructive=True,
         idempotent=True,

@@ -16,9 +16,12 @@ from qmd.files.notes.notes import Mode
 from qmd.kb import KnowledgeBase
 from qmd.tools import notes_texts
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
+from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.notes_texts import NoteResult
+from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
 from qmd.tools.validation import InvalidArgumentsError, parameter_sentences
+from qmd.values.wire import to_wire
 
 # --- arguments -----------------------------------------------------------------------
 
@@ -58,55 +61,45 @@ def invalid_parameters(tool: str, error: InvalidArgumentsError) -> InputError:
 
 def read_note(kb: KnowledgeBase, arguments: ReadNoteArguments, dialect: Dialect) -> Reply:
     note = kb.notes.read(arguments.path)
-    return succeeded(note.text, **({} if note.path == note.requested else {"path": note.path}))
+    other_path = None if note.path == note.requested else note.path
+    return _reply(NoteResult(success=True, data=note.text, path=other_path))
 
 
 def create_note(kb: KnowledgeBase, arguments: CreateNoteArguments, dialect: Dialect) -> Reply:
     created = kb.notes.create(arguments.path, arguments.content, mode=arguments.mode)
-    return succeeded(
-        notes_texts.written(created),
-        **({} if created.problem is None else {"problem": created.problem}),
-    )
+    message = notes_texts.written(created)
+    return _reply(NoteResult(success=True, data=message, problem=created.problem))
 
 
 def list_folder(kb: KnowledgeBase, arguments: ListFolderArguments, dialect: Dialect) -> Reply:
-    return succeeded(notes_texts.listing(kb.notes.list_folder(arguments.path)))
+    listing = kb.notes.list_folder(arguments.path)
+    return _reply(NoteResult(success=True, data=notes_texts.listing(listing)))
 
 
 # --- replies -------------------------------------------------------------------------
 
 
-def succeeded(data: str, **more: str) -> Reply:
-    """``more``: the path where another note than the one named was meant; a problem."""
-    return Reply((TextBlock(data),), {"success": True, "data": data, **more})
+def _reply(result: NoteResult) -> Reply:
+    return Reply((TextBlock(result.data or ""),), to_wire(result))
 
 
 def failed(error: QmdError) -> Reply:
     """What went wrong; of a note that is not there, in a block of its own what may be meant."""
     message = str(error)
     blocks: tuple[TextBlock, ...] = ()
-    more: dict[str, Any] = {}
+    suggestions: tuple[str, ...] = ()
     if isinstance(error, NoteNotFoundError):
         if error.hint is not None:
             blocks = (TextBlock(error.hint),)
-        if error.suggestions:
-            more["suggestions"] = list(error.suggestions)
+        suggestions = tuple(error.suggestions)
     elif error.hint is not None:
         message = f"{message.rstrip('.')}. {error.hint}"
-    structured = {"success": False, "error": message, **more}
-    return Reply((TextBlock(message), *blocks), structured, is_error=True)
+    result = NoteResult(success=False, error=message, suggestions=suggestions)
+    return Reply((TextBlock(message), *blocks), to_wire(result), is_error=True)
 
 
 def _result_schema(dialect: Dialect) -> dict[str, Any]:
-    properties = {
-        "success": {"type": "boolean"},
-        "data": {"type": "string"},
-        "error": {"type": "string"},
-        "path": {"type": "string"},
-        "problem": {"type": "string"},
-        "suggestions": {"type": "array", "items": {"type": "string"}},
-    }
-    return object_schema(properties, optional=tuple(properties)[1:])
+    return output_schema(NoteResult, dialect)
 
 
 TOOLS: tuple[Tool[Any], ...] = (

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 from qmd.files.notes.notes import FolderEntry, Listing, WrittenNote
+from qmd.values.facts import OmitDefault
 
 _DONE = {
     "created": "File created",
     "overwritten": "File overwritten",
     "appended": "Content appended to",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class NoteResult:
+    """
+    The result of the specification: ``data`` if it succeeded, else ``error``.
+
+    ``path`` is the note's where another one than the named one was meant, ``problem`` why
+    searches do not find the new text yet, and ``suggestions`` are notes with similar names.
+    """
+
+    success: bool
+    data: Annotated[str | None, OmitDefault()] = None
+    error: Annotated[str | None, OmitDefault()] = None
+    path: Annotated[str | None, OmitDefault()] = None
+    problem: Annotated[str | None, OmitDefault()] = None
+    suggestions: Annotated[tuple[str, ...], OmitDefault()] = ()
 
 
 def written(note: WrittenNote) -> str:

@@ -29,45 +29,45 @@ def authors(names: Sequence[str]) -> str:
     return f"已下载的作者（共 {len(names)} 位）：\n" + "".join(f"- {name}\n" for name in names)
 
 
-def posts(found: AuthorPosts) -> str:
-    if not found.groups:
-        return f"作者 {found.author} 下没有任何文章。"
-    parts = [f"作者：{found.author}\n"]
-    for group in found.groups:
+def posts(listing: AuthorPosts) -> str:
+    if not listing.groups:
+        return f"作者 {listing.author} 下没有任何文章。"
+    parts = [f"作者：{listing.author}\n"]
+    for group in listing.groups:
         name = "动态" if group.name == _MOTIONS else f"作品集：{group.name}"
         parts.append(f"\n## {name}（共 {len(group.posts)} 篇）\n{_listed(group.posts)}")
     return "".join(parts)
 
 
-def post(found: PostText) -> str:
-    return f"📄 文件：{found.post.path}\n\n{found.text}"
+def post(result: PostText) -> str:
+    return f"📄 文件：{result.post.path}\n\n{result.text}"
 
 
-def matches(title: str, found: Sequence[Post]) -> str:
+def matches(title: str, posts: Sequence[Post]) -> str:
     """Where a title means none or several."""
-    if not found:
+    if not posts:
         return f"未找到标题包含 '{title}' 的文章"
-    head = f"标题包含 '{title}' 的文章有 {len(found)} 篇，请指定具体路径："
-    return f"{head}\n\n{_listed(found)}"
+    head = f"标题包含 '{title}' 的文章有 {len(posts)} 篇，请指定具体路径："
+    return f"{head}\n\n{_listed(posts)}"
 
 
-def hits(found: PostHits) -> str:
-    if not found.total:
-        return f"未找到包含 '{found.query}' 的内容。"
-    shown = len(found.hits)
-    parts = [f'搜索 "{found.query}" 的结果（显示 {shown}/{found.total} 条）：\n']
-    parts += map(_block, found.hits)
-    if shown < found.total:
-        parts.append(f"\n还有 {found.total - shown} 条结果未显示。\n")
+def hits(result: PostHits) -> str:
+    if not result.total:
+        return f"未找到包含 '{result.query}' 的内容。"
+    shown = len(result.hits)
+    parts = [f'搜索 "{result.query}" 的结果（显示 {shown}/{result.total} 条）：\n']
+    parts += map(_block, result.hits)
+    if shown < result.total:
+        parts.append(f"\n还有 {result.total - shown} 条结果未显示。\n")
     return "".join(parts)
 
 
-def unread(found: PostHits | AuthorPosts) -> str | None:
+def unread(result: PostHits | AuthorPosts) -> str | None:
     """What could not be looked into, if there is anything."""
-    if not found.unread:
+    if not result.unread:
         return None
-    undone = "未搜索" if isinstance(found, PostHits) else "未列出"
-    return f"有 {len(found.unread)} 处无法读取，{undone}：{'、'.join(found.unread)}"
+    undone = "未搜索" if isinstance(result, PostHits) else "未列出"
+    return f"有 {len(result.unread)} 处无法读取，{undone}：{'、'.join(result.unread)}"
 
 
 def error_in_words(error: QmdError) -> QmdError:
@@ -102,12 +102,12 @@ def error_in_words(error: QmdError) -> QmdError:
     return error
 
 
-def _listed(found: Iterable[Post]) -> str:
+def _listed(posts: Iterable[Post]) -> str:
     return "".join(
         f"- [{post.date}] {post.title} → {post.path}\n"
         if post.date is not None
         else f"- {post.title} → {post.path}\n"
-        for post in found
+        for post in posts
     )
 
 

@@ -64,6 +64,31 @@ def output_schema(value_type: type, dialect: Dialect, **more: Any) -> dict[str, 
     return _compact(schema, schema.get("$defs", {}), dialect)
 
 
+def prescribed_schema(value_type: type) -> dict[str, Any]:
+    """The JSON Schema of a value with what its facts say, where a specification prescribes it."""
+    schema = reply_model(value_type).model_json_schema(mode="serialization")
+    schema.pop("description", None)  # the docstring, which is not for clients
+    result: dict[str, Any] = without_titles(schema)
+    for field in result["properties"].values():
+        field.pop("default", None)  # what is not sent has no value
+    return result
+
+
+def without_titles(schema: Any) -> Any:
+    """pydantic repeats every name as a title; a property called title is none."""
+    if isinstance(schema, list):
+        return [without_titles(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: without_titles(each) for name, each in value.items()}
+        if key == "properties"
+        else without_titles(value)
+        for key, value in schema.items()
+        if key != "title"
+    }
+
+
 def _member(field: FieldFacts) -> tuple[Any, Any]:
     """The annotation of a field as it is sent, and its default."""
     hint, default = field.hint, field.default

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -13,10 +12,13 @@ from qmd.files.summary import SummaryMode, checked
 from qmd.kb import KnowledgeBase
 from qmd.tools import summary_texts
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.definition import Reply, TextBlock, Tool, object_schema
+from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.schemas import prescribed_schema
 from qmd.tools.spelling import shortened
+from qmd.tools.summary_texts import SummaryResult
 from qmd.tools.texts import Dialect
 from qmd.tools.validation import InvalidArgumentsError
+from qmd.values.wire import to_wire
 
 
 class UpdateSummaryArguments(Arguments):
@@ -69,21 +71,10 @@ def _run(kb: KnowledgeBase, arguments: UpdateSummaryArguments, dialect: Dialect)
     return _reply(summary_texts.success(summary))
 
 
-def _reply(result: Mapping[str, str], *, is_error: bool = False) -> Reply:
-    text = json.dumps(result, ensure_ascii=False)
-    return Reply((TextBlock(text),), structured=result, is_error=is_error)
-
-
-def _output_schema(dialect: Dialect) -> dict[str, Any]:
-    return object_schema(
-        {
-            "status": {"type": "string", "enum": ["success", "error"]},
-            "message": {"type": "string"},
-            "file_path": {"type": "string"},
-            "warning": {"type": "string"},
-        },
-        optional=("file_path", "warning"),
-    )
+def _reply(result: SummaryResult) -> Reply:
+    structured = to_wire(result)
+    text = json.dumps(structured, ensure_ascii=False)
+    return Reply((TextBlock(text),), structured, is_error=result.status == "error")
 
 
 TOOLS: tuple[Tool[Any], ...] = (
@@ -96,11 +87,11 @@ TOOLS: tuple[Tool[Any], ...] = (
         ),
         arguments=UpdateSummaryArguments,
         run=_run,
-        output_schema=_output_schema,
+        output_schema=lambda dialect: prescribed_schema(SummaryResult),
         read_only=False,
         destructive=True,
         idempotent=False,
         refusal=invalid_arguments,
-        failed=lambda error: _reply(summary_texts.failure(error), is_error=True),
+        failed=lambda error: _reply(summary_texts.failure(error)),
     ),
 )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 from qmd.errors import (
     ConflictError,
@@ -27,6 +29,7 @@ from qmd.errors import (
 )
 from qmd.files.summary import WrittenSummary
 from qmd.files.writing.policy import WritePolicy, lies_below
+from qmd.values.facts import OmitDefault
 
 _FAILED = "写入文件失败："
 _DENIED = "权限被拒绝。请检查文件是否已被打开或您是否有写权限。"
@@ -74,19 +77,22 @@ def message(summary: WrittenSummary) -> str:
     return f"总结已成功{done}文件：{summary.path}"
 
 
-def success(summary: WrittenSummary) -> dict[str, str]:
-    """The JSON of the specification; why a search does not find it yet is a ``warning``."""
-    result = {
-        "status": "success",
-        "message": message(summary),
-        "file_path": str(summary.path),
-    }
-    return result if summary.problem is None else {**result, "warning": summary.problem}
+@dataclass(frozen=True, slots=True)
+class SummaryResult:
+    """The result of the specification; ``warning`` says why searches do not find the text yet."""
+
+    status: Literal["success", "error"]
+    message: str
+    file_path: Annotated[str | None, OmitDefault()] = None
+    warning: Annotated[str | None, OmitDefault()] = None
 
 
-def failure(error: QmdError) -> dict[str, str]:
-    """The JSON of the specification for an error."""
-    return {"status": "error", "message": error.with_hint}
+def success(summary: WrittenSummary) -> SummaryResult:
+    return SummaryResult("success", message(summary), str(summary.path), summary.problem)
+
+
+def failure(error: QmdError) -> SummaryResult:
+    return SummaryResult("error", error.with_hint)
 
 
 # --- errors --------------------------------------------------------------------------
