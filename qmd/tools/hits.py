@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,10 @@ from qmd.values.wire import to_wire
 
 SearchOptions = ValueArguments[SearchRequest]
 
-_HIT_CHARACTERS = 570
-"""What a hit may take on average, so that ten fit in 6 KB (Chinese: 12 KB) of a model's context."""
+_HIT_CHARACTERS = 400
+"""What a hit may take on average, so that ten are 4,000 characters of a model's context."""
 
-_CROPPED = 180  # characters
+_CROPPED_CHARACTERS = 150
 
 
 def search(kb: KnowledgeBase, arguments: SearchOptions, dialect: Dialect) -> Reply:
@@ -50,8 +51,9 @@ def _reply(
     )
     structured = to_wire(sent, dialect.field)
     structured["freshness"] = to_wire(freshness, dialect.field)
-    excess = _size(structured) + sum(_size(each.text) for each in blocks)
-    _shorten(structured["results"], excess - _HIT_CHARACTERS * max(10, len(reply.hits)))
+    excess = _size(structured) - _HIT_CHARACTERS * max(10, len(reply.hits))
+    if excess > 0:
+        structured["results"] = to_wire(_shortened(sent.hits, excess), dialect.field)
     return Reply(tuple(blocks), structured)
 
 
@@ -59,22 +61,23 @@ def _rounded(hit: Hit) -> Hit:
     return replace(hit, score=texts.rounded(hit.score), relevance=texts.rounded(hit.relevance))
 
 
-def _shorten(results: list[dict[str, Any]], excess: int) -> None:
-    """Shorten snippets to their best line, from the last hit on, until ``excess`` is gone."""
-    for each in reversed(results):
-        if excess <= 0 or "explain" in each:
-            return
-        line = _best_line(each)
-        excess -= _size(each["snippet"]) - _size(line)
-        each["snippet"] = line
+def _shortened(hits: Sequence[Hit], excess: int) -> list[Hit]:
+    """The hits with snippets cut to their best line, from the last on, until ``excess`` is gone."""
+    shortened: list[Hit] = []
+    for hit in reversed(hits):
+        keep = excess <= 0 or hit.explain is not None
+        snippet = hit.snippet if keep else _best_line(hit)
+        excess -= _size(hit.snippet) - _size(snippet)
+        shortened.append(replace(hit, snippet=snippet))
+    return shortened[::-1]
 
 
-def _best_line(hit: dict[str, Any]) -> str:
+def _best_line(hit: Hit) -> str:
     """A line that ends in an ellipsis was cropped with its match in the first third."""
-    snippet: str = hit["snippet"]
-    number = f"{hit['line']}: "
-    line = next((each for each in snippet.split("\n") if each.startswith(number)), snippet)
-    return line[:_CROPPED].rstrip("…") + "…" if line.endswith("…") else line
+    start = f"{hit.line}: "
+    lines = hit.snippet.split("\n")
+    line = next((line for line in lines if line.startswith(start)), hit.snippet)
+    return line[:_CROPPED_CHARACTERS].rstrip("…") + "…" if line.endswith("…") else line
 
 
 def _size(value: object) -> int:

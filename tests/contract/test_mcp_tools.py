@@ -359,12 +359,18 @@ CHINESE = (
 @pytest.mark.parametrize("paragraph", ["\n\n", " "], ids=["short lines", "long lines"])
 @pytest.mark.parametrize("tool", ["search", "query"])
 @pytest.mark.parametrize(
-    ("sentence", "query", "limit"),
-    [(ENGLISH, "lantern", 6_000), (CHINESE, "灯笼", 12_000)],
+    ("sentence", "query", "limit", "structured_limit"),
+    [(ENGLISH, "lantern", 6_000, 4_000), (CHINESE, "灯笼", 12_000, 8_000)],
     ids=["English", "Chinese"],
 )
 def test_a_reply_with_ten_hits_is_small_and_shows_every_match(
-    tmp_path: Path, sentence: str, query: str, limit: int, tool: str, paragraph: str
+    tmp_path: Path,
+    sentence: str,
+    query: str,
+    limit: int,
+    structured_limit: int,
+    tool: str,
+    paragraph: str,
 ) -> None:
     notes = tmp_path / "harbour" / "ledgers of the old town"
     notes.mkdir(parents=True)
@@ -382,8 +388,12 @@ def test_a_reply_with_ten_hits_is_small_and_shows_every_match(
         assert query in hit["snippet"]
         assert f"{hit['line']}: " in hit["snippet"]
     wire = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
-    assert len(text.encode()) <= limit
+    assert json_bytes(wire) <= limit
+    assert json_bytes(result.structured_content) <= structured_limit
+
+
+def json_bytes(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def test_a_single_hit_keeps_the_lines_around_its_match(server: Server[Any]) -> None:
