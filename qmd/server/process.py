@@ -9,6 +9,7 @@ the process at once.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import secrets
@@ -49,6 +50,7 @@ AUTO_TOKEN = "auto"  # noqa: S105 - the option's word for a generated token
 
 _IDLE_S = 2.0  # how long an abandoned call may delay the end of the process
 _END_S = 13.0  # a stopping process that still runs after this time is ended
+_GC_THRESHOLDS = (700, 10, 10)  # Python's own
 
 _log = logging.getLogger("qmd.server")
 
@@ -110,6 +112,7 @@ def serve(
     process = _ServerProcess(kb, options, http, beside)
     if not options.read_only:
         _start_indexing(kb, options, kept_by_caller=beside is not None)
+    gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
     anyio.run(process.run, wire)
     _finish(process, kb)
     return process.exit_code

@@ -19,6 +19,11 @@ from qmd.config import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils", "rich", "openai")
+#: Modules of the standard library that `qmd search` does without: each takes 1 to 10 ms to load.
+SLOW = (
+    *("asyncio", "concurrent.futures", "difflib", "email", "http.client", "importlib.metadata"),
+    *("logging", "platformdirs", "shlex", "shutil", "subprocess", "tempfile", "tomllib"),
+)
 
 # The commands of the contract; one that vanishes breaks someone's script.
 CONTRACT = [
@@ -192,6 +197,33 @@ def test_help_and_errors_load_nothing_heavy(code: str, tmp_path: Path) -> None:
     report = f"import json, sys; print(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\n{report}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_a_search_loads_nothing_slow(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("boats and harbours", encoding="utf-8")
+    code = (
+        "import json, sys\n"
+        "from qmd import KnowledgeBase\n"
+        "with KnowledgeBase.open('a.sqlite', create=True) as kb:\n"
+        "    kb.add_collection('.', name='a')\n"
+        "    kb.index()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    code = (
+        "import json, sys\n"
+        "from qmd.cli.main import main\n"
+        "assert main(['--db', 'a.sqlite', 'search', 'boats', '--json']) == 0\n"
+        f"print(); print(json.dumps([m for m in {HEAVY + SLOW!r} if m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 #: As much of a literal is looked for before a text is folded.
 QUICK = 64
 
-#: What ends a word without being one: to the index these are words of their own, or blanks.
-_SEPARATE = re.compile(f"{CJK_RUN.pattern}|{SIGNS.pattern}")
-
 
 class RawText(NamedTuple):
     """A text in its folded form, and the same with capitals, character by character."""
@@ -85,7 +82,8 @@ def _begins_word(text: RawText, position: int) -> bool:
 
 
 def _in_word(character: str) -> bool:
-    return character.isalnum() and _SEPARATE.match(character) is None
+    # CJK characters are words by themselves in the index, signs are blanks there.
+    return character.isalnum() and not (CJK_RUN.match(character) or SIGNS.match(character))
 
 
 def scan_documents(

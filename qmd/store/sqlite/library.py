@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -263,6 +261,8 @@ def is_damage(error: Exception) -> bool:
 
 def _filled(hint: str, path: Path) -> str:
     """Commands in a hint name the file as a shell takes it, whatever database is the default."""
+    import shlex  # only errors need it, and every command starts with this module
+
     return hint.format(path=path, quoted=shlex.quote(str(path)))
 
 
@@ -339,6 +339,8 @@ def translate(error: Exception, path: Path) -> QmdError:
 
 
 def _is_full(path: Path) -> bool:
+    import shutil  # only errors need it; it loads four compression libraries
+
     try:
         return shutil.disk_usage(path.parent).free < 1 << 16
     except OSError:

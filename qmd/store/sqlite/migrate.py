@@ -9,7 +9,6 @@ at once, one migrates and the others wait.
 from __future__ import annotations
 
 import importlib.util
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,6 +91,8 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
 def require_current(connection: Connection, path: Path) -> None:
     """Raises MigrationRequiredError where `check` finds an older schema."""
     if not check(connection, path):
+        import shlex  # only this error needs it
+
         raise MigrationRequiredError(
             f"The database {path} is of an older version.",
             hint=f"Run 'qmd index --db {shlex.quote(str(path))}' once to bring it up to date.",
