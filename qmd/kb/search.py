@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
-from qmd.search.models import SearchModels
 from qmd.search.searches import search_by_both, search_by_meaning, search_by_words
 from qmd.values import Filters, SearchRequest
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
     from qmd.search.meaning.vector_cache import VectorCache
+    from qmd.search.models import SearchModels
     from qmd.store import Reader
     from qmd.values import SearchCommand, SearchReply
 
@@ -132,6 +132,7 @@ class Search(Parts):
     def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> SearchModels:
         """For one query; together they take no more time than it may cost."""
         from qmd.models.guard import Budget
+        from qmd.search.models import SearchModels
 
         backends = self._backends
         budget = Budget(backends.settings.budget_s)

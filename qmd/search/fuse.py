@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Literal
@@ -87,57 +87,6 @@ def _bonus(best_rank: int) -> float:
     if best_rank == 1:
         return 0.05
     return 0.02 if best_rank <= 3 else 0.0
-
-
-def blend_weights(rank: int) -> tuple[float, float]:
-    """Weights of fused and reranked score for a 0-based rank (source 003)."""
-    if rank < 3:
-        return 0.75, 0.25
-    if rank < 10:
-        return 0.60, 0.40
-    return 0.40, 0.60
-
-
-#: The fused score enters a blend as its eighth root. The score itself has so wide a range (a
-#: document that is tenth in both lists has half of the first one's) that a reranker could hardly
-#: move anything past the first three; the blend then lost half of the reranker's measured gain.
-ROOT = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Blended:
-    """``score`` = by_rank * rrf + by_model * reranked (None: 0), 0..1."""
-
-    fused: Fused
-    rrf: float
-    reranked: float | None
-    by_rank: float
-    by_model: float
-    score: float
-
-
-def blend(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended]:
-    """
-    Mix fused and reranked scores by rank, and sort by the result.
-
-    Args:
-        fused: Best first.
-        reranked: Document id → 0..1; if there are none at all, the fused scores stay as they
-            are. A document without one, behind the candidates, has 0.
-
-    Returns:
-        Best first, ties by document id.
-    """
-    if not reranked:
-        return [Blended(entry, entry.rrf, None, 1.0, 0.0, entry.rrf) for entry in fused]
-    mixed = []
-    for rank, entry in enumerate(fused):
-        value = reranked.get(entry.document)
-        by_rank, by_model = blend_weights(rank)
-        rrf = entry.rrf ** (1 / ROOT)
-        score = by_rank * rrf + by_model * (value or 0.0)
-        mixed.append(Blended(entry, rrf, value, by_rank, by_model, score))
-    return sorted(mixed, key=lambda item: (-item.score, item.fused.document))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
+from qmd.search.fuse import Fused
 from qmd.search.meaning.nearness import mean_nearness
 from qmd.search.retrieve import Retrieved
 
@@ -67,12 +68,15 @@ def rerank(
     reader: Reader,
     prompt: str,
     retrieved: Retrieved,
-    candidate_ids: Sequence[int],
+    best: Sequence[Fused],
     models: SearchModels,
 ) -> Reranking:
-    """By the model, if there is one; by scores where there is none, or where it fails."""
+    """The best by the model, if there is one; by scores where there is none, or where it fails."""
+    if not best:
+        return Reranking()
     problem = None
-    if models.reranker is not None and candidate_ids:
+    candidate_ids = [each.document for each in best]
+    if models.reranker is not None:
         chunks = {hit.document: hit.chunk for hit in retrieved.semantic_hits.values()}
         passages = list(_passages(reader, candidate_ids, chunks))
         scores, problem = _ask_model(models.reranker, prompt, passages, models.timeout_s)

@@ -10,7 +10,8 @@ from qmd.search.fuse import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Run
 from qmd.search.meaning.nearness import SemanticHit
 from qmd.search.meaning.retrieval import MeaningRun, MeaningRuns, retrieve_texts_by_meaning
 from qmd.search.models import SearchModels
-from qmd.search.parse import Plan, Scope
+from qmd.search.parse import Scope
+from qmd.search.plan import Plan
 from qmd.search.query.language import parse
 from qmd.search.words.retrieval import LexicalHit, retrieve_by_words
 from qmd.search.words.weights import QueryWords, weigh_words

@@ -3,8 +3,8 @@ The three searches, each a composition of the same steps::
 
     parse → retrieve → fuse → rerank → calibrate → present
 
-Each step takes values and returns a value; what a step could not do is a ``problem`` in its
-result, and the reply tells it in `degraded`.
+Each step takes values and returns a value. A step that could not do all of its work says so in
+the ``problem`` of its result, and the reply has these sentences in `degraded`.
 """
 
 from __future__ import annotations
@@ -12,26 +12,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qmd.search.candidates import blended_candidates, lexical_candidates, semantic_candidates
-from qmd.search.expand import expand
-from qmd.search.fuse import blend, fuse_by_nearness, reciprocal_rank_fusion
-from qmd.search.meaning.retrieval import (
-    compare_to_question,
-    require_index,
-    retrieve_by_meaning,
-    retrieve_texts_by_meaning,
-)
-from qmd.search.models import SearchModels
-from qmd.search.parse import parse_and_expand, parse_request, with_exclusions
+from qmd.search.parse import parse_request, with_exclusions
 from qmd.search.present.relevance import calibrate
 from qmd.search.present.reply import present
-from qmd.search.rerank import Reranking, rerank
-from qmd.search.retrieve import retrieve
+from qmd.search.words.candidates import lexical_candidates
 from qmd.search.words.retrieval import retrieve_by_words
 from qmd.search.words.weights import weigh_words
 from qmd.values import SearchReply, SearchRequest
 
+# The steps that take vectors are imported where they are used: `qmd search` needs none of them,
+# and as a process it would take a fifth longer.
 if TYPE_CHECKING:
+    from qmd.search.models import SearchModels
     from qmd.store import Reader
 
 
@@ -53,19 +45,24 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     Raises:
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
     """
+    from qmd.search.expand import expand
+    from qmd.search.fuse import fuse_by_nearness
+    from qmd.search.meaning import retrieval
+    from qmd.search.meaning.candidates import semantic_candidates
+
     question = with_exclusions(reader, parse_request(reader, request))
-    require_index(reader, None)
-    if not question.query.text:
+    retrieval.require_index(reader, None)
+    text = question.query.text
+    if not text:
         return search_by_words(reader, request)
-    original = retrieve_by_meaning(reader, question.query.text, question.scope, models)
-    expanded = expand(question.query.text, request.intent, models)
-    others = retrieve_texts_by_meaning(reader, expanded.for_meaning, question.scope, models)
-    nearest = fuse_by_nearness(original, compare_to_question(reader, original, others.runs))
+    original = retrieval.retrieve_by_meaning(reader, text, question.scope, models)
+    expanded = expand(text, request.intent, models)
+    others = retrieval.retrieve_expansions(reader, original, expanded, question.scope, models)
+    nearest = fuse_by_nearness(original, others.runs)
     candidates = semantic_candidates(nearest, original.spec, with_explanation=request.explain)
     words = weigh_words(reader, question.query)
     calibrated = calibrate(reader, request, candidates, words)
-    degraded = f"Expanded in part: {others.problem}" if others.problem else expanded.problem
-    return present(reader, request, question.query, calibrated, degraded)
+    return present(reader, request, question.query, calibrated, others.problem)
 
 
 def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
@@ -73,16 +70,20 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     `query`: words and meaning, fused by reciprocal rank and reranked; full text alone where
     vectors are missing, saying so. A query that only narrows lists what `search` lists.
     """
-    plan = parse_and_expand(reader, request, models)
+    from qmd.search.blend import blend, blended_candidates
+    from qmd.search.fuse import reciprocal_rank_fusion
+    from qmd.search.plan import plan_request
+    from qmd.search.rerank import rerank
+    from qmd.search.retrieve import retrieve
+
+    plan = plan_request(reader, request, models)
     if plan.list_query is not None:
         listed = search_by_words(reader, replace(request, query=plan.list_query))
         return replace(listed, query=request.query)
     retrieved = retrieve(reader, plan, models)
     fused = reciprocal_rank_fusion(retrieved.runs)
-    best_ids = [each.document for each in fused[: request.candidates]]
-    reranking = (
-        rerank(reader, plan.prompt, retrieved, best_ids, models) if request.rerank else Reranking()
-    )
+    best = fused[: request.candidates] if request.rerank else []
+    reranking = rerank(reader, plan.prompt, retrieved, best, models)
     blended = blend(fused, reranking.scores)[: request.depth]
     candidates = blended_candidates(blended, retrieved, reranking, with_explanation=request.explain)
     calibrated = calibrate(reader, request, candidates, retrieved.words)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.search.fuse import ROOT, Run, blend, blend_weights, reciprocal_rank_fusion
+from qmd.search.blend import ROOT, blend, blend_weights
+from qmd.search.fuse import Run, reciprocal_rank_fusion
 
 
 def run(ids: list[int], weight: float = 2.0) -> Run:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from qmd.search.expand import Expanded
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.models import SearchModels
     from qmd.search.parse import Scope
@@ -60,6 +61,14 @@ class ExpandedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpandedRuns:
+    """The runs of a query's expansions; ``problem`` is a sentence, where not all were possible."""
+
+    runs: tuple[ExpandedRun, ...]
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class MeaningRuns:
     """A run for each text; where ``problem`` is not None, for those before it."""
 
@@ -68,7 +77,7 @@ class MeaningRuns:
 
 
 def retrieve_by_meaning(
-    reader: Reader, text: str, scope: Scope, search_models: SearchModels
+    reader: Reader, text: str, scope: Scope, models: SearchModels
 ) -> MeaningRun:
     """
     The documents nearest to a text.
@@ -76,18 +85,18 @@ def retrieve_by_meaning(
     Raises:
         InferenceError: See `require_index`; or the text cannot be embedded.
     """
-    if search_models.embedder is None:
+    if models.embedder is None:
         raise InferenceError("No embedding model is set up.", hint="qmd doctor")
-    embedder = search_models.embedder()
+    embedder = models.embedder()
     spec, vector = embedder.spec, embedder.embed_query(text[:MAX_QUESTION])
     model = require_index(reader, spec)
     question = centre(reader, model, vector)
-    hits = _nearest_in_scope(reader, model, question, scope, search_models.cache)
+    hits = _nearest_in_scope(reader, model, question, scope, models.cache)
     return MeaningRun(text, spec, model, question, hits)
 
 
 def retrieve_texts_by_meaning(
-    reader: Reader, texts: Iterable[str], scope: Scope, search_models: SearchModels
+    reader: Reader, texts: Iterable[str], scope: Scope, models: SearchModels
 ) -> MeaningRuns:
     """A run for each text, up to the first that cannot be embedded."""
     runs: list[MeaningRun] = []
@@ -95,25 +104,28 @@ def retrieve_texts_by_meaning(
         for text in texts:
             if not runs:
                 require_index(reader, None)  # before a model is opened in vain
-            runs.append(retrieve_by_meaning(reader, text, scope, search_models))
+            runs.append(retrieve_by_meaning(reader, text, scope, models))
     except InferenceError as error:
         return MeaningRuns(tuple(runs), error)
     return MeaningRuns(tuple(runs))
 
 
-def compare_to_question(
-    reader: Reader, original: MeaningRun, runs: Iterable[MeaningRun]
-) -> list[ExpandedRun]:
-    """For each run of an expansion, how near its documents are to the original question."""
-    return [
-        ExpandedRun(
-            run,
-            best_chunks_of(
-                reader, original.model, original.question, [hit.document for hit in run.hits]
-            ),
-        )
-        for run in runs
-    ]
+def retrieve_expansions(
+    reader: Reader,
+    original: MeaningRun,
+    expanded: Expanded,
+    scope: Scope,
+    models: SearchModels,
+) -> ExpandedRuns:
+    """A run for each expansion, with how near its documents are to the original question."""
+    others = retrieve_texts_by_meaning(reader, expanded.for_meaning, scope, models)
+    runs = []
+    for run in others.runs:
+        document_ids = [hit.document for hit in run.hits]
+        by_question = best_chunks_of(reader, original.model, original.question, document_ids)
+        runs.append(ExpandedRun(run, by_question))
+    problem = f"Expanded in part: {others.problem}" if others.problem else expanded.problem
+    return ExpandedRuns(tuple(runs), problem)
 
 
 def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:

@@ -11,7 +11,6 @@ it holds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import exp
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,8 +44,7 @@ class Evidence(NamedTuple):
     near: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
+class Calibrated(NamedTuple):
     """A candidate with its document and its relevance, 0..1."""
 
     candidate: Candidate

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from qmd.parse.segment import clean, has_token
 from qmd.search.query.terms import Field, Term, split_terms
@@ -85,8 +86,7 @@ def parse(query: str) -> ParsedQuery:
     return builder.result()
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """One run of non-blanks or one phrase, with its sign and field: a word or a phrase."""
 
     word: str | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import Field, Term
@@ -41,8 +41,7 @@ class RawCheck:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusions:
+class Exclusions(NamedTuple):
     """The documents that a query excludes: by the index, and by checks of the raw text."""
 
     indexed_ids: frozenset[int]

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse import segment
 from qmd.search.query.language import ParsedQuery
@@ -116,8 +116,7 @@ def _accept(
     return _hits([bm25.Scored(*row, {}) for row in islice(accepted, limit)], "exact")
 
 
-@dataclass(frozen=True, slots=True)
-class _LooseMatch:
+class _LooseMatch(NamedTuple):
     """``expression`` holds a part of the query; ``is_strict``: all phrases and fields of it."""
 
     expression: str

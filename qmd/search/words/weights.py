@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from qmd.parse import segment
 from qmd.search.query.language import ParsedQuery
@@ -51,6 +51,9 @@ CHATTER = frozenset(
 QUIET = 0.3
 
 
+_Kind = Literal["telling", "common", "stop", "absent"]
+
+
 @dataclass(frozen=True, slots=True)
 class QueryWords:
     """
@@ -81,13 +84,22 @@ def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
     is_large = total > LARGE
     most = int(total * COMMON) + 1 if is_large else total
     weights = _count_words(reader, query, total, most)
-    content = {word: it for word, it in weights.items() if word.casefold() not in STOP_WORDS}
-    absent = {word: it for word, it in content.items() if it.documents == 0}
-    common = {word: it for word, it in content.items() if is_large and it.documents >= most}
-    telling = {word: it for word, it in content.items() if word not in absent | common}
+    by_kind: dict[_Kind, dict[str, bm25.Word]] = {kind: {} for kind in get_args(_Kind)}
+    for word, weighed in weights.items():
+        is_common = is_large and weighed.documents >= most
+        by_kind[_kind(word, weighed, is_common)][word] = weighed
+    content = (by_kind["telling"] or by_kind["common"]) | by_kind["absent"]
     # A page that shares "the" with a question has nothing to do with it.
-    stop = {word: it for word, it in weights.items() if word not in content and it.documents}
-    return QueryWords(query, ((telling or common) | absent) or stop, total)
+    held_stop_words = {word: it for word, it in by_kind["stop"].items() if it.documents}
+    return QueryWords(query, content or held_stop_words, total)
+
+
+def _kind(word: str, weighed: bm25.Word, is_common: bool) -> _Kind:
+    if word.casefold() in STOP_WORDS:
+        return "stop"
+    if weighed.documents == 0:
+        return "absent"
+    return "common" if is_common else "telling"
 
 
 def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> dict[str, bm25.Word]:

@@ -1,0 +1,49 @@
+"""Documents scored by meaning as candidates, with the parts of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qmd.search.candidates import Candidate
+from qmd.search.fuse import Nearest
+from qmd.search.meaning.nearness import relative_nearness
+from qmd.values import ModelSpec
+
+
+def semantic_candidates(
+    nearest: Sequence[Nearest], spec: ModelSpec, *, with_explanation: bool
+) -> list[Candidate]:
+    return [
+        Candidate(
+            each.hit.document,
+            each.score,
+            "semantic",
+            nearness=relative_nearness(each.hit.nearness, spec),
+            chunk=each.hit.chunk,
+            explanation=_explain(each, spec) if with_explanation else None,
+        )
+        for each in nearest
+    ]
+
+
+def _explain(nearest: Nearest, spec: ModelSpec) -> dict[str, Any]:
+    """
+    nearness = cosine - shared; own = (nearness - low) / (high - low), within 0 and 1;
+    score = own, or (2 * own + expansion) / 3.
+    """
+    original = nearest.original
+    explained: dict[str, Any] = {
+        "model": spec.name,
+        "cosine": original.cosine,
+        "shared": original.cosine - original.nearness,
+        "nearness": original.nearness,
+        "low": spec.cosine_low,
+        "high": spec.cosine_high,
+        "own": nearest.original_score,
+        "score": nearest.score,
+    }
+    if nearest.expansion is not None:
+        text, score = nearest.expansion
+        explained["expansion"] = {"query": text, "score": score}
+    return explained

@@ -1,0 +1,53 @@
+"""Lexical hits as candidates, with the parts of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qmd.search.candidates import Candidate
+from qmd.search.query.terms import LEAD
+from qmd.search.words.retrieval import BASE, HALF, LexicalHit
+from qmd.search.words.weights import QueryWords
+
+
+def lexical_candidates(
+    hits: Sequence[LexicalHit], words: QueryWords, *, with_explanation: bool
+) -> list[Candidate]:
+    return [
+        Candidate(
+            hit.document,
+            hit.score,
+            hit.match,
+            hit.words,
+            explanation=_explain(hit, words) if with_explanation else None,
+        )
+        for hit in hits
+    ]
+
+
+def _explain(hit: LexicalHit, words: QueryWords) -> dict[str, Any]:
+    """
+    bm25 = the sum of the words' scores (FTS5's own, where the query has phrases, fields or
+    signs); score = base + 0.5 * bm25 / (bm25 + half).
+    """
+    return {
+        "terms": [
+            term.text if len(term.text) <= LEAD else f"{term.lead}…" for term in words.query.terms
+        ],
+        "words": [
+            {
+                "word": word,
+                "documents": weighed.documents,
+                "idf": weighed.idf,
+                "score": hit.words[word],
+            }
+            for word, weighed in words.weights.items()
+            if word in hit.words
+        ],
+        "bm25": hit.bm25,
+        "match": hit.match,
+        "base": BASE[hit.match],
+        "half": HALF,
+        "score": hit.score,
+    }
