@@ -24,7 +24,7 @@ from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
 from qmd.store.embeddings import WaitingChunk
 from qmd.store.files import DocumentPlace, StoredFile
-from qmd.store.match import CONTENT_FIELDS, AllOf, AnyOf, ButNot, Expression, Phrase
+from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.model_cache import MAX_ANSWER_BYTES
 from qmd.store.models import StoredModel
 from qmd.store.revisions import MAX_REVISIONS, RevisionContent, pack_revision
@@ -278,11 +278,14 @@ YELLOW, SWEET, SOUR = Phrase("yellow"), Phrase("sweet"), Phrase("sour")
     ("expression", "paths"),
     [
         (YELLOW, ["b.md", "deep/b.md"]),
-        (AllOf((YELLOW, SWEET)), ["deep/b.md"]),
-        (AnyOf((SOUR, Phrase("red"))), ["a.md", "b.md"]),
-        (ButNot(YELLOW, SOUR), ["deep/b.md"]),
-        (ButNot(AnyOf((YELLOW, SWEET)), AnyOf((SOUR, Phrase("red")))), ["deep/b.md"]),
-        (AnyOf((AllOf((YELLOW, SOUR)), AllOf((Phrase("red"), SWEET)))), ["a.md", "b.md"]),
+        (all_of(YELLOW, SWEET), ["deep/b.md"]),
+        (any_of(SOUR, Phrase("red")), ["a.md", "b.md"]),
+        (but_not(YELLOW, SOUR), ["deep/b.md"]),
+        (but_not(any_of(YELLOW, SWEET), SOUR, Phrase("red")), ["deep/b.md"]),
+        (any_of(all_of(YELLOW, SOUR), all_of(Phrase("red"), SWEET)), ["a.md", "b.md"]),
+        (any_of(SOUR, SOUR), ["b.md"]),
+        (all_of(SOUR), ["b.md"]),
+        (but_not(SOUR), ["b.md"]),
         (Phrase("yellow and sweet"), ["deep/b.md"]),
         (Phrase("sweet and yellow"), []),
         (Phrase("yel"), []),
@@ -292,7 +295,7 @@ YELLOW, SWEET, SOUR = Phrase("yellow"), Phrase("sweet"), Phrase("sour")
         (Phrase("yellow", fields=("title", "body")), ["b.md", "deep/b.md"]),
         (Phrase("deep"), ["deep/b.md"]),
         (Phrase("deep", fields=CONTENT_FIELDS), []),
-        (AllOf((Phrase("deep", fields=("path",)), YELLOW)), ["deep/b.md"]),
+        (all_of(Phrase("deep", fields=("path",)), YELLOW), ["deep/b.md"]),
         (Phrase('" OR "yellow'), []),
         (Phrase("NOT yellow AND {title} : *"), []),
     ],
@@ -356,7 +359,7 @@ def test_filters_select_documents(
         assert set(reader.documents.latest_ids(selection)) == {numbers[path] for path in paths}
         texts = dict(reader.documents.titles_and_texts(selection))
         assert set(texts) == {numbers[path] for path in paths}
-        found = search(reader, AnyOf((YELLOW, SWEET)), filters)
+        found = search(reader, any_of(YELLOW, SWEET), filters)
         assert found == [path for path in ("a.md", "b.md", "deep/b.md") if path in paths]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from qmd.store.match import AllOf, AnyOf, Expression, Phrase
+from qmd.store.match import Expression, Phrase
+
+_OPERATORS = {"all": " AND ", "any": " OR ", "but not": " NOT "}
 
 
 def render(expression: Expression | str) -> str:
@@ -15,10 +17,7 @@ def render(expression: Expression | str) -> str:
         return expression
     if isinstance(expression, Phrase):
         return _phrase(expression)
-    if isinstance(expression, AllOf | AnyOf):
-        operator = " AND " if isinstance(expression, AllOf) else " OR "
-        return operator.join(map(_operand, expression.parts))
-    return f"{_operand(expression.match)} NOT {_operand(expression.excluded)}"
+    return _OPERATORS[expression.operator].join(map(_operand, expression.parts))
 
 
 def _phrase(phrase: Phrase) -> str:
