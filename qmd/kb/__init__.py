@@ -1,7 +1,8 @@
 """
 KnowledgeBase: the library's face, and all that the command line and the servers call.
 
-Here it is opened and closed; what it can do is in the modules beside, by capability.
+This module opens and closes it; each module beside it holds the methods of one capability. Most of
+them import a layer on the first call that needs it, which keeps `qmd search` quick to start.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ from types import TracebackType
 from qmd.kb.collections import Collections
 from qmd.kb.documents import Documents
 from qmd.kb.embedding import Embedding
-from qmd.kb.file_tools import clear_away
 from qmd.kb.files import Files
 from qmd.kb.indexing import Indexing
 from qmd.kb.search import Search
 from qmd.kb.upkeep import Upkeep
 from qmd.settings import Settings
-from qmd.store import open_store
+from qmd.store import Store, open_store
 
 
 class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, Upkeep):
@@ -55,7 +55,7 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
         """
         store = open_store(Path(path).expanduser(), create=create, read_only=read_only)
         try:
-            clear_away(store)
+            _remove_abandoned_files(store)
         except BaseException:
             store.close()
             raise
@@ -79,3 +79,13 @@ class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, 
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _remove_abandoned_files(store: Store) -> None:
+    """Remove the temporary files of processes that died while they wrote; mostly there are none."""
+    with store.reading() as reader:
+        if not reader.pending.all():
+            return
+    from qmd.files.writing.writer import clean_up
+
+    clean_up(store)

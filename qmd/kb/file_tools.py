@@ -1,5 +1,7 @@
 """
-What of a knowledge base works on files: notes, summaries, photos, posts, and their history.
+Makes what works on files: notes, summaries, photos, posts, and their history.
+
+`parts.py` imports this module when the first of them is needed, since `qmd search` needs none.
 """
 
 from __future__ import annotations
@@ -9,18 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd.files.notes.notes import Notes
+from qmd.files.notes.vault import Vault
+from qmd.files.posts.archive import Posts
+from qmd.files.revisions import Revisions
+from qmd.files.summary import Summary
+from qmd.files.writing.policy import WritePolicy
+from qmd.files.writing.writer import FileWriter
+from qmd.ingest.collection_paths import candidate_files
+from qmd.ingest.index import index_file
 from qmd.settings import Settings
 
-# What only some need is imported by them: `qmd search` is to be quick to start.
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import Notes
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.photos.images import Images
-    from qmd.files.posts.archive import Posts
-    from qmd.files.revisions import Revisions
-    from qmd.files.summary import Summary
-    from qmd.files.writing.policy import WritePolicy
-    from qmd.files.writing.writer import FileWriter
     from qmd.ingest.events import EventBus
     from qmd.store import Store
     from qmd.values import Collection
@@ -28,9 +32,9 @@ if TYPE_CHECKING:
 
 class FileTools:
     """
-    Makes the objects behind `KnowledgeBase.notes` and its siblings.
+    Makes the objects behind `KnowledgeBase.notes` and the properties beside it, for one store.
 
-    ``events`` is asked anew each time: mostly nobody listens.
+    ``events``: who is told of files that were indexed; None while nobody listens.
     """
 
     def __init__(
@@ -45,19 +49,7 @@ class FileTools:
         self._exiftool: ExifTool | None = None
         self._lock = threading.Lock()
 
-    @property
-    def exiftool_command(self) -> str | Path | None:
-        """The one that the settings name."""
-        return self._settings.exiftool
-
-    @property
-    def confirms_writes(self) -> bool:
-        """Whether somebody is asked before each write."""
-        return self._settings.confirm_writes is not None
-
     def policy(self) -> WritePolicy:
-        from qmd.files.writing.policy import WritePolicy
-
         settings = self._settings
         if settings.read_only_files:
             return WritePolicy.read_only()
@@ -71,23 +63,16 @@ class FileTools:
         return WritePolicy.default(directories)
 
     def files(self) -> FileWriter:
-        from qmd.files.writing.writer import FileWriter
-
         return FileWriter(
             self._store, self.policy(), self._index, confirm=self._settings.confirm_writes
         )
 
     def revisions(self) -> Revisions:
-        from qmd.files.revisions import Revisions
-        from qmd.ingest.collection_paths import candidate_files
-
         return Revisions(
             self._store, self.files(), lambda path: candidate_files(path, self._collections())
         )
 
     def summary(self) -> Summary:
-        from qmd.files.summary import Summary
-
         return Summary(self.files())
 
     def images(self) -> Images:
@@ -100,17 +85,12 @@ class FileTools:
         return Images(self.files, self._exiftool)
 
     def notes(self) -> Notes:
-        from qmd.files.notes.notes import Notes
-        from qmd.files.notes.vault import Vault
-
         if self._settings.vault is not None:
             vault = Path(self._settings.vault).expanduser()
             return Notes(lambda: Vault.of_directory(vault), self.files)
         return Notes(lambda: Vault.of_collections(self._collections()), self.files)
 
     def posts(self) -> Posts:
-        from qmd.files.posts.archive import Posts
-
         return Posts(self._store, Path(self._settings.posts_dir))
 
     def close(self) -> None:
@@ -119,22 +99,8 @@ class FileTools:
             self._exiftool.close()
 
     def _collections(self) -> list[Collection]:
-
         with self._store.reading() as reader:
             return reader.collections.all()
 
     def _index(self, file: Path) -> None:
-        from qmd.ingest.index import index_file
-
         index_file(self._store, file, self._collections(), self._events())
-
-
-def clear_away(store: Store) -> None:
-    """Remove the temporary files of processes that died while they wrote; mostly there are none."""
-
-    with store.reading() as reader:
-        if not reader.pending.all():
-            return
-    from qmd.files.writing.writer import clean_up
-
-    clean_up(store)

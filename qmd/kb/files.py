@@ -31,7 +31,7 @@ class Files(Parts):
     @property
     def confirms_writes(self) -> bool:
         """Whether it was opened with ``confirm_writes``: for a language model."""
-        return self._file_tools.confirms_writes
+        return self._settings.confirm_writes is not None
 
     @property
     def files(self) -> FileWriter:

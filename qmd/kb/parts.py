@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import StoreError
-from qmd.kb.file_tools import FileTools
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.settings import Settings
@@ -18,38 +17,37 @@ from qmd.store import open_store
 if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
     from qmd.ingest.keep.keeper import Keeper
+    from qmd.kb.file_tools import FileTools
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Store
 
 
 @dataclass(slots=True)
 class Opened:
-    """What belongs to one database file, and goes when another one takes its place."""
+    """What belongs to one database file, and is closed when another file takes its place."""
 
     store: Store
     embedders: EmbedderChoice
     backends: Backends
-    file_tools: FileTools
+    file_tools: FileTools | None = None
     vectors: VectorCache | None = None
 
     def close(self) -> None:
         """May be called twice."""
         if self.vectors is not None:
             self.vectors.close()
-        self.file_tools.close()
+        if self.file_tools is not None:
+            self.file_tools.close()
         self.store.close()
 
 
 class Parts:
     """
-    The parts of one open knowledge base.
+    The parts of one open knowledge base, from which the classes in the modules beside are derived.
 
-    What can be done with them is grouped in classes on top of this one, a module each;
-    `KnowledgeBase` is all of them in one.
-
-    When the database file is replaced, they are made anew for the new file: each access may
-    give those of another file than the one before, but never inside `Store.reading`. A method
-    that needs one file throughout takes the store once.
+    When another file takes the database's place, the parts are made anew for it. So two accesses
+    may give parts of two files, but never inside `Store.reading`. A method that needs one file
+    throughout takes the store once.
     """
 
     def __init__(self, store: Store, settings: Settings = Settings()) -> None:
@@ -59,23 +57,20 @@ class Parts:
 
             settings = replace(settings, embedder=CheckedEmbedder(settings.embedder))
 
-        def opened(store: Store) -> Opened:
-            embedders = EmbedderChoice(store, settings)
-            return Opened(
-                store,
-                embedders,
-                Backends(store, settings, cache_dir=lambda: embedders.cache_dir),
-                FileTools(store, settings, lambda: self._events),
-            )
-
-        self._opened_for = opened
-        self._opened = opened(store)
+        self._settings = settings
+        self._opened = self._open_parts(store)
         self._lock = threading.Lock()
         self._reopening = threading.Lock()
         self._closed = False
         self._problem: str | None = None
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
+
+    def _open_parts(self, store: Store) -> Opened:
+        settings = self._settings
+        embedders = EmbedderChoice(store, settings)
+        backends = Backends(store, settings, cache_dir=lambda: embedders.cache_dir)
+        return Opened(store, embedders, backends)
 
     @property
     def path(self) -> Path:
@@ -96,14 +91,20 @@ class Parts:
 
     @property
     def _file_tools(self) -> FileTools:
-        return self._current().file_tools
+        opened = self._current()
+        with self._lock:
+            if opened.file_tools is None:
+                from qmd.kb.file_tools import FileTools
+
+                opened.file_tools = FileTools(opened.store, self._settings, lambda: self._events)
+            return opened.file_tools
 
     def _current(self) -> Opened:
         """
-        What belongs to the file that the path names now, opened here if it is another one.
+        The parts for the file that the path names now; they are opened here if it is another one.
 
-        While there is none, and while something still reads from the old file, it is what
-        belongs to that: its store raises DatabaseReplacedError.
+        While there is no file, and while something still reads the old one, these are the parts
+        for the old one, whose store raises DatabaseReplacedError.
 
         Raises:
             StoreError: There is another file, and it cannot be opened.
@@ -114,7 +115,7 @@ class Parts:
         with self._reopening:
             if self._opened is not opened or self._closed:
                 return self._opened
-            # The old connections go first: they might take the log of the new file for theirs.
+            # The old connections are closed first: they might write to the log of the new file.
             if not opened.store.abandon():
                 return opened
             self._opened = self._reopen(opened.store)
@@ -134,11 +135,11 @@ class Parts:
             raise
         self._problem = None
         log.warning("the database %s was replaced; the file that is there now is open", old.path)
-        return self._opened_for(store)
+        return self._open_parts(store)
 
     @property
     def events(self) -> EventBus:
-        """What happens to the index by this process's hands: ``kb.events.subscribe(print)``."""
+        """Changes of the index that this process makes: ``kb.events.subscribe(print)``."""
         from qmd.ingest.events import EventBus
 
         with self._lock:

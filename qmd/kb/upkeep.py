@@ -108,5 +108,5 @@ class Upkeep(Parts):
             opened.embedders,
             opened.backends,
             home or Path.home(),
-            opened.file_tools.exiftool_command,
+            self._settings.exiftool,
         )
