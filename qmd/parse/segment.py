@@ -11,6 +11,7 @@ the literal.
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from functools import lru_cache
 from operator import add
@@ -47,8 +48,12 @@ _WIDE = [
     (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
 ]
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_HUMP = re.compile(r"[A-Z](?<=[a-z][A-Z])")
-_WORD = re.compile(r"[A-Za-z0-9]*")
+_LOWER, _UPPER, _DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
+#: Byte → "a" for a small letter of ASCII, "A" for a capital, "0" for a digit, else a blank.
+_SHAPE = bytes(
+    ord("a" if char in _LOWER else "A" if char in _UPPER else "0" if char in _DIGITS else " ")
+    for char in map(chr, range(256))
+)
 
 
 def normalize(text: str) -> str:
@@ -121,20 +126,22 @@ def pairs_of(run: str) -> list[str]:
 
 def camel_parts(text: str) -> list[str]:
     """The parts of the CamelCase words of a text, in order, each once: extra search terms."""
-    words: dict[str, None] = {}
-    end = 0
-    for hump in _HUMP.finditer(text):
-        start = hump.start()
-        if start >= end:  # else a further hump of the same word
-            while start and text[start - 1].isalnum() and text[start - 1].isascii():
-                start -= 1
-            word = _WORD.match(text, start)
-            assert word is not None
-            end = word.end()
-            words[word[0]] = None
+    # In the shape of the text, "aA" within a word and the blanks around it are found by plain
+    # searches, which take half the time of a regular expression.
+    data = text.encode("utf-8", "replace")
+    shape = data.translate(_SHAPE)
+    words: dict[bytes, None] = {}
+    hump = shape.find(b"aA")
+    while hump >= 0:
+        start = shape.rfind(b" ", 0, hump) + 1
+        end = shape.find(b" ", hump)
+        if end < 0:
+            end = len(data)
+        words[data[start:end]] = None
+        hump = shape.find(b"aA", end)
     parts: dict[str, None] = {}
-    for camel_word in words:
-        parts.update(dict.fromkeys(_parts_of(camel_word)))
+    for word in words:
+        parts.update(dict.fromkeys(_parts_of(word.decode())))
     return list(parts)
 
 

@@ -1,27 +1,36 @@
-"""Paths that changed, gathered until the disk comes to rest."""
+"""Gather the paths of a burst of file events until no more come."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 
-#: An editor saves in several steps, and a checkout touches hundreds of files.
+#: A burst ends when no event has come for this time: an editor saves in several steps, and a
+#: checkout touches hundreds of files.
 QUIET_S = 0.1
-#: A file that never rests is looked at so often.
+#: A burst ends at the latest after this time; some files are written without a pause.
 LONGEST_S = 0.5
-#: More paths of one collection than this, and they are one: the root.
+#: More paths of one collection than this are replaced by its root.
 MOST_PATHS = 2000
 
 
 class ChangedPaths:
     """
-    From the threads that watch to the one that indexes. Thread-safe.
+    Passes paths from the threads that watch to the one that indexes. Thread-safe.
 
     A path is relative to its collection's root; "" means that anything may have changed.
     """
 
-    def __init__(self, quiet_s: float = QUIET_S, longest_s: float = LONGEST_S) -> None:
+    def __init__(
+        self,
+        quiet_s: float = QUIET_S,
+        longest_s: float = LONGEST_S,
+        *,
+        on_burst: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_burst`` is called at the first path of a burst, by the thread that adds it."""
+        self._on_burst = on_burst
         self._quiet_s = quiet_s
         self._longest_s = longest_s
         self._condition = threading.Condition()
@@ -31,20 +40,25 @@ class ChangedPaths:
 
     def add(self, collection_id: int, paths: Iterable[str]) -> None:
         with self._condition:
-            known = self._paths.setdefault(collection_id, set())
-            known.update(paths)
-            if len(known) > MOST_PATHS:
-                known.clear()
-                known.add("")
+            gathered = self._paths.setdefault(collection_id, set())
+            gathered.update(paths)
+            if len(gathered) > MOST_PATHS:
+                gathered.clear()
+                gathered.add("")
             self._last = monotonic()
-            if not self._first:
+            is_first = not self._first
+            if is_first:
                 self._first = self._last
             self._condition.notify_all()
+        if is_first:
+            self._on_burst()
 
     def take(self, timeout_s: float) -> dict[int, set[str]]:
         """
-        Collection id → paths, once nothing came for 100 ms (or half a second has passed since
-        the first came); nothing after ``timeout_s`` or `wake`, what has come stays then.
+        Collection id → paths, when a burst has ended.
+
+        Empty after ``timeout_s`` seconds or `wake`; what has been gathered is kept for the next
+        call then.
         """
         deadline = monotonic() + timeout_s
         with self._condition:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from qmd.errors import DatabaseReplacedError, QmdError, StoreError
+from qmd.ingest import parse_workers
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.background_embedding import BackgroundEmbedder, EmbedderProvider
 from qmd.ingest.keep.changed_paths import ChangedPaths
@@ -49,7 +50,7 @@ class Keeper:
         self._events = events
         self._models = models
         self._options = options or KeeperOptions()
-        self._changes = ChangedPaths()
+        self._changes = ChangedPaths(on_burst=parse_workers.workers.warm_up)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._background: BackgroundEmbedder | None = None
@@ -126,7 +127,7 @@ class Keeper:
             if store is not kept:  # nothing that was known of another file counts
                 kept = store
                 self.state = KeeperState()
-                self._changes = ChangedPaths()
+                self._changes = ChangedPaths(on_burst=parse_workers.workers.warm_up)
             self._tell("database", None)
             self._keep(store)
 

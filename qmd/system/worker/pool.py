@@ -98,6 +98,15 @@ class WorkerPool:
         for process in idle:
             process.close()
 
+    def warm_up(self) -> None:
+        """Start a process if none runs, so that the next `run` need not wait for its start."""
+        if self.is_running:
+            return
+        try:
+            self.give_back(self.borrow())
+        except StartError:  # the next run finds out, and notes the problem
+            return
+
     def borrow(self) -> WorkerProcess:
         """Raises StartError."""
         with self._lock:
