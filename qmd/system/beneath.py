@@ -1,10 +1,10 @@
 """
-Opening what lies below a directory and nowhere else.
+Open files and directories below a root directory, and never outside of it.
 
-A path that was checked may lead elsewhere a moment later, when somebody puts a link in the place
-of a directory. So it is opened name by name, each below the directory opened before, and no link
-is followed. Where the system cannot open names below a directory (Windows), the path is checked
-before and after it is opened: what two exchanges at the right moments do is not noticed there.
+A path that was checked may lead elsewhere a moment later, when somebody replaces a directory by a
+link. So a path is opened name by name, each below the directory opened before, and no link is
+followed. Where the system cannot open names below a directory (Windows), the path is checked
+before and after it is opened; two replacements at the right moments go unnoticed there.
 """
 
 # Names relative to an open directory, which Path objects cannot express:
@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: How a file is opened that may have become something else.
+#: The flags for reading a file that may have been replaced by something else.
 READ = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not wait for a writer
@@ -112,8 +112,8 @@ def _open_and_check(root: str | os.PathLike[str], path: str, flags: int) -> int:
     full_path = os.path.join(root, path)
     descriptor = os.open(full_path, flags | _NO_LINK)
     try:
-        there = os.stat(_require_beneath(root, path), follow_symlinks=False)
-        if not os.path.samestat(there, os.fstat(descriptor)):
+        status = os.stat(_require_beneath(root, path), follow_symlinks=False)
+        if not os.path.samestat(status, os.fstat(descriptor)):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), full_path)
     except BaseException:
         os.close(descriptor)
@@ -122,7 +122,7 @@ def _open_and_check(root: str | os.PathLike[str], path: str, flags: int) -> int:
 
 
 def _require_beneath(root: str | os.PathLike[str], path: str) -> str:
-    """The path of it, all links of the root followed. Raises OSError: A link is on the way."""
+    """The full path, with the links of the root resolved. Raises OSError: A link is below it."""
     real_root = os.path.realpath(root)
     expected = os.path.normpath(os.path.join(real_root, path))
     if os.path.normcase(os.path.realpath(expected)) != os.path.normcase(expected):

@@ -1,11 +1,11 @@
 """
-Ending work that nobody waits for any more: a request whose time is up, or whose client left.
+Cancel work that nobody waits for: a request whose time is up, or whose client has left.
 
-A thread cannot be stopped from outside. So whoever starts the work runs it inside
-`Cancellation.active`, and the work looks at it: `Store.reading` lets its statements be
-interrupted, every read of the database calls `check` first, and so does every Python loop that
-may take long. A change of a file goes on to its end inside `uninterrupted`; a write of the
-database runs on a thread of its own, which no cancellation reaches.
+A thread cannot be stopped from outside. So the caller runs the work inside `Cancellation.active`,
+and the work checks it: `Store.reading` lets its statements be interrupted, every read of the
+database calls `check` first, and so does every Python loop that may take long. A change of a file
+is finished inside `uninterrupted`; a write of the database runs on a thread that no cancellation
+reaches.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
-Which user holds the other end of a TCP connection within this machine?
+Find the user who holds the other end of a TCP connection within this machine.
 
 Linux knows who opened each socket: it answers a netlink request for one socket (sock_diag(7)),
-and lists them all in ``/proc/net/tcp`` and ``tcp6``. No other system tells.
+and lists all sockets in ``/proc/net/tcp`` and ``tcp6``. Other systems have no such interface.
 
-A user id is believed only while its socket is open. The kernel shows the sockets of processes
+A user id counts only while its socket is open. The kernel shows the sockets of processes
 that have closed them under user 0, so a stranger who sends a request and leaves would be taken
 for root.
 """

@@ -1,5 +1,5 @@
 """
-Switches off what the libraries of this project would send home; the only home of that.
+Switch off the telemetry of the libraries that this project uses; done nowhere else.
 
 `qmd/__init__.py` calls `switch_off` before anything else of qmd is imported, so it holds for
 the command, every server, and a program that imports qmd. onnxruntime reads its switch once,
@@ -19,7 +19,7 @@ VARIABLES = {
     "HF_XET_TELEMETRY_ENABLED": "0",  # hf_xet
 }
 
-#: What onnxruntime takes for "on", whatever the letter case.
+#: The values that onnxruntime reads as "on", ignoring case.
 _ON = {"1", "true", "yes", "y", "on"}
 
 #: Whether onnxruntime was imported before qmd, and without its switch.

@@ -150,7 +150,7 @@ class InotifyWatch:
     # -- directories -------------------------------------------------------------------
 
     def _add(self, parent: RuledFolder | None, path: str) -> None:
-        """FolderWatch a directory and all below it that the rules include."""
+        """Watch a directory and all below it that the rules include."""
         pending = [(parent, path)]
         while pending:
             parent, path = pending.pop()

@@ -73,7 +73,7 @@ class WatchFactory:
 
     def start(self, collection: Collection) -> tuple[FolderWatch, str | None]:
         """
-        FolderWatch a collection; beside the watch, why it only polls, in a sentence.
+        Watch a collection; beside the watch, why it only polls, in a sentence.
 
         Raises:
             NotFoundError, InputError: Its directory cannot be read.
@@ -194,7 +194,7 @@ class PollingWatch:
         self._seen = self._look()
 
     def look(self) -> None:
-        """ReportPaths what differs from last time. Raises NotFoundError, InputError."""
+        """Report what differs from last time. Raises NotFoundError, InputError."""
         now = self._look()
         before, self._seen = self._seen, now
         changed = {
@@ -250,7 +250,7 @@ def file_system(path: Path) -> str | None:
 
 def root_identity(root: Path) -> tuple[object, ...] | None:
     """
-    ChangedPaths when the root goes, comes back or is replaced, or an ignore file above it changes;
+    Changes when the root goes, comes back or is replaced, or an ignore file above it changes;
     None while it is not there.
     """
     try:

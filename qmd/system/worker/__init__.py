@@ -1,6 +1,6 @@
 """
-Functions run by a process of its own, within limits of CPU time and memory, that may be ended.
+Run functions in separate processes, within limits of CPU time and memory.
 
-What reads untrusted files runs there: a loop without end inside a regular expression, a crash
-of a C library or a read that blocks costs a file, and never the process that asked.
+Untrusted files are read there: an endless loop inside a regular expression, a crash of a C library
+or a read that blocks costs one file, and never stops the process that indexes or serves.
 """

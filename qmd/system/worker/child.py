@@ -1,9 +1,8 @@
 """
-The worker process: takes jobs from its stdin, one after the other, and writes the answers to
-its stdout. A frame is the length of its body in four bytes, and the body by `marshal`.
+The main function of a worker process, which reads jobs from stdin and writes answers to stdout.
 
-Only the standard library is imported here, and little of it, because starting takes the time
-of whoever waits for the first answer.
+A frame is the length of its body in four bytes, and the body written by `marshal`. Only a little
+of the standard library is imported here, because the first answer waits for the start.
 """
 
 from __future__ import annotations
@@ -45,13 +44,14 @@ def frame(body: bytes) -> bytes:
 
 def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
     """
-    JobAnswer until stdin ends, or nothing has come for ``idle_s`` seconds.
+    Answer jobs until stdin ends, or until no job has come for ``idle_s`` seconds.
 
     Args:
         name: The function, as ``module:function``.
-        begun: The descriptor of a file in memory, where the number of jobs begun is noted: so
-            the parent knows with which one a process has died. Below 0: none.
-        lifeline: The reading end of a pipe that closes when the parent is gone. Below 0: none.
+        begun: The descriptor of a file in memory for the number of jobs begun, from which the
+            parent knows during which one a process has died. Below 0: there is none.
+        lifeline: The reading end of a pipe that closes when the parent ends. Below 0: there is
+            none.
     """
     _heed_signals(lifeline)
     # What a library prints must not come between the answers.
@@ -66,7 +66,7 @@ def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
     gc.set_threshold(50_000)
     count = mmap.mmap(begun, 8) if begun >= 0 else None
     number = 0
-    # Many answers are told at once: each time the parent is woken costs as much as a small file.
+    # Many answers are written at once: waking the parent costs as much as parsing a small file.
     with os.fdopen(target, "wb", buffering=_WRITE_BYTES) as answers:
         answers.write(frame(READY))
         for body in _jobs(source, idle_s, answers.flush):
@@ -134,7 +134,7 @@ def _heed_signals(lifeline: int) -> None:
 
 
 class _KernelLimits:
-    """What the kernel holds a job to, as far as this system can."""
+    """The limits of a job that the kernel enforces, as far as this system can."""
 
     def __init__(self) -> None:
         self._memory_bytes = 0

@@ -1,4 +1,4 @@
-"""What a worker process is asked, and what comes of it."""
+"""The jobs that are sent to a worker process, and their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MB = 1_000_000
 
 class JobBudget(NamedTuple):
     """
-    The most that one job may use.
+    The limits of one job.
 
     ``memory_bytes`` counts from what the process has when it is ready for work.
     """
@@ -20,8 +20,11 @@ class JobBudget(NamedTuple):
 
 class Job(NamedTuple):
     """
+    One call of the function.
+
     ``argument`` is a plain value: None, a number, text, bytes, or tuples, lists and dicts of
-    these. ``size`` in bytes is about what the answer will be: so many are asked ahead.
+    these. ``size`` is the estimated size of the answer in bytes; it limits how many jobs are sent
+    ahead.
     """
 
     argument: Any
@@ -37,11 +40,11 @@ class JobAnswer(NamedTuple):
 
 class JobFailure(NamedTuple):
     """
-    A job without an answer.
+    The result of a job that has no answer.
 
     ``kind``: more "cpu" time or "memory" than the budget, an "error" that the function raised,
-    the "crash" of the process, or "silence": it does not answer, and uses no CPU time where
-    that is limited. ``detail`` is a sentence for people.
+    the "crash" of the process, or "silence": no answer, and no use of CPU time where that is
+    limited. ``detail`` is a sentence for people.
     """
 
     kind: Literal["cpu", "memory", "error", "crash", "silence"]
@@ -52,6 +55,6 @@ JobResult = JobAnswer | JobFailure
 
 
 def described(error: BaseException) -> str:
-    """An exception for people, on one line and not too long."""
+    """Describe an exception for people, on one line of at most 300 characters."""
     text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
     return text if len(text) <= 300 else text[:299] + "…"

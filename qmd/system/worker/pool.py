@@ -1,4 +1,4 @@
-"""One function, run by as many worker processes as there are threads that use it at once."""
+"""Run one function in worker processes: one process for each thread that uses it at a time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from qmd.system.worker.process import IDLE_S, StartError, WorkerProcess
 
 _log = logging.getLogger(__name__)
 
-#: So much is asked ahead: the child goes on while the parent stores a batch. (On Windows, where
-#: writing to a full pipe waits, only what a waiting child takes.)
+#: The most that is sent ahead, so that the child goes on while the parent stores a batch. (On
+#: Windows, where writing to a full pipe waits, only what a waiting child takes.)
 AHEAD_JOBS = 1 if sys.platform == "win32" else 256
 AHEAD_BYTES = 4 * MB
-#: How often somebody who waits may look whether to go on.
+#: How often ``waiting`` is called while no result comes.
 TICK_S = 0.2
-#: The last resort, where a read blocks or nothing limits CPU time: seconds without an answer.
+#: Seconds without an answer, for reads that block and systems that do not limit CPU time.
 SILENCE_S = 60.0
 SILENCE_FACTOR = 10.0
-#: After processes could not be started, jobs are done in this one for so long.
+#: After a failure to start processes, jobs run in this process for this time.
 RETRY_S = 60.0
 STARTS = 2
 #: A job that ends two processes is not given to a third.
@@ -44,16 +44,17 @@ class _Sent:
 
 class WorkerPool:
     """
-    Thread-safe: each `run` has a process for itself, kept for the next one until it idles.
+    Runs a function in worker processes. Thread-safe: each `run` uses a process alone, which is
+    then kept for the next run.
 
-    Where none can be started the function runs in this process, without limits, and `problem`
-    says so.
+    Where no process can be started, the function runs in this process, without limits, and
+    `problem` says why.
     """
 
     def __init__(
         self, function: str, *, idle_s: float = IDLE_S, silence_s: float = SILENCE_S
     ) -> None:
-        """``function``: its place, as ``module:function``; it takes and returns plain values."""
+        """``function`` is named ``module:function``; it takes and returns plain values."""
         self._function = function
         self._idle_s = idle_s
         self.silence_s = silence_s
@@ -68,12 +69,12 @@ class WorkerPool:
 
     @property
     def problem(self) -> str | None:
-        """Why no process could be started when that was last tried, in a sentence."""
+        """Why no process could be started at the last attempt, in a sentence; else None."""
         return self._problem
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a process, at work or idle."""
+        """Whether there is a process, working or idle."""
         return any(not process.has_ended for process in list(self._all))
 
     def run(
@@ -92,7 +93,7 @@ class WorkerPool:
             run.end()
 
     def close(self) -> None:
-        """End the processes that nobody uses. What comes later starts others."""
+        """End the idle processes. A later run starts another."""
         with self._lock:
             idle, self._idle = self._idle, []
         for process in idle:
@@ -108,7 +109,7 @@ class WorkerPool:
             return
 
     def borrow(self) -> WorkerProcess:
-        """Raises StartError."""
+        """Take an idle process, or start one. Raises StartError."""
         with self._lock:
             while self._idle:
                 process = self._idle.pop()
@@ -126,21 +127,21 @@ class WorkerPool:
             self._idle.append(process)
 
     def note(self, problem: str | None) -> None:
-        """Whether processes start."""
+        """Record why processes do not start, or None when one has started."""
         if problem is not None and problem != self._problem:
             _log.warning("no worker process can be started: %s", problem)
         self._problem = problem
         self._retry_at = 0.0 if problem is None else monotonic() + RETRY_S
 
-    def here(self, job: Job) -> JobResult:
-        """In this process, without limits."""
+    def run_in_this_process(self, job: Job) -> JobResult:
+        """Call the function here, without limits."""
         try:
             return JobAnswer(resolve(self._function)(job.argument))
         except Exception as error:  # noqa: BLE001 - told by the caller, whatever it is
             return JobFailure("error", described(error))
 
     def _forget(self) -> None:
-        """In a process that was forked off, whose other threads are gone."""
+        """Start afresh in a forked process, which has none of the other threads."""
         self._lock = threading.Lock()
         for process in list(self._all):
             process.forget()
@@ -149,7 +150,7 @@ class WorkerPool:
 
 
 class _PoolRun:
-    """The jobs of one caller, on their way to a process and back."""
+    """The jobs of one caller that have been sent and have no result yet."""
 
     def __init__(
         self, workers: WorkerPool, jobs: Iterator[Job], waiting: Callable[[], None]
@@ -160,7 +161,7 @@ class _PoolRun:
         self._sent: deque[_Sent] = deque()
         self._sent_bytes = 0
         self._process: WorkerProcess | None = None
-        self._owed: deque[_Sent] = deque()  # by this process
+        self._owed: deque[_Sent] = deque()  # jobs that the current process must answer
 
     def __iter__(self) -> Iterator[JobResult]:
         while self._ask_ahead():
@@ -172,13 +173,13 @@ class _PoolRun:
         process, self._process = self._process, None
         if process is None:
             return
-        if self._sent:  # it is at work on what nobody wants any more
+        if self._sent:  # it works on jobs whose results nobody will take
             process.close()
         else:
             self._workers.give_back(process)
 
     def _ask_ahead(self) -> bool:
-        """Send jobs when less than half of what may be ahead is; whether results are owed."""
+        """Send jobs if fewer than half of the most are ahead; whether a result is to come."""
         if self._sent and (
             len(self._sent) > AHEAD_JOBS // 2 or self._sent_bytes > AHEAD_BYTES // 2
         ):
@@ -220,7 +221,7 @@ class _PoolRun:
         return sent.failure
 
     def _working(self) -> WorkerProcess:
-        """A process that has been sent all that is owed. Raises StartError."""
+        """The process, with all jobs that it must answer sent. Raises StartError."""
         if self._process is None:
             self._process = self._workers.borrow()
             self._owed = deque(sent for sent in self._sent if sent.failure is None)
@@ -229,7 +230,7 @@ class _PoolRun:
         return self._process
 
     def _wait(self, process: WorkerProcess, budget: JobBudget) -> JobResult:
-        """What comes next; ``self._process`` is None if the process is no more."""
+        """The next result; ``self._process`` becomes None if the process has ended."""
         patience_s = self._workers.silence_s + SILENCE_FACTOR * budget.cpu_s
         waited_s = 0.0
         try:
@@ -247,7 +248,7 @@ class _PoolRun:
         return JobFailure("silence", f"Nothing came of it for {patience_s:.0f} s.")
 
     def _blame(self, process: WorkerProcess, death: JobFailure) -> None:
-        """Note a failure for the job that the process has died with."""
+        """Record a failure for the job during which the process died."""
         blamed = self._owed[max(0, process.in_work)]
         if death.kind == "crash":
             # It may have been killed from outside, or by what an earlier job left behind.
@@ -262,7 +263,7 @@ class _PoolRun:
                 "crash", "The process that read it ended, and no other could be started."
             )
         self._waiting()
-        return self._workers.here(sent.job)
+        return self._workers.run_in_this_process(sent.job)
 
 
 def _with_budget(death: JobFailure, budget: JobBudget) -> JobFailure:

@@ -1,4 +1,4 @@
-"""A worker process as its parent sees it."""
+"""Start one worker process, send it jobs and receive its results: the parent's side."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from time import monotonic
 from qmd.system.worker import child
 from qmd.system.worker.jobs import Job, JobAnswer, JobFailure, JobResult
 
-#: A process without work for so long ends, and its memory is given back.
+#: A process without work for this time ends, which frees its memory.
 IDLE_S = 60.0
 _PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 16
 _COUNT_BYTES = 8
-#: How soon a pipe that was full is tried again, if no result comes before.
+#: A full pipe is tried again after this time, or when a result comes.
 _FULL_S = 0.005
 _CREATE_NO_WINDOW = 0x08000000
-#: Between the end of its answers and its own.
+#: How long the process may take to end behind its last answer.
 _LAST_S = 1.0
 _PYTHON_NAMES = ("python", "pypy")
 
@@ -36,12 +36,12 @@ class StartError(Exception):
 
 class WorkerProcess:
     """
-    One child and the thread that hears it. Not thread-safe.
+    One child and the thread that receives its results. Not thread-safe.
 
-    What it answers is taken for plain values and never for code: `marshal` builds nothing
-    else. The child is no security boundary, though. It has the rights of its parent, and one
-    that a hostile file has taken over (which takes an error in the interpreter's own C code)
-    could do what the parent can. It is there to be ended.
+    The child's answers are plain values and never code: `marshal` builds nothing else. The child
+    is no security boundary, though. It has the rights of its parent, and a hostile file that took
+    it over (by an error in the interpreter's C code) could do what the parent can. The process
+    exists so that it can be ended.
     """
 
     def __init__(self, function: str, idle_s: float = IDLE_S) -> None:
@@ -86,10 +86,16 @@ class WorkerProcess:
             os.set_blocking(self._sink, False)
         self._widen_pipes()
         self._thread = threading.Thread(target=self._listen, name="qmd-worker", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # the system has no thread left
+            self._process.kill()
+            self._process.wait()
+            self._close_pipes()
+            raise StartError(f"{error}.") from error
 
     def _widen_pipes(self) -> None:
-        """More of it is handed over at once; without, it only takes longer."""
+        """Let the pipe hold more answers; where that is not possible, reading takes longer."""
         if sys.platform == "linux":
             import fcntl
 
@@ -106,12 +112,12 @@ class WorkerProcess:
         return self._process.returncode is not None
 
     def send(self, job: Job) -> None:
-        """It goes out when the next result is asked for. Raises ValueError: no plain argument."""
+        """Queue a job; `result` sends it. Raises ValueError: The argument is no plain value."""
         body = marshal.dumps((*job.budget, job.argument))
         self._unsent += child.frame(body)
 
     def _flush(self) -> None:
-        """Send what the pipe takes now: waiting for it would be waiting without an end."""
+        """Send what the pipe takes now, without waiting: the child may never read again."""
         with self._pipes:
             while self._unsent and not self._are_closed:
                 try:
@@ -122,10 +128,11 @@ class WorkerProcess:
 
     def result(self, timeout_s: float) -> JobResult | None:
         """
-        The next one; None if there is none within the time, or only the news that it is ready.
+        The next result; None if none comes within the time, or only the message that the process
+        is ready.
 
         Raises:
-            EOFError: It has ended.
+            EOFError: The process has ended.
         """
         deadline = monotonic() + timeout_s
         while True:
@@ -148,13 +155,13 @@ class WorkerProcess:
 
     @property
     def in_work(self) -> int:
-        """Which of the jobs without a result it has begun last, from 0; below 0: none of them."""
+        """Index, among the jobs without a result, of the one begun last; below 0: none."""
         if self._begun is None:  # it tells each result before it begins another
             return 0
         return int.from_bytes(self._begun[:], "little") - self._received - 1
 
     def death(self) -> JobFailure:
-        """Why it ended; `result` has said that it did."""
+        """Why the process ended; to be called after `result` has raised EOFError."""
         self._thread.join()
         code = self._process.returncode
         if code == child.OUT_OF_MEMORY:
@@ -170,22 +177,22 @@ class WorkerProcess:
         return JobFailure("crash", f"The process that read it was ended by {name}.")
 
     def kill(self) -> None:
-        """End it now; does not wait for that, which a hanging disk may hold up. May repeat."""
+        """End the process now, without waiting: a hanging disk may delay the end. May repeat."""
         self._process.kill()
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """End it, and wait a moment for that."""
+        """End the process, and wait up to ``timeout_s`` for that."""
         self.kill()
         self._thread.join(timeout_s)
 
     def forget(self) -> None:
-        """In a process forked off: it is the child of another, and so are the pipes."""
+        """Close the pipes in a forked process, where the child belongs to another parent."""
         self._pipes = threading.Lock()
         self._process.returncode = 0
         self._close_pipes()
 
     def _listen(self) -> None:
-        """On a thread of its own, so that the child need not wait while the parent writes."""
+        """Receive answers on a separate thread, so that the child need not wait for the parent."""
         assert self._process.stdout is not None
         source = self._process.stdout.fileno()
         received = bytearray()
@@ -233,7 +240,7 @@ def _file_in_memory() -> int:
 
 
 def _command(function: str, idle_s: float) -> list[str]:
-    """All but the last arguments, the numbers of two descriptors."""
+    """The command line without its last arguments, the numbers of two descriptors."""
     name = os.path.basename(sys.executable or "").lower()  # noqa: PTH119
     if getattr(sys, "frozen", False) or not name.startswith(_PYTHON_NAMES):
         raise StartError("This program is no Python interpreter that could be started once more.")
