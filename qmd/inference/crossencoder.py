@@ -1,7 +1,7 @@
 """
 Reranks with a cross-encoder on this machine: a model that reads question and passage together.
 
-It is one of fastembed's, by its name on the hub, or any folder with an ONNX file and a tokenizer.
+It is one that fastembed lists, or any folder with an ONNX file and a tokenizer.
 """
 
 from __future__ import annotations

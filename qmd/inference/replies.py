@@ -1,5 +1,5 @@
 """
-Reads expansions and scores from what a language model has written, whatever that is.
+Reads expansions and scores from the text of a language model, in whatever form it comes.
 
 The prompts ask for lines or for a list. Models answer with prose around it, code fences, JSON of
 some other design, thoughts, repetitions, or nothing. The parts that can be used are used.
@@ -176,7 +176,7 @@ def _tenths(value: Any) -> float:
 
 def reranked(reply: Any, count: int) -> list[float]:
     """
-    The scores of a ``/rerank`` reply, in the order of the passages, in whatever range they come.
+    The scores of a ``/rerank`` reply, in the order of the passages and in the range of the server.
 
     Jina and Cohere give ``results`` of ``index`` and ``relevance_score``, text-embeddings-
     inference a list with ``score``. Some servers give logits.

@@ -1,10 +1,10 @@
 """
-The one HTTP client: sends a request and reads its reply within limits of time and size.
+The one HTTP client: sends a request and reads the reply within limits of time and size.
 
 It asks model servers (`qmd.inference`) and the qmd server of this machine (`running`). It stands
 on the standard library's `http.client`, because ``qmd search`` as a process may use it: httpx2
 takes 0.2 s to import. Time limits of HTTP libraries count from byte to byte, so a server that
-drips one byte a second holds its caller for ever; here each wait is cut to the time that is left.
+drips one byte a second keeps its caller waiting for ever; here each wait is cut to the time left.
 
 Redirects are never followed, so no header (and no key) reaches a host that the caller did not
 name. Nothing is sent that the caller did not give, apart from ``User-Agent: qmd``.
@@ -45,7 +45,7 @@ class NotHttpError(UnreachableError):
 
 
 class TimeLimitError(HttpError):
-    """The time for the request, or for the next piece of its reply, is up."""
+    """The time for the request, or for the next piece of the reply, is up."""
 
 
 class BrokenOffError(HttpError):
@@ -53,7 +53,7 @@ class BrokenOffError(HttpError):
 
 
 class UnreadableReplyError(HttpError):
-    """The body is longer than the caller takes, or is not packed as its header says."""
+    """The body is longer than the caller allows, or not packed as the header says."""
 
 
 class TimeLimit:
@@ -165,14 +165,14 @@ def request(
     use_proxy: bool = True,
 ) -> Iterator[HttpReply]:
     """
-    Send one request and give its reply, good or bad; the connection is closed at the end.
+    Send one request and give the reply, good or bad; the connection is closed at the end.
 
     Args:
         url: ``http://`` or ``https://``, host, port and path.
-        limit: For the request and for all of its reply.
+        limit: For the request and the whole reply.
         body: Sent by POST; None sends a GET.
         connect_s: The longest wait for the connection alone.
-        use_proxy: Whether the proxy that the environment names is asked.
+        use_proxy: Whether to go through the proxy that the environment names.
 
     Raises:
         UnreachableError: No connection, or something else than HTTP (NotHttpError).
@@ -289,8 +289,8 @@ class _TimedReader(io.RawIOBase):
 
 
 def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Of gzip and of zlib, never more than `PIECE_BYTES` at once, whatever they swell to."""
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # which of both, it sees
+    """The bytes that gzip or zlib has packed, at most `PIECE_BYTES` at once."""
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # recognises gzip and zlib
     try:
         for piece in pieces:
             rest = piece

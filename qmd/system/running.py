@@ -24,7 +24,7 @@ Audience = Literal["token", "user", "everyone"]
 
 _MAX_BYTES = 65536
 _MAX_REPLY_BYTES = 256 << 20  # documents may be large
-_CONNECT_S = 1.0  # it is on this machine, or its socket is gone
+_CONNECT_S = 1.0  # a server of this machine takes a connection at once
 _HEALTH_S = 5.0  # it may be busy
 
 

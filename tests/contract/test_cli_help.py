@@ -18,7 +18,7 @@ from qmd.cli.main import cli
 from qmd.config import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
-HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils", "rich", "openai")
+HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils", "rich", "httpx2")
 #: Modules of the standard library that `qmd search` does without: each takes 1 to 10 ms to load.
 SLOW = (
     *("asyncio", "concurrent.futures", "difflib", "email", "http.client", "importlib.metadata"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+
+from qmd.inference import assistant
 from qmd.inference.assistant import ChatEndpoint, LlmReranker
 from qmd.inference.fence import Fence
 from qmd.inference.llm import LlmSettings
@@ -25,3 +28,9 @@ def test_passages_to_be_scored_are_fenced() -> None:
         first = asked.partition(f"{fence.opening}\n")[2].partition(f"\n{fence.closing}")[0]
         assert first == f"[1] {' '.join(evil.split())}"
     assert len(set(marks)) == 2
+
+
+def test_a_changed_prompt_has_another_recipe() -> None:
+    prompts = (assistant._EXPAND + assistant._SCORE).encode()
+    digest = hashlib.sha256(prompts).hexdigest()[:16]
+    assert (assistant.RECIPE, digest) == ("2", "4ca80f32af1e871e"), "raise RECIPE, then this test"

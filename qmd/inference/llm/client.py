@@ -26,11 +26,11 @@ RETRIES = 3
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
-"""A server that wants to be left alone for longer is not asked again."""
+"""A server that asks for a longer pause is not asked again."""
 
 _MAX_BYTES = 64 << 20  # of an answer that comes in one piece
 
-#: Servers that answer nobody without a key, and the variable for it.
+#: Servers that answer no request without a key: their names, and the variables for the key.
 _NEEDS_KEY = {
     "api.deepseek.com": ("DeepSeek", "DEEPSEEK_API_KEY or QMD_LLM_API_KEY"),
     "api.openai.com": ("OpenAI", "QMD_LLM_API_KEY"),
@@ -39,7 +39,7 @@ _NEEDS_KEY = {
 
 class LlmClient:
     """
-    Asks one server; each request has a connection of its own. Thread-safe.
+    Asks one server; each request has a new connection. Thread-safe.
 
     What is worth another try (429, 5xx, time-outs, a lost connection) is tried again with
     growing pauses; a server's Retry-After is kept to.
@@ -143,7 +143,7 @@ class LlmClient:
     def _answer(
         self, body: Mapping[str, Any], listen: Callable[[Event], None] | None, end: float | None
     ) -> ChatAnswer:
-        """One try. Some servers stream when not asked to, and others do not when asked to."""
+        """One try. Some servers stream without a request to, others do not in spite of one."""
         left_s = None if end is None else end - self._clock()
         if left_s is not None and left_s <= 0:
             raise trouble.timed_out(self.settings, self.settings.timeout_s)

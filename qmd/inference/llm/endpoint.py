@@ -1,7 +1,7 @@
 """
-An OpenAI-compatible server of models: asked over HTTP, with its key, and its errors in words.
+Asks an OpenAI-compatible server of models over HTTP, with the key, and puts errors in words.
 
-`ModelEndpoint.ask` is for searching and embedding: JSON there, JSON back, asked once, all of it
+`ModelEndpoint.ask` is for searching and embedding: it sends JSON and reads JSON, once, all of it
 within a time. `LlmClient` uses `ModelEndpoint.open` for conversations, which are read as they
 come and tried again.
 """
@@ -120,7 +120,7 @@ class ModelReply:
 
     @property
     def is_absent(self) -> bool:
-        """Whether there is nothing at that path."""
+        """Whether the server does not offer that path."""
         return self.status in {404, 405, 501}
 
     @property

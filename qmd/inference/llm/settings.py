@@ -1,4 +1,4 @@
-"""Which server of models is asked, for which model, and how long it is waited for."""
+"""Which server and model to ask, with which key, and how long to wait for it."""
 
 from __future__ import annotations
 
