@@ -6,7 +6,7 @@ import hashlib
 
 from qmd.parse import PARSER_VERSION
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
-from qmd.values import FileState, FullText, NewDocument, ParsedDocument
+from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 
 #: What a stored document was made with; any other number and it is made anew.
 VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
@@ -26,7 +26,7 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
         hash=digest,
         parser_version=VERSION,
         parsed=parsed,
-        fulltext=FullText(
+        fulltext=FullTextEntry(
             title=_segmented(parsed.title),
             headings=segment("\n".join(heading.text for heading in parsed.headings)),
             body=_segmented(parsed.text[parsed.body_start :]),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from qmd.ingest.new_document import VERSION
 from qmd.ingest.scan import ScannedFile
-from qmd.values import FileState, FullText, NewDocument, ParsedDocument
+from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, Heading, Link
 
 
@@ -59,7 +59,7 @@ _parsed = attrgetter(*_PLAIN)
 _heading = attrgetter(*Heading.__dataclass_fields__)
 _link = attrgetter(*Link.__dataclass_fields__)
 _chunk = attrgetter(*Chunk.__dataclass_fields__)
-_fulltext = attrgetter(*FullText.__dataclass_fields__)
+_fulltext = attrgetter(*FullTextEntry.__dataclass_fields__)
 
 
 def plain_job(job: FileJob) -> tuple[Any, ...]:
@@ -112,6 +112,6 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         hash=digest,
         parser_version=VERSION,
         parsed=ParsedDocument(**fields),
-        fulltext=FullText(*fulltext),
+        fulltext=FullTextEntry(*fulltext),
         chunk_hashes=chunk_hashes,
     )

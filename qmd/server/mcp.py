@@ -32,7 +32,7 @@ from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.documents import document_block
 from qmd.tools.spelling import closest, shortened
-from qmd.tools.toolsets import Selection, select
+from qmd.tools.toolsets import ToolSelection, select
 from qmd.values import Collection
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ Context = ServerRequestContext[Any, Any]
 class McpFace:
     """Presents one `KnowledgeBase` as an MCP server (``server``), whatever the transport."""
 
-    def __init__(self, kb: KnowledgeBase, selection: Selection | None = None) -> None:
+    def __init__(self, kb: KnowledgeBase, selection: ToolSelection | None = None) -> None:
         """``selection`` None: the toolset ``qmd`` alone."""
         chosen = selection or select(["qmd"])
         self._kb = kb

@@ -49,7 +49,7 @@ def _reply(
         hits=tuple(map(_rounded, reply.hits)),
         needs_embedding=reply.needs_embedding if vectors else 0,
     )
-    structured = to_wire(sent, dialect.field)
+    structured: dict[str, Any] = to_wire(sent, dialect.field)
     structured["freshness"] = to_wire(freshness, dialect.field)
     excess = _size(structured) - _HIT_CHARACTERS * max(10, len(reply.hits))
     if excess > 0:

@@ -24,7 +24,7 @@ _TOGETHER = {("posts", "search"): "search_posts"}
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ToolSelection:
     """
     What one server offers: its name, the toolsets and their tools. ``withheld`` are the tools
     that write, where nothing may be written: not offered, but known by name.
@@ -36,7 +36,7 @@ class Selection:
     withheld: tuple[Tool[Any], ...] = ()
 
 
-def select(names: Sequence[str] = (), *, read_only: bool = False) -> Selection:
+def select(names: Sequence[str] = (), *, read_only: bool = False) -> ToolSelection:
     """
     The tools of these toolsets, of all if none is named.
 
@@ -61,4 +61,4 @@ def select(names: Sequence[str] = (), *, read_only: bool = False) -> Selection:
             (withheld if read_only and not tool.read_only else tools).append(named)
     alone = len(chosen) == 1
     server_name = TOOLSETS[chosen[0]][0] if alone else "qmd"
-    return Selection(server_name, chosen, tuple(tools), tuple(withheld))
+    return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld))

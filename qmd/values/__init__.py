@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qmd.values.documents import (
         Chunk,
         FileState,
-        FullText,
+        FullTextEntry,
         Heading,
         Link,
         LinkKind,
@@ -71,7 +71,7 @@ __all__ = [
     "FileState",
     "Filters",
     "Freshness",
-    "FullText",
+    "FullTextEntry",
     "Heading",
     "Hit",
     "IndexReport",
@@ -108,7 +108,7 @@ __all__ = [
 
 #: Where each is defined: loading one of them must not make the classes of all the others.
 _NAMES = {
-    "documents": "Chunk FileState FullText Heading Link LinkKind NewDocument ParsedDocument",
+    "documents": "Chunk FileState FullTextEntry Heading Link LinkKind NewDocument ParsedDocument",
     "live": "Freshness",
     "photos": "PhotoChange PhotoMetadata PhotoWritten",
     "posts": "AuthorPosts Post PostGroup PostHit PostHits PostText",

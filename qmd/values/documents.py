@@ -87,7 +87,7 @@ class FileState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FullText:
+class FullTextEntry:
     """
     What full text holds of a document, segmented; None where that is the document's own text.
 
@@ -111,5 +111,5 @@ class NewDocument:
     hash: str
     parser_version: int
     parsed: ParsedDocument
-    fulltext: FullText
+    fulltext: FullTextEntry
     chunk_hashes: Sequence[bytes]

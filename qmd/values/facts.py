@@ -30,7 +30,7 @@ class Describe:
         self.text = text
 
     def __get_pydantic_json_schema__(
-        self, schema: Any, handler: Callable[[Any], _Schema]
+        self, schema: object, handler: Callable[[object], _Schema]
     ) -> _Schema:
         return {**handler(schema), "description": self.text}
 
@@ -48,7 +48,7 @@ class Range:
         return self.low <= number and (self.high is None or number <= self.high)
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: Callable[[Any], _Schema]
+        self, source: object, handler: Callable[[object], _Schema]
     ) -> _Schema:
         schema = handler(source)
         bounds = {"ge": self.low} if self.high is None else {"ge": self.low, "le": self.high}
@@ -122,7 +122,7 @@ class FieldFacts:
 
     __slots__ = ("_by_class", "default", "facts", "hint", "name", "wire_name")
 
-    def __init__(self, name: str, hint: Any, default: Any = MISSING) -> None:
+    def __init__(self, name: str, hint: object, default: object = MISSING) -> None:
         self.name = name
         self.hint, self.facts = _parts(hint)
         # A reply looks up some 700 facts, so both are worked out once.
@@ -200,15 +200,15 @@ def wire_fields(value_type: type, names: tuple[str, ...] = ()) -> Iterator[Field
             yield from wire_fields(field.hint, inline.names)
 
 
-def without_none(hint: Any) -> Any:
+def without_none(hint: object) -> object:
     """``X`` of ``X | None``, and any other type as it is."""
     if get_origin(hint) not in (Union, UnionType):
         return hint
     return Union[tuple(each for each in get_args(hint) if each is not NoneType)]  # noqa: UP007
 
 
-def _parts(hint: Any) -> tuple[Any, tuple[object, ...]]:
+def _parts(hint: object) -> tuple[Any, tuple[object, ...]]:
     """A type hint without its outermost ``Annotated``, and what that holds."""
     if get_origin(hint) is Annotated:
-        return get_args(hint)[0], hint.__metadata__
+        return get_args(hint)[0], get_args(hint)[1:]
     return hint, ()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import quote
 
 from qmd.errors import InputError
@@ -192,7 +192,7 @@ class Hit:
     ]
     match: Match
     explain: Annotated[
-        Mapping[str, Any] | None,
+        Mapping[str, object] | None,
         OmitDefault(),
         Describe("With explain: how the score came about"),
     ] = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
 from qmd.values.facts import (
     AtMostOne,
@@ -21,10 +21,21 @@ from qmd.values.facts import (
     sent_fields,
 )
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 ValueT = TypeVar("ValueT")
 
 
-def to_wire(value: Any, rename: Callable[[str], str] = str) -> Any:
+@overload
+def to_wire(value: DataclassInstance, rename: Callable[[str], str] = ...) -> dict[str, object]: ...
+@overload
+def to_wire(
+    value: list[Any] | tuple[Any, ...], rename: Callable[[str], str] = ...
+) -> list[object]: ...
+@overload
+def to_wire(value: object, rename: Callable[[str], str] = ...) -> object: ...
+def to_wire(value: object, rename: Callable[[str], str] = str) -> object:
     """
     What `json.dumps` takes of a value.
 
@@ -40,9 +51,9 @@ def to_wire(value: Any, rename: Callable[[str], str] = str) -> Any:
 
 
 def _fields_to_wire(
-    value: Any, names: tuple[str, ...], rename: Callable[[str], str]
-) -> dict[str, Any]:
-    sent: dict[str, Any] = {}
+    value: object, names: tuple[str, ...], rename: Callable[[str], str]
+) -> dict[str, object]:
+    sent: dict[str, object] = {}
     for field in sent_fields(type(value), names):
         part = getattr(value, field.name)
         inline = field.get(Inline)
@@ -87,7 +98,7 @@ def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT
     return value_type(**values)
 
 
-def _read(hint: Any, sent: Any) -> Any:
+def _read(hint: Any, sent: object) -> object:
     """One part of a value. Raises ValueError."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint):

@@ -22,7 +22,7 @@ from qmd.server.mcp import McpFace
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import INTERNAL
-from qmd.tools.toolsets import TOOLSETS, Selection, select
+from qmd.tools.toolsets import TOOLSETS, ToolSelection, select
 from qmd.tools.validation import InvalidArgumentsError
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": []}
@@ -63,7 +63,7 @@ REFUSE: Tool[Word] = Tool(
 @pytest.fixture(scope="module")
 def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpFace]:
     with KnowledgeBase.open(make_index(tmp_path_factory.mktemp("toolsets"))) as kb:
-        yield McpFace(kb, Selection("Other", ("other",), (ECHO, REFUSE)))
+        yield McpFace(kb, ToolSelection("Other", ("other",), (ECHO, REFUSE)))
 
 
 def call(face: McpFace, name: str, arguments: dict[str, Any]) -> CallToolResult:
@@ -166,7 +166,7 @@ def test_a_call_over_its_time_says_whether_to_repeat_it(
     slow = Tool("slow", None, "d", Word, wait, read_only=read_only)
     with KnowledgeBase.open(make_index(tmp_path)) as kb:
         try:
-            said = call(McpFace(kb, Selection("S", (), (slow,))), "slow", {"word": "x"})
+            said = call(McpFace(kb, ToolSelection("S", (), (slow,))), "slow", {"word": "x"})
         finally:
             go_on.set()
     assert said.is_error
@@ -184,7 +184,7 @@ def test_the_inside_of_the_server_stays_in_its_log(
         KnowledgeBase.open(make_index(tmp_path)) as kb,
         pytest.raises(MCPError) as caught,
     ):
-        call(McpFace(kb, Selection("B", (), (broken,))), "broken", {"word": "x"})
+        call(McpFace(kb, ToolSelection("B", (), (broken,))), "broken", {"word": "x"})
     assert (caught.value.error.code, caught.value.error.message) == (-32603, INTERNAL)
     assert "ZeroDivisionError: secret.py:17" in caplog.text
 

@@ -24,7 +24,7 @@ from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool
 from qmd.tools.notes import TOOLS
 from qmd.tools.texts import MCP
-from qmd.tools.toolsets import Selection
+from qmd.tools.toolsets import ToolSelection
 
 TOOL: dict[str, Tool[Any]] = {tool.name: tool for tool in TOOLS}
 
@@ -324,7 +324,7 @@ def test_property_15_undefined_tool_returns_error(axon: Axon, name: str) -> None
     async def use(client: Client) -> Any:
         return await client.call_tool(name, {})
 
-    face = McpFace(axon.kb, Selection("Axon", ("notes",), TOOLS))
+    face = McpFace(axon.kb, ToolSelection("Axon", ("notes",), TOOLS))
     with pytest.raises(MCPError) as caught:
         with_client(face.server, use)
     assert caught.value.error.code == -32602

@@ -11,7 +11,7 @@ from qmd.store.sqlite.documents import name_key
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
-from qmd.values import FileState, FullText, NewDocument, SkippedFile
+from qmd.values import FileState, FullTextEntry, NewDocument, SkippedFile
 
 
 def _has_surrogates(path: str) -> bool:
@@ -185,7 +185,7 @@ class SqliteFilesWriter(SqliteFiles):
             ).fetchone()
         return None if row is None else int(row[0])
 
-    def _put_fulltext(self, number: int, row: FullText) -> None:
+    def _put_fulltext(self, number: int, row: FullTextEntry) -> None:
         # Replacing the document has taken its old row out; triggers keep the index in step.
         self._connection.execute(
             "INSERT INTO searchable (document_id, title, headings, body, path, front, words)"
