@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from qmd.values import Hit, SearchReply
 
 
+#: A hit and, where it is to be shown, its whole text.
+Pair = tuple["Hit", str | None]
+
+
 def render_hits(
     reply: SearchReply, output: str, *, bodies: Sequence[str] | None, line_numbers: bool
 ) -> None:
-    """``bodies`` are the whole texts, one a hit, where they were asked for."""
+    """``bodies`` are the whole texts, one a hit, where they are to be shown."""
     if bodies is not None and line_numbers:
         bodies = [numbered(body) for body in bodies]
     whole: Sequence[str | None] = bodies if bodies is not None else [None] * len(reply.hits)
@@ -24,28 +28,29 @@ def render_hits(
     if output == "json":
         write_json([hit_object(hit, body) for hit, body in pairs])
     elif output == "csv":
-        rows: list[list[object]] = [
-            ["docid", "score", "file", "title", "context", "line", "snippet"]
-        ]
-        if bodies is not None:
-            rows[0].append("body")
-        for hit, body in pairs:
-            row: list[object] = [hit.docid, f"{hit.score:.4f}", hit.file, hit.title]
-            row += [hit.context or "", hit.line, hit.snippet]
-            rows.append(row if body is None else [*row, body])
-        write_text(csv_rows(rows))
+        write_text(_csv(pairs, with_body=bodies is not None))
     elif output == "files":
-        write_text(
-            csv_rows(
-                (hit.docid, f"{hit.score:.2f}", hit.file, flat(hit.context)) for hit in reply.hits
-            )
-        )
+        write_text(_files(reply.hits))
     elif output == "md":
         write_text("\n".join(_markdown(hit, body) for hit, body in pairs))
     elif output == "xml":
         write_text("<results>\n" + "".join(_xml(hit, body) for hit, body in pairs) + "</results>\n")
     else:
         _for_people(reply.query, pairs)
+
+
+def _csv(pairs: Sequence[Pair], *, with_body: bool) -> str:
+    columns = ["docid", "score", "file", "title", "context", "line", "snippet"]
+    rows: list[list[object]] = [[*columns, "body"] if with_body else [*columns]]
+    for hit, body in pairs:
+        row: list[object] = [hit.docid, f"{hit.score:.4f}", hit.file, hit.title]
+        row += [hit.context or "", hit.line, hit.snippet]
+        rows.append([*row, body] if with_body else row)
+    return csv_rows(rows)
+
+
+def _files(hits: Sequence[Hit]) -> str:
+    return csv_rows((hit.docid, f"{hit.score:.2f}", hit.file, flat(hit.context)) for hit in hits)
 
 
 def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
@@ -87,7 +92,7 @@ def _xml(hit: Hit, body: str | None) -> str:
     return xml_element("file", attributes, hit.snippet if body is None else body)
 
 
-def _for_people(query: str, pairs: Sequence[tuple[Hit, str | None]]) -> None:
+def _for_people(query: str, pairs: Sequence[Pair]) -> None:
     color = use_color(sys.stdout)
     mark: Callable[[str], str] = str
     if color:

@@ -161,7 +161,7 @@ def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
 
 def _in_range(field: FieldFacts, bounds: Range) -> Callback:
     name = field.name.replace("_", " ")
-    allowed = f"lies between {bounds.low} and {bounds.high}"
+    allowed = f"lies {bounds}"
     if without_none(field.hint) is int:
         allowed = f"is {bounds.low} to {bounds.high:,}"
     unlimited = unlimited_option_name(field)

@@ -44,6 +44,11 @@ class Range:
         self.low = low
         self.high = high
 
+    def __str__(self) -> str:
+        if self.high is None:
+            return f"at least {self.low}"
+        return f"between {self.low} and {self.high}"
+
     def __contains__(self, number: float) -> bool:
         return self.low <= number and (self.high is None or number <= self.high)
 

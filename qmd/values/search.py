@@ -17,6 +17,7 @@ from qmd.values.facts import (
     NotSent,
     OmitDefault,
     Range,
+    field_facts,
 )
 
 Match = Literal["exact", "relaxed", "semantic"]
@@ -144,12 +145,15 @@ class SearchRequest:
         return max(self.limit, RELEVANCE_DEPTH)
 
     def check(self) -> None:
-        """Raises InputError."""
-        if self.limit is not None and not 1 <= self.limit <= MAX_LIMIT:
-            raise InputError(
-                f"The limit must be between 1 and {MAX_LIMIT}, not {self.limit}.",
-                hint="On the command line --all lifts the limit.",
-            )
+        """Raises InputError: A number is out of its range, or a text too long."""
+        for field in field_facts(SearchRequest):
+            allowed, value = field.get(Range), getattr(self, field.name)
+            if allowed is not None and value is not None and value not in allowed:
+                name = field.name.replace("_", " ").replace("min ", "minimum ")
+                raise InputError(
+                    f"The {name} must be {allowed}, not {value}.",
+                    hint=_RANGE_HINTS.get(field.name),
+                )
         if len(self.query) > MAX_QUERY:
             raise InputError(
                 f"The query has {len(self.query):,} characters, more than {MAX_QUERY:,}.",
@@ -160,16 +164,13 @@ class SearchRequest:
                 f"There are {len(self.filters.tags):,} tags to filter by, more than {MAX_TAGS:,}.",
                 hint="Name fewer.",
             )
-        if not 0 <= self.min_score <= 1:
-            raise InputError(
-                f"The minimum score must be between 0 and 1, not {self.min_score}.",
-                hint="Scores are 0 to 1, 1 best.",
-            )
-        if not 0 <= self.min_relevance <= 1:
-            raise InputError(
-                f"The minimum relevance must be between 0 and 1, not {self.min_relevance}.",
-                hint="Relevance is 0 to 1: the estimated chance that a hit answers the question.",
-            )
+
+
+_RANGE_HINTS = {
+    "limit": "On the command line --all lifts the limit.",
+    "min_score": "Scores are 0 to 1, 1 best.",
+    "min_relevance": "Relevance is 0 to 1: the estimated chance that a hit answers the question.",
+}
 
 
 @dataclass(frozen=True, slots=True)

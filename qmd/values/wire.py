@@ -19,6 +19,7 @@ from qmd.values.facts import (
     OmitDefault,
     field_facts,
     sent_fields,
+    without_none,
 )
 
 if TYPE_CHECKING:
@@ -100,23 +101,23 @@ def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT
 
 def _read(hint: Any, sent: object) -> object:
     """One part of a value. Raises ValueError."""
-    origin, arguments = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
     if is_dataclass(hint):
         assert isinstance(hint, type)
         return from_wire(hint, sent)
     if origin in (Union, UnionType):
-        if sent is None and NoneType in arguments:
-            return None
-        (hint,) = (each for each in arguments if each is not NoneType)
-        return _read(hint, sent)
+        is_none = sent is None and NoneType in get_args(hint)
+        return None if is_none else _read(without_none(hint), sent)
     if origin is tuple and isinstance(sent, list):
-        return tuple(_read(arguments[0], each) for each in sent)
+        return tuple(_read(get_args(hint)[0], each) for each in sent)
     if hint is float and isinstance(sent, int):
         return float(sent)
-    if origin is Literal:
-        fits = sent in arguments
-    else:
-        fits = hint is Any or isinstance(sent, origin or hint)
-    if not fits:
+    if not _fits(hint, sent):
         raise ValueError(f"{sent!r} is not {hint}")
     return sent
+
+
+def _fits(hint: Any, sent: object) -> bool:
+    if get_origin(hint) is Literal:
+        return sent in get_args(hint)
+    return hint is Any or isinstance(sent, get_origin(hint) or hint)
