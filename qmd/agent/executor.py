@@ -14,7 +14,7 @@ from qmd.tools.texts import MCP, error_text
 from qmd.tools.validation import InvalidArgumentsError, parameter_sentences, validate
 
 DIALECT = replace(MCP, get_tool="get")
-"""As over MCP, where clients put the server's name in front of a tool's."""
+"""The texts of MCP, but with plain tool names: MCP clients put the server's name before them."""
 
 _READ_ONLY = (
     "Tool '{tool}' writes, and this run only reads. Nothing was changed. "
@@ -24,7 +24,7 @@ _READ_ONLY = (
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as the model is told of it; ``parameters`` is a JSON Schema."""
+    """The description of a tool for the model; ``parameters`` is a JSON Schema."""
 
     name: str
     description: str
@@ -33,7 +33,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What became of a call: ``data`` if it succeeded, else ``error``."""
+    """The result of a call: ``data`` if it succeeded, else ``error``."""
 
     success: bool
     data: str | None = None
@@ -54,7 +54,7 @@ class ToolExecutor:
     The tools of one knowledge base; `execute` raises nothing that a tool may raise.
 
     Those that write are offered only where the knowledge base was opened with
-    ``confirm_writes``: a document may talk a model into writing, so somebody must say yes.
+    ``confirm_writes``: a document may persuade a model to write, so a person must agree.
     """
 
     def __init__(self, kb: KnowledgeBase, tools: Sequence[Tool[Any]]) -> None:
@@ -86,9 +86,9 @@ class ToolExecutor:
             return ToolResult(success=False, error=str(error))
         try:
             return _result(tool.call(self._kb, call.params, DIALECT))
-        except QmdError as error:  # one that the tool's specification wants as it is
+        except QmdError as error:  # an error that the tool's specification passes on unchanged
             return ToolResult(success=False, error=error_text(error))
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the conversation
+        except Exception as error:  # noqa: BLE001 - a defect must not end the conversation
             kind = type(error).__name__
             return ToolResult(success=False, error=f"Tool '{tool.name}' failed: {kind}: {error}")
 

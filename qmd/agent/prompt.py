@@ -1,4 +1,4 @@
-"""What the model is told before the first question, and of what its tools did."""
+"""The messages of this program to the model: the system prompt, and the results of tools."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from qmd.inference.fence import Fence
 from qmd.values import Collection
 
 LONGEST_RESULT = 40_000
-"""Characters of one result that are fed back; a whole book would leave no room to answer."""
+"""Most characters of one result; a whole book would leave no room to answer."""
 
 MOST_RESULTS = 400_000
-"""Characters of all results in one conversation; few models take a longer one."""
+"""Most characters of all results in one conversation; few models take more."""
 
 RESULTS = "Tool execution results:"
-"""How every message begins that brings results; a person's question is another message."""
+"""The beginning of every message with results; a person's question is a separate message."""
 
-_LONGEST_NAME = 100  # characters of a tool's name; the model may have called anything
+_LONGEST_NAME = 100  # characters of a tool's name, as the model may call any name
 _FEWEST = 200  # characters of a result when there is no more room: an error still fits
 
 _RULES = """\
@@ -79,7 +79,7 @@ def system_prompt(
     collections: Sequence[Collection] = (),
     today: date | None = None,
 ) -> Prompt:
-    """Who the model is, its tools, and the rules; with a new fence, for one conversation."""
+    """The role of the model, its tools and the rules, with a new fence for one conversation."""
     fence = Fence.new()
     parts = [
         "You are the assistant of a person's own knowledge base: folders of Markdown notes and "
@@ -113,11 +113,11 @@ def results_message(
     results: Sequence[tuple[str, ToolResult]], fence: Fence, *, room: int = MOST_RESULTS
 ) -> str:
     """
-    What the tools did, as the next message to the model: their names and results.
+    The next message to the model: the names of the tools and their results.
 
     Args:
         fence: Stands around each result, the tool's name included.
-        room: Characters that the results of all may have; what is longer is cut.
+        room: Most characters of all results together; longer ones are cut.
     """
     parts = [RESULTS]
     for number, (tool, result) in enumerate(results, 1):

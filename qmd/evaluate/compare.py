@@ -1,5 +1,5 @@
 """
-Is one system better than another on the same questions, or was it luck?
+Compares two systems on the same questions: how large is the difference, and how certain?
 
 The difference is paired: for each question the one figure minus the other, so that hard and
 easy questions cancel out. Its interval comes from the bootstrap (Efron and Tibshirani, An
@@ -40,13 +40,13 @@ class Difference:
 
 
 class Resampling:
-    """The draws for ``questions`` questions; one for all comparisons, so that they are alike."""
+    """The draws for ``questions`` questions; all comparisons use the same draws."""
 
     def __init__(self, questions: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
         """
         Args:
             questions: How many there are, at least 1.
-            resamples: How many times as many are drawn.
+            resamples: The number of draws of that many questions each.
         """
         import numpy as np
 

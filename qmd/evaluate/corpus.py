@@ -1,4 +1,4 @@
-"""The documents that judgments bring along, as files that can be indexed."""
+"""Writes the documents of a fixture as files, so that they can be indexed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def fingerprint(documents: Mapping[str, str]) -> str:
 
 def write(documents: Mapping[str, str], folder: Path) -> dict[str, str]:
     """
-    Write each document to a file of its own below ``folder``.
+    Write each document to a separate file below ``folder``.
 
-    The name of a file tells nothing of its contents, for an id may.
+    The files are numbered, as an id in the name could match a query.
 
     Returns:
         id → ``collection/path``, if the folder is the collection `COLLECTION`.

@@ -1,4 +1,4 @@
-"""Questions, and what answers them."""
+"""Questions, and the documents that answer them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-How good is one ranking? Pure functions of a ranking and what was judged relevant.
+The metrics of one ranking: pure functions of the ranking and the judgments.
 
 A ranking is document names, best first, each once. Judged is name → grade; a grade of 0 or
 less is "looked at, and not relevant", a name that is missing was not looked at, and both

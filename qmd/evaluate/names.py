@@ -1,4 +1,4 @@
-"""Which documents of the database do the judgments mean?"""
+"""Finds the documents of the database that judgments name."""
 
 from __future__ import annotations
 

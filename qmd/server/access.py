@@ -1,4 +1,4 @@
-"""One log line a request: method, path, status, bytes and time; never what was asked for."""
+"""Logs a line for each request: method, path, status, bytes and time; never the query."""
 
 from __future__ import annotations
 

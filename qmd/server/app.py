@@ -1,4 +1,4 @@
-"""One ASGI application: REST, MCP over Streamable HTTP, and what guards them."""
+"""The ASGI application: REST, MCP over Streamable HTTP, and the checks before both."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def build_app(
     access_log: bool = False,
 ) -> Starlette:
     """
-    The application on an open knowledge base, which outlives it.
+    The application for an open knowledge base, which the caller closes.
 
     Args:
         security: None for a server that only this machine reaches, without a token.
-        face: Present the tools by this one, which may serve stdin and stdout as well.
-        streams: Gets hold of the responses that never end, to end them.
+        face: The MCP server to use, which may serve stdin and stdout as well.
+        streams: Collects the standing event streams, so that the caller can end them.
         access_log: Log each request: method, path, status, time; never the query.
     """
     security = security or Security()
@@ -120,8 +120,7 @@ class EndableStreams:
     """
     Registers each standing event stream (a GET answered with one) with `Streams`.
 
-    A stop of the server waits for the answers it still owes; these owe none, and would
-    hold it up until its patience ends.
+    A stopping server waits for open responses; these would delay it until its time limit.
     """
 
     def __init__(self, app: ASGIApp, streams: Streams) -> None:

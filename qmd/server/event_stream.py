@@ -1,4 +1,4 @@
-"""What happens to the index, as server-sent events."""
+"""Sends the events of the index as server-sent events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import anyio
 from qmd.ingest.events import Event, EventBus
 
 MAX_WAITING = 1000
-"""Events kept for a client that reads slowly; older ones are dropped, and it is told."""
+"""Events kept for a slow client; older ones are dropped, and ``missed`` reports their number."""
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -22,8 +22,8 @@ async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:
     """
     Events as they are published, from now on; a comment where none came for ``heartbeat_s``.
 
-    Each is named after its kind and carries the event as JSON. ``missed`` says that the
-    client read too slowly and how many it did not get: it should ask for everything again.
+    Each is named after its kind and carries the event as JSON. ``missed`` has the number of
+    events that a slow client did not get: it should load the current state again.
     The subscription ends when the iterator is closed.
     """
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""A socket, and uvicorn behind it; signals and the event loop are the caller's."""
+"""Opens a socket and runs uvicorn on it; the caller handles signals and runs the event loop."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from qmd.server.security import CLIENT_UID, error_body
 from qmd.system.peer import Peers
 
 STOP_S = 10.0
-"""How long a stopping server waits for the answers it owes."""
+"""How long a stopping server may take to finish its responses."""
 
 REQUEST_TIMEOUT_S = 30.0
 """How long a connection may stay silent before and between requests, or take over a header."""
 
 SILENT_S = 1.0
-"""Where there is no room, a connection that has been silent for so long makes some."""
+"""Where all connections are taken, one that has been silent for so long is closed."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -114,7 +114,7 @@ class HttpServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            backlog=AT_ONCE,  # how many are accepted at once; `Listener` says how many may wait
+            backlog=AT_ONCE,  # connections accepted in one go; `Listener` sets how many may wait
             timeout_keep_alive=int(REQUEST_TIMEOUT_S),
             timeout_graceful_shutdown=max(1, round(stop_s)),
         )
@@ -124,7 +124,7 @@ class HttpServer:
         self._peers = peers
 
     async def serve(self) -> None:
-        """Returns when the last answer is sent, or the time for that has passed."""
+        """Serve until `stop`; returns after the last response, or when the time for it is over."""
         try:
             await self._server.serve(sockets=[self._listener])
         finally:
@@ -132,7 +132,7 @@ class HttpServer:
                 self._peers.close()
 
     def stop(self) -> None:
-        """Accept nothing more, finish what is being answered. Only from the event loop."""
+        """Accept no more connections, and finish the open responses. Only from the event loop."""
         self._streams.close()
         self._server.should_exit = True
 
@@ -140,14 +140,16 @@ class HttpServer:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        yield  # they are the process's, which may serve stdin as well
+        yield  # `process` handles them, for stdin and stdout too
 
 
 class _Protocol(H11Protocol):
     """
-    uvicorn's, with two holes closed: a client that connects and says nothing, or half a
-    header, kept its descriptor for ever; and an error below the application had another shape.
-    Requests are told whose program opened their connection, if ``peers`` is there to say so.
+    uvicorn's protocol with three additions.
+
+    A client that sends nothing, or half a header, is disconnected after `REQUEST_TIMEOUT_S`; an
+    error outside the application has the same shape as the others; and with ``peers`` a request
+    carries the user id of the program that opened the connection.
     """
 
     def __init__(self, peers: Peers | None, most: int, *args: Any, **options: Any) -> None:
@@ -185,7 +187,7 @@ class _Protocol(H11Protocol):
             return
         in_header = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
         if in_header and self._is_idle():
-            self.timeout_keep_alive_task = deadline  # a part of a header buys no more time
+            self.timeout_keep_alive_task = deadline  # a part of a header does not extend the time
         else:
             deadline.cancel()
 

@@ -1,4 +1,4 @@
-"""A listening socket that stays of use when the process has no descriptors left."""
+"""A listening socket that still answers when the process has no file descriptors left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qmd.server.security import error_body
 _log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 512
-"""More at once are told to come back later (503)."""
+"""Clients beyond this number get a 503."""
 
 MIN_CONNECTIONS = 8
 RESERVED_DESCRIPTORS = 48
@@ -26,8 +26,8 @@ QUEUE = 2048
 
 AT_ONCE = 4
 """
-Connections accepted between two looks at anything else. asyncio would take as many as may wait
-before the first of them is counted, and so all descriptors that are left.
+Connections accepted in one turn of the event loop. asyncio would accept all that wait before the
+first of them is counted, and so use up the descriptors.
 """
 
 _LOG_EVERY_S = 10.0
@@ -54,12 +54,11 @@ def max_connections() -> int:
 
 class Listener(socket.socket):
     """
-    Without a descriptor for a new connection its client is told to come back later.
+    A client for whose connection no descriptor is left gets a 503.
 
-    asyncio logs that `accept` failed, tries again at once as often as clients may wait, and
-    has a timer start all of that again for each of these tries: 600,000 lines in five seconds.
-    One descriptor is kept in reserve: given up for a moment, it lets us answer a client and take
-    it off the queue.
+    asyncio would log the failed `accept`, repeat it for every place in the queue, and set a timer
+    for each repetition: 600,000 log lines in five seconds. So one descriptor is kept in reserve,
+    and closed for a moment to accept, answer and close such a connection.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -69,7 +68,7 @@ class Listener(socket.socket):
         self._logged_at = float("-inf")
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises BlockingIOError: Nobody waits."""
+        """Raises BlockingIOError: No client waits."""
         while True:
             try:
                 return super().accept()
@@ -79,7 +78,7 @@ class Listener(socket.socket):
             self._refuse()
 
     def listen(self, backlog: int = QUEUE, /) -> None:
-        """``backlog`` is no matter: asyncio sets it to what it accepts at once."""
+        """``backlog`` is ignored: asyncio passes the number it accepts in one go."""
         super().listen(QUEUE)
 
     def close(self) -> None:
@@ -89,7 +88,7 @@ class Listener(socket.socket):
             self._reserve = None
 
     def _refuse(self) -> None:
-        """Answer one client that waits. Raises BlockingIOError: There is none, or no way to."""
+        """Answer one waiting client with a 503. Raises BlockingIOError: There is none."""
         if self._reserve is not None:
             os.close(self._reserve)
             self._reserve = None

@@ -1,4 +1,4 @@
-"""What a server says on stderr, as text for people or as JSON for machines."""
+"""The log of a server on stderr, as text for people or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def _frames(record: logging.LogRecord) -> list[str]:
 
 
 def _plain(value: object) -> str:
-    """On one line, without what would steer a terminal."""
+    """On one line, with control characters as escapes."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))

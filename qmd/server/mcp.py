@@ -1,9 +1,9 @@
 """
 The toolsets over the Model Context Protocol; documents as resources with the toolset ``qmd``.
 
-Built on the SDK's low-level server: the schemas, the checks and the texts are ours to the
-letter, where `MCPServer` would derive them from function signatures and put its own
-prefixes in front. The SDK does the protocol: both eras, negotiation, cancellation.
+Uses the SDK's low-level server, because schemas, checks and texts are specified to the letter:
+`MCPServer` would derive them from function signatures and add prefixes. The SDK implements the
+protocol: versions before and since 2026-07-28, negotiation, cancellation.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 class McpFace:
-    """Presents one `KnowledgeBase` as an MCP server (``server``), whatever the transport."""
+    """Presents one `KnowledgeBase` as an MCP server (``server``) for any transport."""
 
     def __init__(self, kb: KnowledgeBase, selection: ToolSelection | None = None) -> None:
         """``selection`` None: the toolset ``qmd`` alone."""
@@ -103,7 +103,7 @@ class McpFace:
     ) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None and not self._kb.policy.writable:
-            tool = self._withheld.get(params.name)  # whose refusal says which option allows it
+            tool = self._withheld.get(params.name)  # its refusal names the option that allows it
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
         try:
@@ -118,7 +118,7 @@ class McpFace:
         )
 
     async def _reply(self, tool: Tool[Any], arguments: dict[str, Any] | None) -> Reply:
-        """Raises ProtocolError; MCPError: something that nobody expected."""
+        """Raises ProtocolError; MCPError: An unexpected error, which is logged."""
         late = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
         try:
             return await self._in_thread(

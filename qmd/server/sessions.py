@@ -1,12 +1,12 @@
 """
-How a browser gets in where a token is needed: a link that works once, then a cookie.
+Lets a browser use a server that needs a token: by a link that works once, then by a cookie.
 
-A browser cannot send a token with a page or an event stream. `qmd open`, which can, asks for a
-link (``POST /open``); whoever opens it first (``GET /open?code=…``) gets a cookie for a session.
-Both are secrets of their own and live in this process alone: neither tells the token.
+A browser cannot send a token with a page or an event stream. `qmd open` can: it requests a link
+(``POST /open``), and the first browser that opens the link (``GET /open?code=…``) gets a session
+cookie. Code and cookie are random values that exist in this process only.
 
-A cookie belongs to a host and not to a port, so that servers on other ports of this machine get
-it, too. Its name has our port, and whose program sends it is looked at (see `security`).
+Browsers send a cookie to every port of a host, so servers on other ports of this machine get it,
+too. Therefore its name has the port, and `security` checks which user's program sends it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from starlette.types import Scope
 OPEN_PATH = "/open"
 
 LINK_S = 60.0
-"""How long a link waits to be opened."""
+"""How long a link can be opened."""
 
 SESSION_S = 12 * 3600.0
 """How long a session lasts after its last request."""
 
 MAX_LINKS = 16
 MAX_SESSIONS = 64
-"""One more, and the one that was used least recently ends."""
+"""Above this the session that was used least recently ends."""
 
 
 class _Secrets:
-    """So many random values, each for so many seconds."""
+    """At most ``most`` random values, each valid for ``seconds``."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float]) -> None:
         self._most = most
@@ -68,7 +68,7 @@ class _Secrets:
         return True
 
     def _find(self, secret: str) -> str | None:
-        """Compares with all of them, so that the time taken tells nothing."""
+        """The equal secret. Compares with all, so that the time taken reveals nothing."""
         self._forget()
         match = None
         for value in self._ends:

@@ -42,10 +42,10 @@ from pydantic_core import PydanticSerializationError
 from qmd.system.surrogates import whole
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is refused and skipped; it must not fill the memory."""
+"""A longer line is refused and skipped, as it could fill the memory."""
 
 DRAIN_S = 5.0
-"""How long requests that were read before the end of input may take to be answered."""
+"""How long the server may take, after the end of input, to answer the requests it has read."""
 
 _FLUSH_S = 2.0
 _READ_AHEAD = 256  # lines read and not yet handed on
@@ -82,7 +82,7 @@ def claim_wire() -> Wire:
 
 
 class RefusedLineError(Exception):
-    """A line that is no message; ``answer`` is what the client is told."""
+    """A line that is no message; ``answer`` is the error for the client."""
 
     def __init__(self, code: int, reason: str, request_id: str | int | None = None) -> None:
         super().__init__(reason)
@@ -119,9 +119,9 @@ def encode(message: JSONRPCMessage) -> bytes:
 
 def _mended(line: bytes) -> bytes:
     """
-    A search for half of a surrogate pair, as a model sends half of an emoji, with U+FFFD in its
-    place: every text is a question. Other lines as they are: what may be stored must be what
-    was meant.
+    The line of a search with U+FFFD for half of a surrogate pair, as a model may send half of an
+    emoji and any text may be searched for. Other lines stay unchanged, as a text to be stored must
+    be exactly what the client means.
     """
     if _SURROGATE.search(line) is None:
         return line
@@ -223,7 +223,7 @@ async def _streams(
 
 
 class _Connection:
-    """Two threads that do the blocking input and output, and the loop's side of each."""
+    """Two threads for the blocking input and output, and their counterparts on the event loop."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -270,7 +270,7 @@ class _Connection:
         self._put_line.close()
 
     async def receive(self, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Hand on what the client sends; at its end wait for the answers, then close."""
+        """Pass on the client's messages; after the last wait for the answers, then close."""
         async with to_server, self._lines:
             async for line in self._lines:
                 self._read_ahead.release()

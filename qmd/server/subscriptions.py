@@ -52,7 +52,7 @@ class Subscriptions:
 
     @asynccontextmanager
     async def attached(self, events: EventBus) -> AsyncIterator[None]:
-        """Hear of changes while the block runs; several transports may each be inside."""
+        """Listen to changes while the block runs; several transports may do so at once."""
         if not self._attached:
             loop = asyncio.get_running_loop()
 
@@ -91,7 +91,7 @@ class Subscriptions:
         for uri in listened:
             await self._bus.publish(ResourceUpdated(uri))
         for client, uri in targets:
-            with anyio.move_on_after(_TELL_S):  # it does not read; it will have to ask again
+            with anyio.move_on_after(_TELL_S):  # a client that does not read has to ask again
                 await client.send_resource_updated(uri)
 
     # -- the handshake eras ------------------------------------------------------------
@@ -116,7 +116,7 @@ class Subscriptions:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """One open request; ends when the client leaves or the server stops."""
+        """Answer one open request until the client leaves or the server stops."""
         uris = tuple(params.notifications.resource_subscriptions or ())
         if len(uris) > MAX_PER_CLIENT:
             raise MCPError(types.INVALID_PARAMS, f"At most {MAX_PER_CLIENT} resources at once.")
@@ -139,7 +139,7 @@ class Subscriptions:
                     del self._listened[name]
 
     def close(self) -> None:
-        """End the open listen requests, each with its last word."""
+        """End the open listen requests, each with its final result."""
         self._listen.close()
 
 

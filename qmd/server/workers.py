@@ -1,9 +1,9 @@
 """
-Blocking calls beside the event loop: so many at once, each within its time.
+Runs blocking calls on threads beside the event loop: a limited number, each with a time limit.
 
-A call that nobody waits for any more (its time is up, or its client left) is cancelled, and ends
-where it next looks (see `qmd.system.cancellation`). It keeps its place until then, so that
-impatient clients never add up to more threads.
+A call whose time is up or whose client has left is cancelled: it ends where it next checks for
+that (see `qmd.system.cancellation`). Until then it keeps its place, so clients that give up and
+ask again cannot start more threads than the limit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from qmd.system.cancellation import Cancellation
 T = TypeVar("T")
 
 BULKY_AT_ONCE = 2
-"""Calls that read many documents: sixty of them before a search held it up for 11 seconds."""
+"""Calls that read many documents; 60 of them at once delayed a search by 11 seconds."""
 
-_AGAIN_S = 0.05  # between two interrupts of a call that has not ended yet
+_AGAIN_S = 0.05  # between two attempts to interrupt a call that still runs
 
 
 class TooBusyError(Exception):
@@ -44,7 +44,7 @@ class CallQueue:
     def __init__(self, width: int, *, max_waiting: int) -> None:
         self._width = width
         self._max_waiting = max_waiting
-        # The places belong to one event loop, and a test may use several.
+        # A limiter belongs to one event loop, and a test may use several.
         self._places: RunVar[anyio.CapacityLimiter] = RunVar(f"qmd_workers_{id(self)}")
         self._running = 0
         self._idle = threading.Condition()
@@ -62,7 +62,8 @@ class CallQueue:
             raise TooBusyError
         borrower = object()
         loop = asyncio.get_running_loop()
-        # Whoever takes it sees the call through: the thread, or we when it never began.
+        # The side that acquires it releases the place: the thread, or this task if the call never
+        # began.
         begun = threading.Lock()
         ended = threading.Event()
         cancellation = Cancellation()
@@ -73,7 +74,7 @@ class CallQueue:
 
         def job() -> T | None:
             if not begun.acquire(blocking=False):
-                return None  # given up; nobody reads this
+                return None  # abandoned; nobody reads this result
             with self._idle:
                 self._running += 1
             try:
@@ -87,7 +88,7 @@ class CallQueue:
                 give_back()
 
         def cancel() -> None:
-            # An interrupt ends what runs at that moment; the next statement may have begun since.
+            # An interrupt ends the statement that runs at that moment; the next one needs another.
             if not ended.is_set():
                 cancellation.cancel()
                 loop.call_later(_AGAIN_S, cancel)
@@ -95,7 +96,7 @@ class CallQueue:
         with anyio.fail_after(timeout_s):
             await places.acquire_on_behalf_of(borrower)
             try:
-                # The places limit the threads; this limiter only must not do it once more.
+                # `places` limits the threads already; anyio's usual limiter would do so again.
                 result = await anyio.to_thread.run_sync(
                     job, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
                 )
@@ -105,7 +106,7 @@ class CallQueue:
                 else:
                     cancel()
                 raise
-        return result  # type: ignore[return-value]  # None only where it was given up
+        return result  # type: ignore[return-value]  # None only for an abandoned call
 
     def _limiter(self) -> anyio.CapacityLimiter:
         try:
