@@ -18,7 +18,7 @@ from qmd.tools import posts_texts
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
-    from qmd.files.posts.archive import Posts
+    from qmd.files.posts.archive import PostArchive
     from qmd.kb import KnowledgeBase
 
 
@@ -102,7 +102,9 @@ def read(path: str | None, author: str | None, title: str | None, as_json: bool)
         _print(posts_texts.post(post))
 
 
-def _only_match(archive: Posts, author: str | None, title: str | None, as_json: bool) -> str | None:
+def _only_match(
+    archive: PostArchive, author: str | None, title: str | None, as_json: bool
+) -> str | None:
     """
     The path of the one post that fits; None after the list of several or none is printed.
 
@@ -159,7 +161,7 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
 
 
 @contextmanager
-def _archive() -> Iterator[Posts]:
+def _archive() -> Iterator[PostArchive]:
     """
     The archive, which is a collection from here on where the database can be written.
 

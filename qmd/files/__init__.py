@@ -1,1 +1,1 @@
-"""Where and how qmd changes what lies on the disk, for a tool that was asked to."""
+"""Files that tools read and write: notes, posts, photos, summaries, and what they held before."""

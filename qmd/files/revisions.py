@@ -33,7 +33,7 @@ class Restored:
     problem: str | None = None
 
 
-class Revisions:
+class FileHistory:
     """The earlier contents that `FileWriter` keeps."""
 
     def __init__(

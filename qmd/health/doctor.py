@@ -25,7 +25,7 @@ def examine(
     home: Path,
     exiftool: str | Path | None = None,
 ) -> list[Check]:
-    """All findings, good ones too. Models at servers are asked something small."""
+    """All checks, also those that find nothing wrong. Models at servers get a small task."""
     checks = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
     for findings in (
         _telemetry(),
@@ -41,7 +41,7 @@ def examine(
     ):
         try:
             checks.extend(findings)
-        except StoreError as error:  # a damaged part must not hide what can be said of the rest
+        except StoreError as error:  # a damaged part must not hide the checks of the others
             checks.append(Check("database", "error", str(error), error.hint))
     return checks
 

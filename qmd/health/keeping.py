@@ -61,7 +61,7 @@ def examine(store: Store) -> Iterator[Check]:
         try:
             drift = find_drift(store, collection)
         except (NotFoundError, InputError):
-            continue  # what is wrong with its folder is said elsewhere
+            continue  # `doctor` reports what is wrong with its folder
         directories += drift.directories
         yield _drift(collection, drift, kept=is_locked(store.path))
         kind = file_system(Path(collection.path))

@@ -10,18 +10,26 @@ from __future__ import annotations
 from pathlib import Path
 from types import TracebackType
 
-from qmd.kb.collections import Collections
-from qmd.kb.documents import Documents
-from qmd.kb.embedding import Embedding
-from qmd.kb.files import Files
-from qmd.kb.indexing import Indexing
-from qmd.kb.search import Search
-from qmd.kb.upkeep import Upkeep
+from qmd.kb.collections import CollectionMethods
+from qmd.kb.documents import DocumentMethods
+from qmd.kb.embedding import EmbeddingMethods
+from qmd.kb.files import FileMethods
+from qmd.kb.indexing import IndexingMethods
+from qmd.kb.search import SearchMethods
+from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
 from qmd.store import Store, open_store
 
 
-class KnowledgeBase(Collections, Indexing, Embedding, Search, Documents, Files, Upkeep):
+class KnowledgeBase(
+    CollectionMethods,
+    IndexingMethods,
+    EmbeddingMethods,
+    SearchMethods,
+    DocumentMethods,
+    FileMethods,
+    UpkeepMethods,
+):
     """
     One qmd database. Thread-safe: any thread may call any method.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from qmd.values import Collection, Context
 
 
-class Collections(Parts):
+class CollectionMethods(Parts):
     def add_collection(
         self,
         path: str | Path,
@@ -28,7 +28,7 @@ class Collections(Parts):
         Args:
             name: None for the directory's own name.
             mask: Which files are documents: globs, by comma or braces.
-            ignore: What is left out, as in a .gitignore.
+            ignore: Patterns of files to leave out, as in a .gitignore.
 
         Raises:
             InputError: No such directory, or a bad name or mask.
@@ -44,7 +44,7 @@ class Collections(Parts):
         )
 
     def collections(self) -> list[Collection]:
-        """All collections, the one whose documents changed last first."""
+        """All collections, the most recently changed first."""
 
         with self._store.reading() as reader:
             return reader.collections.all()
@@ -69,7 +69,7 @@ class Collections(Parts):
 
     def add_context(self, path: str, text: str) -> Context:
         """
-        Say what lies below a path; replaces what was said there before.
+        Describe what lies below a path; an earlier description of it is replaced.
 
         Args:
             path: A directory or file on the disk, ``qmd://collection/prefix``, or ``/`` for all.
@@ -81,8 +81,8 @@ class Collections(Parts):
 
         check_context_text(text)
         store = self._store
-        number, prefix = _context_location(store, path)
-        return store.write(lambda writer: writer.contexts.put(number, prefix, text.strip()))
+        collection_id, prefix = _context_location(store, path)
+        return store.write(lambda writer: writer.contexts.put(collection_id, prefix, text.strip()))
 
     def contexts(self) -> list[Context]:
         """From the global one to the most specific."""
@@ -94,19 +94,23 @@ class Collections(Parts):
         """Raises ContextNotFoundError, InputError."""
 
         store = self._store
-        number, prefix = _context_location(store, path)
-        return store.write(lambda writer: writer.contexts.remove(number, prefix))
+        collection_id, prefix = _context_location(store, path)
+        return store.write(lambda writer: writer.contexts.remove(collection_id, prefix))
 
 
 def _context_location(store: Store, path: str) -> tuple[int | None, str]:
     from qmd.ingest.collection_paths import context_location
 
-    return context_location(path, chosen(store, ()))
+    return context_location(path, select_collections(store, ()))
 
 
-def chosen(store: Store, names: Sequence[str]) -> list[Collection]:
-    """Of these names, each once; without names all, by name. Raises CollectionNotFoundError."""
+def select_collections(store: Store, names: Sequence[str]) -> list[Collection]:
+    """
+    The collections of these names, each once; without names all, sorted by name.
 
+    Raises:
+        CollectionNotFoundError.
+    """
     with store.reading() as reader:
         if not names:
             return sorted(reader.collections.all(), key=lambda c: c.name)

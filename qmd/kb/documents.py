@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
 
 
-class Documents(Parts):
+class DocumentMethods(Parts):
     def get(
         self, file: str, *, from_line: int | None = None, max_lines: int | None = None
     ) -> DocumentSlice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from qmd.kb.collections import chosen
+from qmd.kb.collections import select_collections
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qmd.values import EmbedReport, ModelSpec, ProgressCallback
 
 
-class Embedding(Parts):
+class EmbeddingMethods(Parts):
     def embed(
         self,
         collections: Sequence[str] = (),
@@ -25,16 +25,20 @@ class Embedding(Parts):
         progress: ProgressCallback | None = None,
     ) -> EmbedReport:
         """
-        Make the missing vectors (``force``: all anew); what is finished survives an interruption.
+        Make the missing vectors (``force``: all vectors); finished ones survive an interruption.
 
         Raises:
-            ModelMissingError: The model is not on this machine and cannot be had.
+            ModelMissingError: The model is not on this machine and cannot be downloaded.
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
         """
         from qmd.ingest.embedding import embed
 
         opened = self._current()
-        ids = [each.id for each in chosen(opened.store, collections)] if collections else []
+        ids = (
+            [each.id for each in select_collections(opened.store, collections)]
+            if collections
+            else []
+        )
         embedder = opened.embedders.open(download=True, progress=progress)
         return embed(opened.store, embedder, collection_ids=ids, force=force, progress=progress)
 
@@ -45,7 +49,7 @@ class Embedding(Parts):
         The vectors of these texts; nothing is stored.
 
         Args:
-            kind: Some models embed questions differently from what answers them.
+            kind: Some models embed queries and passages differently.
 
         Returns:
             float32[len(texts), dimension], unit norm.
@@ -63,7 +67,7 @@ class Embedding(Parts):
         return np.array(vectors, np.float32).reshape(len(texts), embedder.spec.dimension)
 
     def embedding_model(self) -> ModelSpec:
-        """What `embed_texts` would answer with; loads nothing. Raises ModelMissingError."""
+        """The model that `embed_texts` uses; loads nothing. Raises ModelMissingError."""
         return self._embedders.spec()
 
     def model_loaded(self) -> bool:
@@ -76,7 +80,7 @@ class Embedding(Parts):
 
     @property
     def models(self) -> Catalogue:
-        """Which models there are, which is in use; how to get and how to change one."""
+        """The models that there are, and the one in use; downloads and changes one."""
         from qmd.ingest.keep.lock import is_locked
         from qmd.models.catalogue import Catalogue
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from qmd.files.notes.notes import Notes
 from qmd.files.notes.vault import Vault
-from qmd.files.posts.archive import Posts
-from qmd.files.revisions import Revisions
+from qmd.files.posts.archive import PostArchive
+from qmd.files.revisions import FileHistory
 from qmd.files.summary import Summary
 from qmd.files.writing.policy import WritePolicy
 from qmd.files.writing.writer import FileWriter
@@ -67,8 +67,8 @@ class FileTools:
             self._store, self.policy(), self._index, confirm=self._settings.confirm_writes
         )
 
-    def revisions(self) -> Revisions:
-        return Revisions(
+    def revisions(self) -> FileHistory:
+        return FileHistory(
             self._store, self.files(), lambda path: candidate_files(path, self._collections())
         )
 
@@ -90,8 +90,8 @@ class FileTools:
             return Notes(lambda: Vault.of_directory(vault), self.files)
         return Notes(lambda: Vault.of_collections(self._collections()), self.files)
 
-    def posts(self) -> Posts:
-        return Posts(self._store, Path(self._settings.posts_dir))
+    def posts(self) -> PostArchive:
+        return PostArchive(self._store, Path(self._settings.posts_dir))
 
     def close(self) -> None:
         """End the program that writes into photos, if it runs."""

@@ -10,27 +10,27 @@ from qmd.kb.parts import Parts
 if TYPE_CHECKING:
     from qmd.files.notes.notes import Notes
     from qmd.files.photos.images import Images
-    from qmd.files.posts.archive import Posts
-    from qmd.files.revisions import Revisions
+    from qmd.files.posts.archive import PostArchive
+    from qmd.files.revisions import FileHistory
     from qmd.files.summary import Summary
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
     from qmd.values import PhotoMetadata
 
 
-class Files(Parts):
+class FileMethods(Parts):
     @property
     def policy(self) -> WritePolicy:
         """
-        Where tools may change files: below the write roots given, else below the collections,
-        the vault, the working directory, and what is not hidden in home and temporary directory.
-        Where writes are confirmed: below the write roots, else collections and vault alone.
+        Where tools may change files: in the write roots of the settings; else in the collections,
+        the vault, the working directory, and what is not hidden in the home and temporary
+        directories. Where writes are confirmed: in the write roots; else in collections and vault.
         """
         return self._file_tools.policy()
 
     @property
     def confirms_writes(self) -> bool:
-        """Whether it was opened with ``confirm_writes``: for a language model."""
+        """Whether the settings have ``confirm_writes``, as for a language model."""
         return self._settings.confirm_writes is not None
 
     @property
@@ -39,13 +39,13 @@ class Files(Parts):
         return self._file_tools.files()
 
     @property
-    def revisions(self) -> Revisions:
+    def revisions(self) -> FileHistory:
         """What files held before tools changed them."""
         return self._file_tools.revisions()
 
     @property
     def summary(self) -> Summary:
-        """Writes what AI clients want kept, as the toolset ``summary`` has it."""
+        """Writes texts that AI clients want kept, as the toolset ``summary`` does."""
         return self._file_tools.summary()
 
     @property
@@ -66,6 +66,6 @@ class Files(Parts):
         return self._file_tools.notes()
 
     @property
-    def posts(self) -> Posts:
+    def posts(self) -> PostArchive:
         """The archive of posts: its authors, their posts, and literals in them."""
         return self._file_tools.posts()

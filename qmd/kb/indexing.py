@@ -1,4 +1,4 @@
-"""Disk → store: once, or from now on; and why a file is a document or not."""
+"""Indexing: once, or from now on in the background; and why a file is a document or not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import StoreError
-from qmd.kb.collections import chosen
+from qmd.kb.collections import select_collections
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from qmd.values import Explanation, Freshness, IndexReport, ProgressCallback
 
 
-class Indexing(Parts):
+class IndexingMethods(Parts):
     def index(
         self,
         collections: Sequence[str] = (),
@@ -39,7 +39,7 @@ class Indexing(Parts):
         store = self._store
         return index_collections(
             store,
-            chosen(store, collections),
+            select_collections(store, collections),
             verify=verify,
             progress=progress,
             events=self._events,
@@ -57,7 +57,7 @@ class Indexing(Parts):
         from qmd.ingest.index import index_collections
 
         store = self._store
-        collections = chosen(store, ())
+        collections = select_collections(store, ())
         problems = git_pull.pull(collections) if pull else []
         return index_collections(
             store, collections, problems=problems, progress=progress, events=self._events
@@ -91,11 +91,11 @@ class Indexing(Parts):
         ends. A second call gives the same keeper.
 
         Args:
-            watch: React to changes at once; else only walk the folders, now and then.
-            embed: Make missing vectors, if a model is on this machine.
+            watch: React to changes at once; else only walk the folders every ``reconcile_s``.
+            embed: Make missing vectors, if the model is on this machine.
             polling: Look for changes rather than rely on the file system's events.
             poll_s: Seconds between two looks, where events fail or are not relied on.
-            reconcile_s: Seconds between two walks through everything.
+            reconcile_s: Seconds between two walks through all folders.
 
         Raises:
             ReadOnlyError: The database was opened read-only.
@@ -123,11 +123,11 @@ class Indexing(Parts):
 
     def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
         """
-        How far the index is behind the disk, and who keeps it. Of a database that was deleted or
-        replaced, and cannot be opened anew, nothing is known but that: ``notices`` say so.
+        How far the index is behind the disk, and which process keeps it. Where the database was
+        deleted or replaced, and cannot be opened again, ``notices`` say only that.
 
         Args:
-            embeddings_pending: As a search has just counted it, so that it is not done again.
+            embeddings_pending: The count, where a search has just made it.
         """
         from qmd.ingest.keep import freshness
 

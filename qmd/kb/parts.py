@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenParts:
     """What belongs to one database file, and is closed when another file takes its place."""
 
     store: Store
@@ -66,11 +66,11 @@ class Parts:
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
 
-    def _open_parts(self, store: Store) -> Opened:
+    def _open_parts(self, store: Store) -> OpenParts:
         settings = self._settings
         embedders = EmbedderChoice(store, settings)
         backends = Backends(store, settings, cache_dir=lambda: embedders.cache_dir)
-        return Opened(store, embedders, backends)
+        return OpenParts(store, embedders, backends)
 
     @property
     def path(self) -> Path:
@@ -99,7 +99,7 @@ class Parts:
                 opened.file_tools = FileTools(opened.store, self._settings, lambda: self._events)
             return opened.file_tools
 
-    def _current(self) -> Opened:
+    def _current(self) -> OpenParts:
         """
         The parts for the file that the path names now; they are opened here if it is another one.
 
@@ -122,7 +122,7 @@ class Parts:
         opened.close()
         return self._opened
 
-    def _reopen(self, old: Store) -> Opened:
+    def _reopen(self, old: Store) -> OpenParts:
         import logging
 
         log = logging.getLogger(__name__)

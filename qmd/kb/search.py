@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qmd.values import SearchCommand, SearchReply
 
 
-class Search(Parts):
+class SearchMethods(Parts):
     def search(
         self,
         query: str,

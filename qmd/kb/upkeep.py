@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from qmd.values import Check, CleanupReport, Rescued, Status
 
 
-class Upkeep(Parts):
+class UpkeepMethods(Parts):
     def status(self) -> Status:
         """What is indexed, waits for vectors, or was left out."""
         from qmd.health import status

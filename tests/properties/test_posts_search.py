@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.files.posts.archive import Posts
+from qmd.files.posts.archive import PostArchive
 from qmd.files.posts.literal import FOLDED_TO_ASCII, Literal, caseless
 from qmd.files.posts.names import post_at, printable
 from qmd.tools import posts_texts
@@ -84,7 +84,7 @@ def test_a_search_equals_a_scan_of_the_files_whatever_is_stored(
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch).resolve()
         (root / ".gitignore").write_text(ignored, encoding="utf-8")
-        posts = Posts(kb._store, root)
+        posts = PostArchive(kb._store, root)
         written = [write(root, *file) for file in tree]
         for path in written:
             os.utime(path, (0, 1_700_000_000.5))  # long ago: the index trusts what it stored
@@ -206,7 +206,7 @@ def test_the_text_of_a_reply_holds_each_hit_with_three_lines_on_each_side(
         path = Path(scratch) / "a" / "motions" / "p.md"
         path.parent.mkdir(parents=True)
         path.write_bytes(text.encode())
-        found = Posts(kb._store, Path(scratch)).search(query, limit=limit)
+        found = PostArchive(kb._store, Path(scratch)).search(query, limit=limit)
     lines = re.split("\r\n|\r|\n", text)
     hits = [n for n, line in enumerate(lines, 1) if query.casefold() in line.casefold()]
     if not lines[-1]:

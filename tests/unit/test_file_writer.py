@@ -19,7 +19,7 @@ from qmd.errors import (
     OutsideRootsError,
     ReadOnlyError,
 )
-from qmd.files.revisions import Revisions
+from qmd.files.revisions import FileHistory
 from qmd.files.writing import locked_folder
 from qmd.files.writing.writer import FileWriter
 from qmd.store.revisions import MAX_REVISION_BYTES
@@ -448,7 +448,7 @@ def test_a_restore_writes_the_file_that_had_the_history(
         return [path]
 
     with pytest.raises(OSError):
-        Revisions(kb._store, kb.files, files_meant).restore(path, 1)
+        FileHistory(kb._store, kb.files, files_meant).restore(path, 1)
     assert (tmp_path / "elsewhere/x.md").read_text() == "theirs"
     assert everything_below(tmp_path / "elsewhere") == ["x.md"]
 

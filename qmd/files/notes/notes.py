@@ -44,7 +44,7 @@ Mode = Literal["overwrite", "append"]
 Action = Literal["created", "overwritten", "appended"]
 
 MAX_BYTES = 64 * 1024 * 1024
-"""No larger file is read: a note of that size is none."""
+"""In bytes; no larger file is read."""
 
 _NOWHERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _REMEDIES = {
@@ -110,8 +110,8 @@ class Notes:
     ) -> None:
         """
         Args:
-            vault: Asked anew each time, for collections come and go.
-            files: Asked when something is written; None where nothing will be.
+            vault: Called for each operation, since collections come and go.
+            files: Called for each write; None where nothing will be written.
         """
         self._vault = vault
         self._files = files
@@ -135,7 +135,7 @@ class Notes:
             data = _bytes(vault.locate(requested), requested)
             if data is not None:
                 return _note(data, requested, requested)
-            # Search finds more than .md, if asked to, but nothing hidden.
+            # A search may find files that do not end in .md, but none that is hidden.
             if not is_hidden(plain) and _is_there(vault, plain, stat.S_ISREG):
                 data = _bytes(vault.locate(plain), plain)
                 if data is not None:
@@ -147,17 +147,17 @@ class Notes:
             if data is not None:
                 return _note(data, candidates[0], requested)
         if not candidates and "/" in requested and not vault.has_room_for(requested):
-            vault.locate(requested)  # says that there is no such collection, and which there are
+            vault.locate(requested)  # raises, and lists the collections
         raise _not_found(vault, requested, plain, candidates, notes)
 
     def create(self, path: str, content: str | bytes, *, mode: Mode = "overwrite") -> WrittenNote:
         """
-        Write a note, or put something behind it; folders on the way are made.
+        Write a note, or append to it; folders that are missing are made.
 
         Args:
-            content: Text goes out in UTF-8, or behind a note of another encoding in that one;
-                bytes as they are. Nothing is added to it and nothing changed.
-            mode: What is to become of a note that is there.
+            content: Text is written in UTF-8, or appended in the encoding of the note; bytes are
+                written as they are. Nothing is added and nothing changed.
+            mode: What becomes of a note that is there.
 
         Raises:
             InvalidPathError: As in `read`, or the name is one that some systems cannot store.
@@ -174,7 +174,7 @@ class Notes:
         place = vault.locate(requested)
         _check_can_be_note(place, requested)
         if "" not in vault.roots and not place.root.is_dir():
-            # Making it would look as if all else in the collection had been deleted.
+            # If it were made, all other documents of the collection would count as deleted.
             raise NoteAccessError(
                 f"Failed to write file: the collection's folder is not there: {place.root}",
                 hint="Bring it back, or remove the collection.",

@@ -33,7 +33,7 @@ from qmd.errors import (
 )
 from qmd.files.photos import photo_errors, photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
-from qmd.files.photos.photo_plan import FIELDS, FieldValues, Plan
+from qmd.files.photos.photo_plan import FIELDS, FieldValues, MetadataPlan
 from qmd.files.writing.consent import require_consent
 from qmd.files.writing.locked_folder import state_of
 from qmd.files.writing.resolved_path import ResolvedPath
@@ -174,7 +174,7 @@ class Images:
                     hint="Restore it from where it came from; a copy of it was cut short.",
                 )
             iptc = read_iptc(records)
-            # What does not say its encoding is UTF-8 if it can be.
+            # Records without an encoding are UTF-8 if they are valid UTF-8.
             encoding = ["-charset", "IPTC=UTF8"] if iptc.encoding == "utf-8" else []
             with (
                 self._exiftool.turn() as turn,
@@ -239,7 +239,7 @@ class _Planned:
     translated: Path | None
     encoding: list[str]
     present: FieldValues
-    plan: Plan
+    plan: MetadataPlan
     image: bytes
     state: tuple[int, ...]
 
@@ -260,7 +260,7 @@ class _AgreedChange:
 
 
 def _iptc_records(source: PhotoSource, named_path: str) -> bytes:
-    """All of them, since they are written anew. Raises PhotoError where they are too many."""
+    """All IPTC records, since all are written anew. Raises PhotoError: There are too many."""
     blocks = MetadataBlocks("JPG")
     try:
         jpeg.read_blocks(MeteredSource(source), blocks)
@@ -274,7 +274,7 @@ def _examine(named_path: str, files: FileWriter) -> tuple[PhotoKind, ResolvedPat
     The format of a photo that may be written, and where it lies. Raises PhotoError: what is
     wrong first.
 
-    Where nothing may be written, that is all that is told: not which files there are.
+    Where nothing may be written, the error says only that, and not whether the file exists.
     """
     try:
         files.policy.require_writable()
@@ -290,7 +290,7 @@ def _examine(named_path: str, files: FileWriter) -> tuple[PhotoKind, ResolvedPat
         raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
         raise photo_errors.unreadable(named_path, "it is no regular file")
-    # The superuser may do all, but a file that says no means it.
+    # The superuser may write any file; we respect a mode that forbids it.
     if not mode & 0o444 or not os.access(named_path, os.R_OK):
         raise photo_errors.unreadable(named_path, "its permissions forbid it")
     if not mode & 0o222 or not os.access(named_path, os.W_OK):
@@ -373,7 +373,7 @@ def _translated(
     """
     A file with the IPTC of a photo in UTF-8, if it is in an encoding of before.
 
-    exiftool would take any such for Western European, and Chinese for a row of accents.
+    exiftool takes all older encodings for Western European, and so garbles Chinese.
     """
     if iptc.encoding in ("ascii", "utf-8"):
         return nullcontext()
@@ -488,7 +488,7 @@ def _digest(source: PhotoSource, kind: PhotoKind) -> bytes | None:
 
 
 def _kept(present: FieldValues, kind: PhotoKind) -> bytes:
-    """What the photo said before, for the revisions."""
+    """The metadata that the photo had, in JSON, for the revisions."""
     people = present.get(photo_plan.PEOPLE, ())
     tags = [name for name in photo_plan.keywords(present, kind) if name not in people]
 

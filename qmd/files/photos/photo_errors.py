@@ -1,5 +1,5 @@
 """
-What may go wrong with a photo, each as a `PhotoError` that says what to do next.
+The `PhotoError` for each thing that may go wrong with a photo; its hint says what to do next.
 
 ``named_path`` is the path as the caller wrote it.
 """
@@ -59,7 +59,7 @@ def outside(error: OutsideRootsError) -> PhotoError:
 
 
 def disk_error(named_path: str, error: OSError) -> PhotoError:
-    """What the disk or the permissions said while the photo was written."""
+    """An error of the disk or of permissions, while the photo was written."""
     reason = error.strerror or str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return unwritable(named_path, reason)
@@ -71,7 +71,7 @@ def disk_error(named_path: str, error: OSError) -> PhotoError:
 
 
 def is_full(named_path: str) -> bool:
-    """Whether there is no room for a copy, which exiftool tells in many words."""
+    """Whether the disk has no room for a copy; exiftool has many messages for that."""
     try:
         photo = Path(named_path).resolve()
         return shutil.disk_usage(photo.parent).free < photo.stat().st_size + _METADATA

@@ -34,7 +34,7 @@ FIELDS = (SUBJECT, KEYWORDS, PEOPLE, *DESCRIPTIONS, *LOCATIONS, *TECHNICAL)
 #: Without the language, exiftool would throw the description in other languages away.
 _WRITTEN_AS = {DESCRIPTIONS[0]: f"{DESCRIPTIONS[0]}-x-default"}
 
-#: In bytes; what is longer, IPTC readers of old may cut, so exiftool must be told that we know.
+#: In bytes. Old readers of IPTC may cut what is longer; exiftool writes it only with -m.
 _IPTC_BYTES = {KEYWORDS: 64, "IPTC:Caption-Abstract": 2000, "IPTC:Sub-location": 32}
 
 #: Field → its values; a text has one, and none if it is not there.
@@ -50,7 +50,7 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MetadataPlan:
     """
     ``target``: what these fields are to hold, be it what they hold already. ``kept``: the texts
     that were to be added and stay as they are, as in `PhotoWritten`.
@@ -107,7 +107,9 @@ def keywords(present: FieldValues, kind: PhotoKind) -> tuple[str, ...]:
     return _united(present.get(SUBJECT, ()), iptc)
 
 
-def plan(present: FieldValues, change: PhotoChange, kind: PhotoKind, *, overwrite: bool) -> Plan:
+def plan(
+    present: FieldValues, change: PhotoChange, kind: PhotoKind, *, overwrite: bool
+) -> MetadataPlan:
     """
     What the fields of a photo must hold.
 
@@ -119,7 +121,7 @@ def plan(present: FieldValues, change: PhotoChange, kind: PhotoKind, *, overwrit
     target = _planned_names(present, change, kind, overwrite) | texts
     if kind != "JPG":
         target = {f: values for f, values in target.items() if not f.startswith("IPTC:")}
-    return Plan(target, kept)
+    return MetadataPlan(target, kept)
 
 
 def _planned_names(

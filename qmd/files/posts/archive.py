@@ -55,7 +55,7 @@ MAX_BYTES = 256 * 1024 * 1024
 _MASK = "**/*.md"
 
 
-class Posts:
+class PostArchive:
     """
     The posts below ``directory``, which the errors name as it was given.
 

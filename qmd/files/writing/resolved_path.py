@@ -33,7 +33,7 @@ class ResolvedPath:
 
     @contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """What lies in the directory; to be asked inside the block. Raises OSError."""
+        """The entries of the directory, for use inside the block. Raises OSError."""
         with scandir_beneath(self.root, self._below) as entries:
             yield entries
 
