@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 #: The two lines, each with the line of qmd/values/search.py that it is put in front of.
 FIELD = '    tongue: Annotated[str, Describe("The language of the text")] = "unknown"\n'
-BEFORE_FIELD = "    explain: Annotated[\n        Mapping[str, Any] | None,\n"
+BEFORE_FIELD = "    explain: Annotated[\n        Mapping[str, object] | None,\n"
 OPTION = '    tongue: Annotated[str | None, Describe("Only texts in this language")] = None\n'
 BEFORE_OPTION = "    rerank: Annotated["
 
