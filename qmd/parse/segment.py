@@ -82,12 +82,6 @@ def _indexed(text: str) -> str:
     return text if text.isascii() else SIGNS.sub(" ", text.casefold())
 
 
-def phrase(literal: str) -> str | None:
-    """The FTS5 expression for exactly this literal, or None if it holds no letter or digit."""
-    tokens = phrase_tokens(literal)
-    return None if tokens is None else quote(tokens[0]) + (" *" if tokens[1] else "")
-
-
 def phrase_tokens(literal: str) -> tuple[str, bool] | None:
     """
     A literal as full text stores it, and whether its last token may go on there.
@@ -112,11 +106,6 @@ def phrase_tokens(literal: str) -> tuple[str, bool] | None:
         return " " + " ".join(map(add, run, run[1:]))
 
     return CJK_RUN.sub(pairs, text), prefix
-
-
-def quote(text: str) -> str:
-    """An FTS5 string: nothing in it is syntax."""
-    return '"' + text.replace('"', '""') + '"'
 
 
 def pairs_of(run: str) -> list[str]:

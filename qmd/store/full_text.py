@@ -11,15 +11,12 @@ from qmd.store.selection import Selection
 #: The constant k1 of the stored index's bm25.
 BM25_K1 = 1.2
 
-#: What a literal is looked for in: what the file says, not where it lies.
-CONTENT = "{title headings body extra}"
-
 
 class FullText(Protocol):
     """Searches the words of documents."""
 
     def search(
-        self, match: Expression | str, selection: Selection, limit: int | None
+        self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         """
         Document ids with their bm25 (> 0, larger is better), best first, ties by id.
@@ -29,7 +26,7 @@ class FullText(Protocol):
         ...
 
     def frequencies(
-        self, match: Expression | str, ids: Sequence[int], held: int, total: int
+        self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
         """
         How often some documents hold an expression, as bm25 counts it: weighed by field and
@@ -43,10 +40,10 @@ class FullText(Protocol):
         """
         ...
 
-    def count(self, match: Expression | str, most: int) -> int:
+    def count(self, match: Expression, most: int) -> int:
         """How many documents match, counted up to ``most``."""
         ...
 
-    def matching_ids(self, match: Expression | str) -> list[int]:
+    def matching_ids(self, match: Expression) -> list[int]:
         """Ids of all documents that match, in order, unranked."""
         ...

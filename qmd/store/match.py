@@ -46,8 +46,7 @@ def all_of(*parts: Expression) -> Expression:
 
 def any_of(*parts: Expression) -> Expression:
     """Documents that match one of these expressions, of which there is at least one."""
-    distinct = tuple(dict.fromkeys(parts))
-    return distinct[0] if len(distinct) == 1 else Combined("any", distinct)
+    return parts[0] if len(parts) == 1 else Combined("any", parts)
 
 
 def but_not(match: Expression, *excluded: Expression) -> Expression:

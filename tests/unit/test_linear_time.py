@@ -27,7 +27,7 @@ from qmd.parse.document import parse_document
 from qmd.parse.frontmatter import split
 from qmd.parse.photo.text import decoded
 from qmd.parse.photo.xmp import read_xmp
-from qmd.parse.segment import phrase
+from qmd.parse.segment import phrase_tokens
 from qmd.parse.tags import find_tags
 from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.query import language, lines
@@ -86,7 +86,7 @@ def query(text: str) -> None:
     highlighter(text, str.upper)(TEXT)
     lines.parse_lines(text)
     for term in parsed.terms:
-        loose_parts(term), phrase(term.text), literals.pattern(term.text)
+        loose_parts(term), phrase_tokens(term.text), literals.pattern(term.text)
 
 
 def searched_text(text: str) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from qmd.parse import segment
 from qmd.search import rerank
 from qmd.search.meaning.nearness import centre, mean_nearness
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.present import relevance
 from qmd.search.present.relevance import Evidence
-from qmd.search.words import bm25
+from qmd.search.words import bm25, expressions
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
 
@@ -38,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 @pytest.mark.parametrize("word", ["red", "boat", "sea", "blue", "the"])
 def test_the_frequencies_recovered_from_fts5_make_its_own_bm25(corpus: Corpus, word: str) -> None:
     with corpus.store.reading() as reader:
-        phrase = segment.phrase(word)
+        phrase = expressions.phrase(word)
         assert phrase is not None
         rows = dict(reader.full_text.search(phrase, reader.all_documents, None))
         held, total = len(rows), reader.documents.count()

@@ -15,10 +15,11 @@ from qmd.parse.segment import (
     has_token,
     normalize,
     pairs_of,
-    phrase,
-    quote,
+    phrase_tokens,
     segment,
 )
+from qmd.store.match import Phrase
+from qmd.store.sqlite.match import render
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,8 @@ def test_a_text_is_stored_as_pairs_of_characters_and_words(text: str, stored: st
 def test_a_literal_is_a_phrase_of_what_the_index_holds(
     literal: str, expression: str | None
 ) -> None:
-    found = phrase(literal)
+    tokens = phrase_tokens(literal)
+    found = tokens and render(Phrase(*tokens))
     assert (found and found.replace('"', ' " ').split()) == (
         expression and expression.replace('"', ' " ').split()
     )
@@ -120,4 +122,4 @@ def test_camel_case_words_give_their_parts() -> None:
 
 
 def test_quoting_leaves_no_syntax() -> None:
-    assert quote('a"b') == '"a""b"'
+    assert render(Phrase('a"b')) == '"a""b"'

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum, log1p
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.parse import segment
+from qmd.search.words.expressions import phrase
 from qmd.store.full_text import BM25_K1
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def rank(
     pool = [document_id for document_id, _ in rows[:POOL]]
     parts: dict[int, dict[str, float]] = {document_id: {} for document_id in pool}
     for word, (documents, weight) in words.items():
-        phrase = segment.phrase(word) if documents else None
-        if phrase is None:
+        match = phrase(word) if documents else None
+        if match is None:
             continue
-        frequencies = reader.full_text.frequencies(phrase, pool, documents, document_count)
+        frequencies = reader.full_text.frequencies(match, pool, documents, document_count)
         for document_id, frequency in frequencies.items():
             # f / (f + 1) with our K1 in place of FTS5's.
             score = weight * (K1 + 1) * frequency / (frequency + K1 / BM25_K1)

@@ -14,7 +14,7 @@ from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import Field, Term
 from qmd.search.words import literals
 from qmd.search.words.expressions import (
-    any_of,
+    any_distinct,
     excluded_expressions,
     expression,
     needs_check,
@@ -63,7 +63,7 @@ def exclusions(reader: Reader, query: ParsedQuery) -> Exclusions | None:
 def excluded_ids(reader: Reader, query: ParsedQuery) -> list[int]:
     """Documents that hold an excluded term which needs no check."""
     phrases = list(excluded_expressions(query.excluded))
-    return reader.full_text.matching_ids(any_of(phrases)) if phrases else []
+    return reader.full_text.matching_ids(any_distinct(phrases)) if phrases else []
 
 
 def raw_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
@@ -73,7 +73,7 @@ def raw_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
         unsure = [term for term in group if needs_check(term) or expression(term) is None]
         if unsure:
             words = [e for e in (expression(term) for term in group if term not in unsure) if e]
-            indexed = reader.full_text.matching_ids(any_of(words)) if words else ()
+            indexed = reader.full_text.matching_ids(any_distinct(words)) if words else ()
             checks.append(RawCheck(_patterns(unsure), frozenset(indexed)))
     return checks + _negated_checks(reader, query)
 

@@ -1,4 +1,4 @@
-"""FTS5 expressions for the terms of a query."""
+"""Match expressions for the terms of a query."""
 
 from __future__ import annotations
 
@@ -8,50 +8,67 @@ from functools import lru_cache
 from qmd.parse import segment
 from qmd.search.query import prefix
 from qmd.search.query.terms import Term
-from qmd.store.full_text import CONTENT
+from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, TextField, all_of, any_of, but_not
+
+
+def phrase(literal: str, fields: tuple[TextField, ...] = ()) -> Phrase | None:
+    """The phrase for a literal, or None where it holds no letter or digit."""
+    tokens = segment.phrase_tokens(literal)
+    return None if tokens is None else Phrase(*tokens, fields)
 
 
 @lru_cache(maxsize=256)
-def expression(term: Term) -> str | None:
+def expression(term: Term) -> Expression | None:
     """The expression for a term, or None where the index holds nothing of it."""
-    phrase = segment.phrase(term.lead)
-    if phrase is None:
-        return None
-    if term.prefix and not phrase.endswith("*"):
-        phrase += " *"
-        stems = prefix.stems(term.text)
-        if stems:
-            whole = segment.quote(segment.fold(term.text) + "e") + " *"
-            phrase = f"({' OR '.join([phrase, whole, *map(segment.quote, stems)])})"
+    fields: tuple[TextField, ...] = ()
     if term.field:
-        return f"{term.field} : {phrase}"
-    # A path is no text: a folder named after a Chinese word must not make all files in it hits.
-    return f"{CONTENT} : {phrase}" if term.literal or term.chinese else phrase
+        fields = (term.field,)
+    elif term.literal or term.chinese:
+        # A path is no text: a folder named after a Chinese word must not make all files in it hits.
+        fields = CONTENT_FIELDS
+    lead = phrase(term.lead, fields)
+    if lead is None or not term.prefix or lead.prefix:
+        return lead
+    begun = lead._replace(prefix=True)
+    stems = prefix.stems(term.text)
+    if not stems:
+        return begun
+    with_e = Phrase(segment.fold(term.text) + "e", True, fields)
+    return any_of(begun, with_e, *(Phrase(stem, False, fields) for stem in stems))
 
 
-def group_expression(group: Sequence[Term]) -> str | None:
+def group_expression(group: Sequence[Term]) -> Expression | None:
     """The expression for any of these terms, or None where the index lacks one of them."""
     expressions = [e for e in map(expression, group) if e is not None]
-    return any_of(expressions) if len(expressions) == len(group) else None
+    return any_distinct(expressions) if len(expressions) == len(group) else None
 
 
-def any_of(expressions: Sequence[str]) -> str:
-    unique = dict.fromkeys(expressions)
-    return "(" + " OR ".join(f"({e})" if ":" in e else e for e in unique) + ")"
+def any_distinct(expressions: Sequence[Expression]) -> Expression:
+    """Any of these expressions; bm25 counts one that comes twice only once."""
+    return any_of(*dict.fromkeys(expressions))
 
 
-def but_not(match: str, excluded: Sequence[Term]) -> str:
+def without(match: Expression, excluded: Sequence[Term]) -> Expression:
     """Excluded literals with signs are left to the check of the raw text."""
-    phrases = list(excluded_expressions(excluded))
-    return f"({match}) NOT {any_of(phrases)}" if phrases else match
+    return but_not(match, *dict.fromkeys(excluded_expressions(excluded)))
 
 
-def excluded_expressions(excluded: Sequence[Term]) -> Iterator[str]:
+def loose_expression(strict: Sequence[Expression], words: Sequence[Phrase]) -> Expression | None:
+    """All strict expressions, and better with a word; any word where nothing is strict."""
+    if not words:
+        return all_of(*strict) if strict else None
+    any_word = any_of(*words)
+    if not strict:
+        return any_word
+    return any_of(all_of(*strict, any_word), all_of(*strict))
+
+
+def excluded_expressions(excluded: Sequence[Term]) -> Iterator[Expression]:
     """For the excluded terms that the index alone can tell."""
     for term in excluded:
-        phrase = expression(term)
-        if phrase is not None and not needs_check(term):
-            yield phrase
+        match = expression(term)
+        if match is not None and not needs_check(term):
+            yield match
 
 
 def needs_check(term: Term) -> bool:

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.parse import segment
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import Term
 from qmd.search.words import bm25, literals
 from qmd.search.words.checks import RawCheck, excluded_ids, passes, raw_checks
-from qmd.search.words.expressions import but_not, group_expression
+from qmd.search.words.expressions import group_expression, loose_expression, phrase, without
 from qmd.search.words.weights import QueryWords
+from qmd.store.match import Expression, all_of
 from qmd.values import Match
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _exact_hits(
     if not indexed:
         unranked = ((document_id, 0.0) for document_id in _scan(reader, query, selection))
         return _accept(reader, unranked, checks, limit)
-    match = but_not(" AND ".join(indexed), query.excluded)
+    match = without(all_of(*indexed), query.excluded)
     if not checks and all(map(_is_bare_word, query.terms)):
         rows = reader.full_text.search(match, selection, _pool(limit))
         return _hits(_rank(reader, rows, words)[:limit], "exact")
@@ -119,7 +119,7 @@ def _accept(
 class _LooseMatch(NamedTuple):
     """``expression`` holds a part of the query; ``is_strict``: all phrases and fields of it."""
 
-    expression: str
+    expression: Expression
     is_strict: bool
 
 
@@ -138,7 +138,7 @@ def _relaxed_hits(
     missing = None if limit is None else limit - len(exact_ids)
     pool = _pool(limit)
     depth = None if pool is None or checks else pool + len(exact_ids)
-    match = but_not(loose.expression, words.query.excluded)
+    match = without(loose.expression, words.query.excluded)
     accepted = (
         row
         for row in reader.full_text.search(match, selection, depth)
@@ -159,13 +159,9 @@ def _loose_match(words: QueryWords) -> _LooseMatch | None:
     # A strict group that the index does not hold is left to a check of the raw text.
     strict = [e for e in map(group_expression, strict_groups) if e is not None]
     held = [word for word, weighed in words.weights.items() if weighed.documents]
-    phrases = [phrase for phrase in map(segment.phrase, held) if phrase is not None]
-    any_word, all_strict = " OR ".join(phrases), " AND ".join(strict)
-    if not strict:
-        return _LooseMatch(any_word, is_strict=False) if phrases else None
-    if not phrases:
-        return _LooseMatch(all_strict, is_strict=True)
-    return _LooseMatch(f"({all_strict} AND ({any_word})) OR ({all_strict})", is_strict=True)
+    phrases = [each for each in map(phrase, held) if each is not None]
+    loose = loose_expression(strict, phrases)
+    return None if loose is None else _LooseMatch(loose, is_strict=bool(strict))
 
 
 def _quoted_part(query: ParsedQuery) -> ParsedQuery:

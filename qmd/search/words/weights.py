@@ -11,6 +11,7 @@ from qmd.parse import segment
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import loose_parts
 from qmd.search.words import bm25
+from qmd.search.words.expressions import phrase
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -108,9 +109,9 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
     loose = [part for t in terms if not t.quoted and not t.field for part in loose_parts(t)]
     weights = {}
     for word in list(dict.fromkeys(loose))[:MAX_PARTS]:
-        phrase = segment.phrase(word)
-        if phrase is not None:
-            documents = reader.full_text.count(phrase, most)
+        match = phrase(word)
+        if match is not None:
+            documents = reader.full_text.count(match, most)
             loudness = QUIET if word in CHATTER else 1.0
             weights[word] = bm25.Word(documents, loudness * bm25.idf(documents, total))
     return weights

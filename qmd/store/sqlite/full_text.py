@@ -25,7 +25,7 @@ class SqliteFullText:
         self._connection = connection
 
     def search(
-        self, match: Expression | str, selection: Selection, limit: int | None
+        self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         where = require_sql(selection)
         # ORDER BY bm25() LIMIT keeps a heap of the best; ORDER BY rank sorts everything.
@@ -44,7 +44,7 @@ class SqliteFullText:
         return [(document_id, score) for document_id, score in rows]
 
     def frequencies(
-        self, match: Expression | str, ids: Sequence[int], held: int, total: int
+        self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
         # FTS5 gives no frequencies, but its bm25 of one expression is idf · (k1 + 1) · f / (f + 1).
         weights = ", ".join(map(str, WEIGHTS))
@@ -62,7 +62,7 @@ class SqliteFullText:
             frequencies[document_id] = share / (1 - share)
         return frequencies
 
-    def count(self, match: Expression | str, most: int) -> int:
+    def count(self, match: Expression, most: int) -> int:
         row = self._connection.execute(
             "SELECT count(*) FROM"
             " (SELECT 1 FROM documents_fts WHERE documents_fts MATCH ? LIMIT ?)",
@@ -70,7 +70,7 @@ class SqliteFullText:
         ).fetchone()
         return int(row[0])
 
-    def matching_ids(self, match: Expression | str) -> list[int]:
+    def matching_ids(self, match: Expression) -> list[int]:
         rows = self._connection.execute(
             "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ? ORDER BY rowid",
             [render(match)],

@@ -7,14 +7,8 @@ from qmd.store.match import Expression, Phrase
 _OPERATORS = {"all": " AND ", "any": " OR ", "but not": " NOT "}
 
 
-def render(expression: Expression | str) -> str:
-    """
-    An expression as FTS5 reads it; every text is quoted, so that no text is syntax.
-
-    A string is FTS5 already.
-    """
-    if isinstance(expression, str):
-        return expression
+def render(expression: Expression) -> str:
+    """An expression as FTS5 reads it; every text is quoted, so that no text is syntax."""
     if isinstance(expression, Phrase):
         return _phrase(expression)
     return _OPERATORS[expression.operator].join(map(_operand, expression.parts))
