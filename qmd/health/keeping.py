@@ -40,7 +40,7 @@ class Drift(NamedTuple):
 def examine(store: Store) -> Iterator[Check]:
     """Whether the index is kept, what the keeper reports, and how far the index is behind."""
     pid = freshness.keeper_pid(store)
-    fresh = freshness.read(store)
+    fresh = freshness.read_freshness(store)
     if is_locked(store.path):
         who = "A process" if pid is None else f"Process {pid}"
         how = {"polling": ", by looking again and again", "off": ", without watching"}

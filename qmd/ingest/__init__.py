@@ -1,1 +1,1 @@
-"""Disk → store: scan, index, embed."""
+"""Find changed files, parse and store them, and embed their chunks."""

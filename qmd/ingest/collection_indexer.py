@@ -1,9 +1,9 @@
 """
-Disk → store: one collection brought in line with its directory.
+Index one collection: bring what is stored of it in line with its directory.
 
-The directory is scanned to the end first; then the differences are read, parsed and
-stored in batches, each one transaction. Whatever interrupts it, finished batches stay and
-the next run goes on from there: a file whose size, times and inode are as stored is not read.
+The directory is scanned completely; then the differences are read, parsed and stored in batches,
+each one transaction. After an interruption the finished batches stay and the next run continues: a
+file whose size, times and inode are as stored is not read.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
+from qmd.ingest.events import DocumentChange
 from qmd.ingest.file_state import LARGEST, file_state, is_still
 from qmd.ingest.new_document import VERSION
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 4_000_000
-#: So many files in a row whose reading blocks are the fault of the disk.
+#: After this many files in a row without an answer, the disk is at fault.
 MOST_UNANSWERED = 3
 
 
 @dataclass(slots=True)
 class CollectionReport:
-    """What happened to one collection; see `qmd.values.IndexReport`."""
+    """The changes of a run over one collection; see `qmd.values.IndexReport`."""
 
     added: int = 0
     updated: int = 0
@@ -53,16 +54,8 @@ class CollectionReport:
         return bool(self.added or self.updated or self.moved or self.removed)
 
 
-class DocumentChange(NamedTuple):
-    """What became of one document; ``previous`` is where a moved one was."""
-
-    kind: Literal["added", "updated", "moved", "removed"]
-    path: str
-    previous: str | None = None
-
-
 class CollectionIndexer:
-    """One run over one collection; ``changed`` hears of each change after its commit."""
+    """One run over one collection; ``changed`` is called with each change after its commit."""
 
     def __init__(
         self,
@@ -83,7 +76,7 @@ class CollectionIndexer:
         self.changed = changed or (lambda change: None)
         self.reread: frozenset[str] = frozenset()
         self.report = CollectionReport()
-        self.known: dict[str, StoredFile] = {}
+        self.stored: dict[str, StoredFile] = {}
         self.vanished: dict[str, StoredFile] = {}
         self.vanished_paths: dict[str, list[str]] = {}  # by content hash
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
@@ -103,7 +96,7 @@ class CollectionIndexer:
                 concluded from that, and the documents stay.
         """
         with self.store.reading() as reader:
-            self.known = reader.files.in_collection(self.collection.id)
+            self.stored = reader.files.in_collection(self.collection.id)
             old_skips = reader.files.skips_in_collection(self.collection.id, VERSION)
         self._store_differences(self._scan(), old_skips)
         self._finish(old_skips, old_skips, whole=True)
@@ -111,10 +104,11 @@ class CollectionIndexer:
 
     def run_paths(self, paths: Iterable[str]) -> CollectionReport:
         """
-        The same for these paths (relative to the root) and what lies below them, as events of
-        the file system name them: for so much of the store the result is that of `run`, but
-        the named files are read even if they look unchanged. Counts of what the rules leave
-        out stay those of the last whole run.
+        Bring the store in line with these paths (relative to the root) and what lies below them.
+
+        For this part of the store the result is that of `run`, but the files at the paths
+        themselves are read even if they look unchanged. The counts of what the rules exclude stay
+        those of the last whole run.
 
         Raises:
             NotFoundError, InputError: As `run`.
@@ -125,7 +119,7 @@ class CollectionIndexer:
         walk = scan(self.root, self.rules)
         places = walk.at(self.reread)
         with self.store.reading() as reader:
-            self.known = reader.files.at_or_below(self.collection.id, places)
+            self.stored = reader.files.at_or_below(self.collection.id, places)
             all_skips = reader.files.skips_in_collection(self.collection.id, VERSION)
         printed = {printable(place) for place in places}
         old_skips = {
@@ -133,62 +127,62 @@ class CollectionIndexer:
             for path, skip in all_skips.items()
             if "" in printed or not printed.isdisjoint(_upwards(path))
         }
-        found = self._sort(item for items in places.values() for item in items)
-        self._check_disk(walk.device, {file.path for file in found})
-        self._store_differences(found, old_skips)
+        files = self._sort(item for items in places.values() for item in items)
+        self._check_disk(walk.device, {file.path for file in files})
+        self._store_differences(files, old_skips)
         self._finish(all_skips, old_skips, whole=False)
         return self.report
 
     def _store_differences(
         self,
-        found: Sequence[ScannedFile],
+        files: Sequence[ScannedFile],
         old_skips: dict[str, tuple[SkippedFile, FileState | None]],
     ) -> None:
         unread = [
             file
-            for file in found
+            for file in files
             if not self._is_unchanged(file) and not self._is_skipped(file, old_skips)
         ]
-        paths = {file.path for file in found}
-        for path, known in self.known.items():
+        paths = {file.path for file in files}
+        for path, stored in self.stored.items():
             if path not in paths:
-                self._vanish(path, known)
+                self._vanish(path, stored)
         with _patient_collector():
             self._read(unread)
             self._flush()
 
-    # -- what is there -----------------------------------------------------------------
+    # -- scanning ----------------------------------------------------------------------
 
     def _scan(self) -> list[ScannedFile]:
-        """Every file the rules include; a directory that cannot be read keeps its documents."""
+        """All files that the rules include; a directory that cannot be read keeps its documents."""
         walk = scan(self.root, self.rules)
-        found = self._sort(walk)
+        files = self._sort(walk)
         self.report.excluded = walk.excluded
-        if not found:
+        if not files:
             self._check_disk(walk.device, set())
-        return found
+        return files
 
     def _sort(self, items: Iterable[ScannedFile | ScanSkip]) -> list[ScannedFile]:
-        """The files; what is none is noted as skipped."""
-        found: list[ScannedFile] = []
+        """The files among the items; the others are recorded as skipped."""
+        files: list[ScannedFile] = []
         for item in items:
             cancellation.check()
             if isinstance(item, ScannedFile):
-                found.append(item)
-                if len(found) % 1000 == 0:
-                    self.progress(Progress("scan", len(found), None, item.path))
+                files.append(item)
+                if len(files) % 1000 == 0:
+                    self.progress(Progress("scan", len(files), None, item.path))
             else:
                 self._skip(item.path, item.reason, item.detail)
                 if item.is_directory and item.reason == "unreadable":
                     self._keep_below(item.path)
-        return found
+        return files
 
-    def _check_disk(self, device: int, found: set[str]) -> None:
+    def _check_disk(self, device: int, scanned_paths: set[str]) -> None:
         """An empty mount point must not look like deleted files."""
         if any(
-            known.state.device != device & LARGEST
-            for path, known in self.known.items()
-            if path not in found
+            stored.state.device != device & LARGEST
+            for path, stored in self.stored.items()
+            if path not in scanned_paths
         ):
             raise InputError(
                 f"The folder {self.root} is empty and lies on another disk than its documents.",
@@ -196,19 +190,19 @@ class CollectionIndexer:
             )
 
     def _keep_below(self, folder: str) -> None:
-        """What lies in an unreadable directory is unknown, not gone."""
-        for path in [path for path in self.known if path.startswith(folder + "/")]:
-            del self.known[path]
+        """Keep the documents of an unreadable directory: they are unknown, not gone."""
+        for path in [path for path in self.stored if path.startswith(folder + "/")]:
+            del self.stored[path]
             self.report.unchanged += 1
 
     def _is_unchanged(self, file: ScannedFile) -> bool:
-        known = self.known.get(file.path)
+        stored = self.stored.get(file.path)
         if (
-            known is None
+            stored is None
             or self.verify
             or file.path in self.reread
-            or known.parser_version != VERSION
-            or known.state != file_state(file)
+            or stored.parser_version != VERSION
+            or stored.state != file_state(file)
         ):
             return False
         self.report.unchanged += 1
@@ -220,7 +214,7 @@ class CollectionIndexer:
         """A file that was no document last time and has not changed since."""
         if self.verify or file.path in self.reread or file.path not in old:
             return False
-        if file.path in self.known:
+        if file.path in self.stored:
             return False
         skip, state = old[file.path]
         if state != file_state(file):
@@ -228,9 +222,9 @@ class CollectionIndexer:
         self._skip(skip.path, skip.reason, skip.detail, state)
         return True
 
-    def _vanish(self, path: str, known: StoredFile) -> None:
-        self.vanished[path] = known
-        self.vanished_paths.setdefault(known.hash, []).append(path)
+    def _vanish(self, path: str, stored: StoredFile) -> None:
+        self.vanished[path] = stored
+        self.vanished_paths.setdefault(stored.hash, []).append(path)
 
     # -- reading -----------------------------------------------------------------------
 
@@ -251,31 +245,31 @@ class CollectionIndexer:
         tick()
 
     def _job(self, file: ScannedFile) -> FileJob:
-        known = self.known.get(file.path)
-        same = known is not None and known.parser_version == VERSION
-        known_hash = known.hash if known is not None and same else None
-        return FileJob(str(self.root), file, self.rules.max_bytes, known_hash)
+        stored = self.stored.get(file.path)
+        same = stored is not None and stored.parser_version == VERSION
+        stored_hash = stored.hash if stored is not None and same else None
+        return FileJob(str(self.root), file, self.rules.max_bytes, stored_hash)
 
     def _take(self, file: ScannedFile, parsed: ParsedFile) -> None:
-        known = self.known.get(file.path)
+        stored = self.stored.get(file.path)
         if isinstance(parsed, NoDocument):
             if not parsed.vanished:
                 self._skip(file.path, parsed.reason, parsed.detail, parsed.state)
             self._check_answers(parsed)
-            if known is not None:
-                self._vanish(file.path, known)
+            if stored is not None:
+                self._vanish(file.path, stored)
             return
         self.unanswered = 0
         if isinstance(parsed, SameText):
-            assert known is not None  # it has the text that the job named
+            assert stored is not None  # it has the text that the job named
             self.report.unchanged += 1
-            if parsed.state != known.state:
-                self.touched.append((known.id, parsed.state))
+            if parsed.state != stored.state:
+                self.touched.append((stored.id, parsed.state))
                 if len(self.touched) >= BATCH_DOCUMENTS:
                     self._flush()
         else:
-            if known is not None:
-                replace: DocumentPlace | None = DocumentPlace(known.id, file.path)
+            if stored is not None:
+                replace: DocumentPlace | None = DocumentPlace(stored.id, file.path)
             else:
                 replace = self._moved_from(parsed.hash, file)
             self.report.warnings += [
@@ -304,21 +298,21 @@ class CollectionIndexer:
         inode = file_state(file).inode
         path = min(same, key=lambda path: (self.vanished[path].state.inode != inode, path))
         same.remove(path)
-        known = self.vanished.pop(path)
-        self.moved.append((path, known))
-        return DocumentPlace(known.id, path)
+        stored = self.vanished.pop(path)
+        self.moved.append((path, stored))
+        return DocumentPlace(stored.id, path)
 
     def _look_for_vanished(self, digest: str) -> None:
         """
-        Documents with this text that are gone, outside of what `run_paths` looks at: of a
-        move, the event of the old place may come after that of the new one.
+        Find documents with this text that are gone, outside of the paths of `run_paths`: of a
+        move, the event of the old path may come after that of the new one.
         """
         moved = {path for path, _ in self.moved}
         with self.store.reading() as reader:
             candidates = reader.files.with_hash(self.collection.id, digest)
-        for path, known in candidates.items():
-            if path not in self.known and path not in moved and is_gone(self.root, path):
-                self._vanish(path, known)
+        for path, stored in candidates.items():
+            if path not in self.stored and path not in moved and is_gone(self.root, path):
+                self._vanish(path, stored)
 
     def _add(self, document: NewDocument, replace: DocumentPlace | None) -> None:
         if replace is None:
@@ -345,10 +339,10 @@ class CollectionIndexer:
 
     def _flush(self) -> None:
         """
-        Store the batch, then tell of its changes.
+        Store the batch, then report its changes.
 
-        Parsing on meanwhile would be no faster: the threads wait for each other at the
-        interpreter's lock, which cost a tenth to a quarter more CPU time and saved none.
+        This thread does nothing meanwhile: threads that wait for each other at the interpreter's
+        lock cost a tenth to a quarter more CPU time and saved none.
         """
         batch, self.batch, self.batch_characters = self.batch, [], 0
         touched, self.touched = self.touched, []
@@ -372,16 +366,16 @@ class CollectionIndexer:
 
     def _is_overtaken(self, reader: Reader, document: NewDocument) -> bool:
         """
-        Whether another process has stored a newer state of the file since this run began: what
-        a tool wrote and stored must not give way to what was before.
+        Whether another process has stored a newer state of the file since this run began: an
+        older text must not replace what a tool wrote and stored.
 
-        Times that run backwards by other hands prove nothing, so the disk has the last word.
+        Modification times can be set backwards, so the file on the disk decides.
         """
-        stored = reader.files.state_at(self.collection.id, document.path)
-        known = self.known.get(document.path)
-        if stored is None or (known is not None and known.state == stored):
+        current = reader.files.state_at(self.collection.id, document.path)
+        stored = self.stored.get(document.path)
+        if current is None or (stored is not None and stored.state == current):
             return False
-        if stored.mtime_ns <= document.state.mtime_ns:
+        if current.mtime_ns <= document.state.mtime_ns:
             return False
         return not is_still(self.root / document.path, document.state)
 
@@ -392,10 +386,10 @@ class CollectionIndexer:
         *,
         whole: bool,
     ) -> None:
-        """``old`` are those of ``all_skips`` that this run has judged anew."""
+        """``old`` has the entries of ``all_skips`` that this run has judged again."""
         self.report.removed = len(self.vanished)
-        # A moved document is no longer at its old place, unless another process found it at
-        # the new one first: then the old row is left over.
+        # A moved document has left its old path, unless another process has stored it at the new
+        # path first: then the row of the old path is left.
         gone = [*self.vanished.items(), *self.moved]
         skips = {skip.path: (skip, state) for skip, state in self.skips}
 
@@ -431,10 +425,10 @@ def _upwards(path: str) -> Iterator[str]:
 @contextmanager
 def _patient_collector() -> Iterator[None]:
     """
-    Let the garbage collector look less often.
+    Let the garbage collector run less often.
 
-    Documents are many small values without cycles; looking at those of a batch over and
-    over cost an eighth of the time of a first index.
+    Documents are many small values without cycles; examining those of a batch repeatedly took an
+    eighth of the time of a first index.
     """
     before = gc.get_threshold()
     gc.set_threshold(50_000, *before[1:])

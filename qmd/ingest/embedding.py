@@ -1,4 +1,4 @@
-"""Store → vectors: every chunk gets the vector of its text, from the cache or the model."""
+"""Give every chunk the vector of its text, from the cache or from the model."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def embed(
         tick(Progress("embed", done, total))
         with store.reading() as reader:
             waiting = reader.embeddings.waiting(model, BATCH, collection_ids, after=last)
-            known = reader.embeddings.cached(model, (chunk.hash for chunk in waiting))
+            cached = reader.embeddings.cached(model, (chunk.hash for chunk in waiting))
         if not waiting:
             break
         last = waiting[-1].id
         texts = {
             chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text)
             for chunk in waiting
-            if chunk.hash not in known
+            if chunk.hash not in cached
         }
-        made = embedder.embed_passages(list(texts.values()))
-        new = dict(zip(texts, pack_vectors(made), strict=True))
-        _store(store, model, waiting, known | new)
+        vectors = embedder.embed_passages(list(texts.values()))
+        new = dict(zip(texts, pack_vectors(vectors), strict=True))
+        _store(store, model, waiting, cached | new)
         embedded += len(new)
         reused += len(waiting) - len(new)
         done += len(waiting)
@@ -89,7 +89,7 @@ def _store(
     store: Store,
     model: StoredModel,
     chunks: Sequence[WaitingChunk],
-    made: dict[bytes, bytes],
+    vectors_by_hash: dict[bytes, bytes],
 ) -> None:
     places = [(chunk.id, chunk.hash) for chunk in chunks]
-    store.write(lambda writer: writer.embeddings.put(model, places, made))
+    store.write(lambda writer: writer.embeddings.put(model, places, vectors_by_hash))

@@ -1,4 +1,4 @@
-"""What happens to the index, told to whoever wants to know."""
+"""Events about the index, and the bus that delivers them to subscribers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from qmd.system import clock
 from qmd.values import encode_uri
-
-if TYPE_CHECKING:
-    from qmd.ingest.collection_indexer import DocumentChange
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +56,14 @@ class Event:
 
 
 Callback = Callable[[Event], None]
+
+
+class DocumentChange(NamedTuple):
+    """A change of one document; ``previous`` is the old path of a moved one."""
+
+    kind: Literal["added", "updated", "moved", "removed"]
+    path: str
+    previous: str | None = None
 
 
 class EventBus:

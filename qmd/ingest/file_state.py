@@ -1,4 +1,4 @@
-"""What is remembered of a file, to know without reading it whether it has changed."""
+"""The stored state of a file, by which a scan knows without reading it whether it has changed."""
 
 from __future__ import annotations
 

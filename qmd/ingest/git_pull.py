@@ -1,5 +1,5 @@
 """
-``git pull`` for collections, as a fetch and a fast-forward in which nothing runs but git.
+Run ``git pull`` for collections, as a fetch and a fast-forward that start no other program.
 
 Over the network anybody who may use the server can ask for it, and a folder of notes may come
 from a stranger; so hooks and other programs are off, `git_trust` looks at the configuration that
@@ -128,8 +128,8 @@ class _Git:
             stderr=subprocess.STDOUT,
             start_new_session=True,  # no terminal to ask at, and one group with its children
         )
-        said = bytearray()
-        reader = threading.Thread(target=_read, args=(child, said), daemon=True)
+        output = bytearray()
+        reader = threading.Thread(target=_read, args=(child, output), daemon=True)
         reader.start()
         try:
             code = self._wait(child)
@@ -140,7 +140,7 @@ class _Git:
             raise InputError(f"{what} took longer than {TIMEOUT_S} s and was stopped.") from None
         # What git leaves behind, such as a shared ssh connection, may keep its output open.
         reader.join(_END_S)
-        text = _PASSWORD.sub("", os.fsdecode(bytes(said)).strip())
+        text = _PASSWORD.sub("", os.fsdecode(bytes(output)).strip())
         if code:
             lines = text.splitlines()
             raise InputError(f"{what} failed: {lines[-1] if lines else f'exit code {code}'}")
@@ -158,12 +158,12 @@ class _Git:
                     raise
 
 
-def _read(child: subprocess.Popen[bytes], said: bytearray) -> None:
+def _read(child: subprocess.Popen[bytes], output: bytearray) -> None:
     assert child.stdout is not None
     with child.stdout as pipe:
         while data := os.read(pipe.fileno(), 65536):
-            said += data
-            del said[:-_MOST_BYTES]
+            output += data
+            del output[:-_MOST_BYTES]
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:

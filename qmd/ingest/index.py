@@ -1,4 +1,4 @@
-"""A run over several collections."""
+"""Index several collections, or one file in each collection that contains it."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def index_collections(
         warnings.append(unlimited)
     with store.reading() as reader:
         names = {collection.name for collection in collections}
-        known = reader.collections.all()
-        total = sum(each.documents for each in known if each.name in names)
+        all_collections = reader.collections.all()
+        total = sum(each.documents for each in all_collections if each.name in names)
     return IndexReport(
         collections=len(collections),
         added=added,

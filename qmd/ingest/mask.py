@@ -1,5 +1,5 @@
 """
-Masks: which files of a collection are documents.
+Compile masks, the globs that say which files of a collection are documents.
 
 ``**/*.md`` (all levels), ``*.md`` (top level only), ``notes/**/*.{md,txt}``, several by
 comma. Letter case does not matter: ``README.MD`` matches ``**/*.md``, because a reader who

@@ -1,4 +1,4 @@
-"""A parsed file in the form in which the store takes it."""
+"""Turn a parsed file into the form in which the store takes it."""
 
 from __future__ import annotations
 

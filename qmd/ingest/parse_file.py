@@ -1,6 +1,7 @@
 """
-One file → what is stored of it. A worker process does this (see `qmd.ingest.parse_workers`), and
-nothing is imported here that parsing does not need.
+Parse one file: the function that a worker process runs (see `qmd.ingest.parse_workers`).
+
+Nothing is imported here that parsing does not need, because the first file waits for the imports.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def parse_file(job: FileJob) -> ParsedFile:
         return NoDocument(error.reason, str(error), state)
     digest = hashlib.sha256(parsed.text.encode()).hexdigest()
     state = settled(file_state(read), started)
-    if digest == job.known_hash:
+    if digest == job.stored_hash:
         return SameText(state)
     return new_document(job.file.path, parsed, digest, state)
 

@@ -1,6 +1,7 @@
 """
-What parsing one file is asked and what comes of it, and the plain forms of both, in which they
-pass between a worker process and its parent.
+The job and the result of parsing one file, and their plain forms.
+
+Jobs and results pass in their plain forms between a worker process and its parent.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ ParsedFile = NewDocument | SameText | NoDocument
 
 
 class FileJob(NamedTuple):
-    """``known_hash``: of the text that is stored of this file, by this version of the parser."""
+    """``stored_hash``: of the text that is stored of this file, by this version of the parser."""
 
     root: str
     file: ScannedFile
     max_bytes: int
-    known_hash: str | None
+    stored_hash: str | None
 
 
 # --- plain forms ----------------------------------------------------------------------
@@ -63,13 +64,13 @@ _fulltext = attrgetter(*FullTextEntry.__dataclass_fields__)
 
 
 def plain_job(job: FileJob) -> tuple[Any, ...]:
-    return (job.root, _found_file(job.file), job.max_bytes, job.known_hash)
+    return (job.root, _found_file(job.file), job.max_bytes, job.stored_hash)
 
 
 def job_of(plain: Any) -> FileJob:
     """What `plain_job` made plain."""
-    root, file, max_bytes, known_hash = plain
-    return FileJob(root, ScannedFile(*file), max_bytes, known_hash)
+    root, file, max_bytes, stored_hash = plain
+    return FileJob(root, ScannedFile(*file), max_bytes, stored_hash)
 
 
 def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:

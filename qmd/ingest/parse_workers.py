@@ -1,4 +1,4 @@
-"""Files → what is stored of them, by worker processes, each file within a budget."""
+"""Parse files in worker processes, each file within a budget of CPU time and memory."""
 
 from __future__ import annotations
 

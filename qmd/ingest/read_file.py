@@ -1,6 +1,4 @@
-"""
-The bytes of one file, and proof of which file and which state of it they are.
-"""
+"""Read one file below a root, with the state that tells which file, and which version, was read."""
 
 # Path objects would cost more than they give here:
 # ruff: noqa: PTH114, PTH118

@@ -1,7 +1,7 @@
 """
-The rules of a collection: which files and directories below its root count.
+Decide which files and directories below the root of a collection are included.
 
-In this order, and the first that excludes is the reason that is reported:
+The rules apply in this order, and the first that excludes is the reason that is reported:
 
 1. hidden files and directories; ``node_modules``, ``__pycache__`` (not build, dist, vendor);
 2. for files, the mask;

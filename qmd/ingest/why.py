@@ -1,4 +1,4 @@
-"""`qmd why PATH`: the scan's rules and the store's knowledge about one path, in a sentence."""
+"""Explain why a path is or is not a document: the answer of ``qmd why PATH``."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 
 def explain_path(reader: Reader, path: str) -> Explanation:
     """Why the path is, or is no, document."""
-    known = reader.collections.all()
-    place = locate(path, known)
-    if place is None:
+    location = locate(path, reader.collections.all())
+    if location is None:
         return Explanation(
             path,
             indexed=False,
             reason="It lies in no collection.",
             remedy="Add its directory: qmd collection add DIRECTORY",
         )
-    collection, relative = place
+    collection, relative = location
     shown = printable(relative)
     file = f"{collection.name}/{shown}" if relative else collection.name
     detail: dict[str, Any] = {"collection": collection.name, "path": shown}

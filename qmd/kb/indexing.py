@@ -137,5 +137,7 @@ class IndexingMethods(Parts):
             store = self._store
             store.require_current()
         except StoreError as error:
-            return freshness.unknown(error.with_hint)
-        return freshness.read(store, state, waiting, embeddings_pending=embeddings_pending)
+            return freshness.unknown_freshness(error.with_hint)
+        return freshness.read_freshness(
+            store, state, waiting, embeddings_pending=embeddings_pending
+        )

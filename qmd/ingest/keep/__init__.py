@@ -1,1 +1,1 @@
-"""The index kept true to the disk, by one process of all that have the database open."""
+"""Keep the index in line with the disk, in one process of all that have the database open."""

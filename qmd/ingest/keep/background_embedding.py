@@ -1,4 +1,4 @@
-"""Vectors made behind everyone's back: one text at a time, on a thread of low priority."""
+"""Embed new text in the background: one text at a time, on a thread of low priority."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ NICE = 10
 
 class EmbedderProvider(NamedTuple):
     """
-    How the keeper comes by embedders.
+    Where the keeper gets embedders.
 
-    ``wanted`` names the model that the index is to have; ``available`` says whether `open` can
-    do without a download, which it never makes.
+    ``target_name`` names the model that the index is to have; ``is_available`` says whether
+    `open` works without a download; it never downloads.
     """
 
-    wanted: Callable[[Reader], str]
-    available: Callable[[str], bool]
+    target_name: Callable[[Reader], str]
+    is_available: Callable[[str], bool]
     open: Callable[[str], Embedder]
 
 
@@ -65,7 +65,7 @@ class BackgroundEmbedder:
         self._state = state
         self._models = models
         self._stop = threading.Event()
-        self._wanted = threading.Event()
+        self._woken = threading.Event()
         self._next_tick = 0.0
         self._thread = threading.Thread(target=self._run, name="qmd-embedder", daemon=True)
 
@@ -75,7 +75,7 @@ class BackgroundEmbedder:
 
     def wake(self) -> None:
         """New text may wait."""
-        self._wanted.set()
+        self._woken.set()
 
     def stop(self) -> None:
         """
@@ -83,7 +83,7 @@ class BackgroundEmbedder:
         not waited for, and what it answers is lost.
         """
         self._stop.set()
-        self._wanted.set()
+        self._woken.set()
         if self._thread is not threading.current_thread():
             self._thread.join(PATIENCE_S)
 
@@ -92,12 +92,12 @@ class BackgroundEmbedder:
         wait_s, failures = 0.0, 0
         while not self._stop.is_set():
             # After a failure the wait is for the failing thing, which new text does not mend.
-            woken = (self._stop if failures else self._wanted).wait(wait_s or LOOK_S)
+            woken = (self._stop if failures else self._woken).wait(wait_s or LOOK_S)
             if self._stop.is_set():
                 return
             if not woken and self._state.indexing:
                 continue
-            self._wanted.clear()
+            self._woken.clear()
             problem = None
             try:
                 problem = self._embed_waiting()
@@ -129,23 +129,23 @@ class BackgroundEmbedder:
             waiting = reader.embeddings.count_waiting(None)
             coming = reader.models.coming()
             chosen = reader.models.chosen_name()
-            wanted = self._models.wanted(reader)
+            target = self._models.target_name(reader)
         problem = None
         if waiting:
-            problem = self._embed_for(active, active.name if active else wanted)
-        if active is None or wanted == active.name:
+            problem = self._embed_for(active, active.name if active else target)
+        if active is None or target == active.name:
             return problem
-        if chosen is None and (coming is None or coming.name != wanted):
+        if chosen is None and (coming is None or coming.name != target):
             # A setting is this process's own; others may have another.
             return problem or (
-                f"The vectors are those of {active.name}, and this process has {wanted}:"
-                f" 'qmd models use {wanted}' changes to it."
+                f"The vectors are those of {active.name}, and this process has {target}:"
+                f" 'qmd models use {target}' changes to it."
             )
-        return self._embed_for(None, wanted)
+        return self._embed_for(None, target)
 
     def _embed_for(self, model: StoredModel | None, name: str) -> str | None:
         """``model``: whose vectors they must be; None for any of this name."""
-        if not self._models.available(name):
+        if not self._models.is_available(name):
             if model is None:
                 return (
                     f"The embedding model {name} is not on this machine: 'qmd embed' gets it and"
@@ -161,7 +161,7 @@ class BackgroundEmbedder:
         gentle = _InterruptibleEmbedder(embedder, self._stop)
         report = embed(self._store, gentle, progress=self._progress)
         if report.remaining:
-            self._wanted.set()
+            self._woken.set()
         return None
 
     def _progress(self, tick: Progress) -> None:

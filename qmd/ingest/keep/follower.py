@@ -1,6 +1,4 @@
-"""
-What another process does to the index, told as events here: by comparing, about once a second.
-"""
+"""Publish as events what another process changes in the index, by comparing once a second."""
 
 from __future__ import annotations
 
@@ -21,10 +19,10 @@ class _FollowedDocument(NamedTuple):
 
 class IndexFollower:
     """
-    For a process that does not keep the index itself. It looks also while nobody listens: what
-    changes right after somebody has subscribed is compared with what was before.
+    For a process that does not hold the lock. It compares also while nobody has subscribed, so that
+    the first change behind a subscription is noticed.
 
-    What this process stores by its own hands is told twice: at once, and by the comparison.
+    What this process stores itself is published twice: at once, and by the comparison.
     """
 
     def __init__(self, store: Store, events: EventBus) -> None:

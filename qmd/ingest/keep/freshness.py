@@ -1,4 +1,4 @@
-"""How far the index is behind the disk: the keeper's own account, and what others read of it."""
+"""How far the index is behind the disk: the state of a keeper, and the record others read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from qmd.values import Freshness
 if TYPE_CHECKING:
     from qmd.store import Store
 
-#: The entry of ``meta`` in which the leader tells the other processes.
+#: The entry of ``meta`` with the record of the process that holds the lock.
 KEY = "keeper"
 
 
 class KeeperState:
-    """What a keeper knows of itself. Any thread may ask and tell."""
+    """The state of a keeper. Any thread may read and write it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,12 +34,12 @@ class KeeperState:
         self._recorded: str | None = None
 
     def synced(self) -> str:
-        """The index is as the disk: now."""
+        """Record that the index equals the disk now."""
         self.last_sync = clock.now()
         return self.last_sync
 
     def notice(self, topic: str, sentence: str | None) -> bool:
-        """What is wrong with a topic, None for nothing; whether that is new."""
+        """Record the problem of a topic, or None; returns whether that is new."""
         with self._lock:
             before = self._notices.pop(topic, None)
             if sentence is not None:
@@ -58,7 +58,7 @@ class KeeperState:
             return self.embeds and "embedding" not in self._notices
 
     def record(self, store: Store, waiting: int = 0) -> None:
-        """Tell the other processes, if there is anything new."""
+        """Write the record for other processes, if anything is new."""
         values = {
             "pid": os.getpid(),
             "last_sync": self.last_sync,
@@ -74,51 +74,57 @@ class KeeperState:
             self._recorded = text
 
     def forget_record(self) -> None:
-        """Another process may have written its own meanwhile."""
+        """Write the record again next time: another process may have written one meanwhile."""
         self._recorded = None
 
 
-def read(
+def read_freshness(
     store: Store,
-    own: KeeperState | None = None,
+    local: KeeperState | None = None,
     waiting: int = 0,
     *,
     embeddings_pending: int | None = None,
 ) -> Freshness:
-    """``own``: of the keeper in this process, with the changed paths it has not looked at."""
+    """
+    How far the index is behind the disk.
+
+    Args:
+        local: The state of the keeper in this process.
+        waiting: The changed paths that this keeper has not indexed.
+    """
     with store.reading() as reader:
         text = reader.meta.get(KEY)
         if embeddings_pending is None:
             embeddings_pending = reader.upkeep.count_documents_waiting()
         last_run = reader.collections.last_indexed_at()
-    if own is not None and own.leader:
+    if local is not None and local.leader:
         return Freshness(
-            last_sync=_later(own.last_sync, last_run if own.last_sync else None),
-            files_pending=own.files_pending + waiting,
+            last_sync=_later(local.last_sync, last_run if local.last_sync else None),
+            files_pending=local.files_pending + waiting,
             embeddings_pending=embeddings_pending,
-            indexing=own.indexing,
+            indexing=local.indexing,
             leader=True,
-            watch=own.watch,
-            notices=own.notices,
-            embedding=own.embedding,
+            watch=local.watch,
+            notices=local.notices,
+            embedding=local.embedding,
         )
-    told = recorded(text)
-    # A leader that was killed could not say that it is gone.
-    alive = told.get("watch", "off") != "off" and is_locked(store.path)
+    record = parse_record(text)
+    # A process that was killed could not record its end.
+    alive = record.get("watch", "off") != "off" and is_locked(store.path)
     return Freshness(
-        last_sync=_later(told.get("last_sync"), last_run),
-        files_pending=told.get("files_pending", 0) if alive else 0,
+        last_sync=_later(record.get("last_sync"), last_run),
+        files_pending=record.get("files_pending", 0) if alive else 0,
         embeddings_pending=embeddings_pending,
-        indexing=alive and told.get("indexing", False),
+        indexing=alive and record.get("indexing", False),
         leader=False,
-        watch=told["watch"] if alive else "off",
-        notices=tuple(told.get("notices", ())) if alive else (),
-        embedding=alive and told.get("embeds", False),
+        watch=record["watch"] if alive else "off",
+        notices=tuple(record.get("notices", ())) if alive else (),
+        embedding=alive and record.get("embeds", False),
     )
 
 
-def unknown(problem: str) -> Freshness:
-    """For a database that cannot be asked; ``problem`` is a sentence."""
+def unknown_freshness(problem: str) -> Freshness:
+    """The freshness of a database that cannot be read; ``problem`` is a sentence."""
     return Freshness(
         last_sync=None,
         files_pending=0,
@@ -129,8 +135,8 @@ def unknown(problem: str) -> Freshness:
     )
 
 
-def recorded(text: str | None) -> dict[str, Any]:
-    """The leader's last record; empty if there is none or another version wrote it."""
+def parse_record(text: str | None) -> dict[str, Any]:
+    """The last record of the lock holder; empty if there is none or another version wrote it."""
     try:
         values = json.loads(text or "{}")
     except ValueError:
@@ -139,11 +145,11 @@ def recorded(text: str | None) -> dict[str, Any]:
 
 
 def keeper_pid(store: Store) -> int | None:
-    """The process that keeps the index just now, if one does."""
+    """The id of the process that holds the lock, None if none does."""
     if not is_locked(store.path):
         return None
     with store.reading() as reader:
-        pid = recorded(reader.meta.get(KEY)).get("pid")
+        pid = parse_record(reader.meta.get(KEY)).get("pid")
     return pid if isinstance(pid, int) else None
 
 

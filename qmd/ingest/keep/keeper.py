@@ -1,6 +1,4 @@
-"""
-Keeping the index true to the disk, by one process of all that have the database open.
-"""
+"""The thread that waits for the lock of a database and then maintains its index."""
 
 from __future__ import annotations
 
@@ -31,10 +29,10 @@ LOCK_RETRY_S = 10.0
 
 class Keeper:
     """
-    A thread that waits for the right to index, and then indexes, watches and embeds.
+    A thread that waits for the lock, and then indexes, watches and embeds.
 
-    What happens is told by the event bus, also what the process does that has the right, a
-    second later. Nothing ends it but `stop`.
+    It publishes what happens on the event bus; while another process holds the lock, it publishes
+    what that process stores, a second later. Only `stop` ends it.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class Keeper:
 
     @property
     def waiting(self) -> int:
-        """Paths that changed and have not been looked at."""
+        """The number of paths that changed and have not been indexed."""
         return len(self._changes)
 
     @property
@@ -105,7 +103,7 @@ class Keeper:
         return self.state.directories_watched
 
     def embed_soon(self) -> None:
-        """There are vectors to be made, if it is this process that makes them."""
+        """Wake the embedding thread, if this process has one."""
         background = self._background
         if background is not None:
             background.wake()
@@ -132,27 +130,27 @@ class Keeper:
             self._keep(store)
 
     def _keep(self, store: Store) -> None:
-        """One database file, until the stop or until it is no longer at its path."""
-        leadership = IndexLock(store.path)
+        """Keep one database file, until the stop or until another file is at its path."""
+        lock = IndexLock(store.path)
         follower = IndexFollower(store, self._events)
         while not self._stop.is_set():
             try:
                 store.require_current()
-                if not leadership.take():
+                if not lock.take():
                     self._follow(follower)
                     self._stop.wait(self._options.takeover_s)
                     continue
             except DatabaseReplacedError:
                 return
             except OSError as error:
-                problem = f"The lock {leadership.file} cannot be taken: {error.strerror or error}."
+                problem = f"The lock {lock.file} cannot be taken: {error.strerror or error}."
                 if self._tell("lock", problem):
                     _log.warning("%s", problem)
                 self._stop.wait(LOCK_RETRY_S)
                 continue
             self._tell("lock", None)
             try:
-                self._lead(store, leadership)
+                self._maintain(store, lock)
             except DatabaseReplacedError:
                 return
             except Exception as error:  # noqa: BLE001 - logged, and tried again
@@ -160,10 +158,10 @@ class Keeper:
                 self._stop.wait(LOCK_RETRY_S)
             finally:
                 self.state.leader = False
-                leadership.release()
+                lock.release()
 
     def _tell(self, topic: str, problem: str | None) -> bool:
-        """Whether it is new."""
+        """Record and publish a problem, None for its end; returns whether it is new."""
         is_new = self.state.notice(topic, problem)
         if is_new and problem is not None:
             self._events.publish(Event("problem", clock.now(), message=problem))
@@ -177,7 +175,7 @@ class Keeper:
         except QmdError as error:  # whoever searches is told; the keeper tries again
             _log.debug("the index cannot be followed: %s", error)
 
-    def _lead(self, store: Store, leadership: IndexLock) -> None:
+    def _maintain(self, store: Store, lock: IndexLock) -> None:
         state = self.state
         state.forget_record()
         state.leader = True
@@ -187,7 +185,7 @@ class Keeper:
             background = BackgroundEmbedder(store, self._events, state, self._models)
             background.start()
             self._background = background
-        lead = Maintenance(
+        maintenance = Maintenance(
             store,
             self._events,
             state,
@@ -195,10 +193,10 @@ class Keeper:
             self._options,
             self._stop,
             background.wake if background else lambda: None,
-            leadership.is_in_place,
+            lock.is_in_place,
         )
         try:
-            lead.run()
+            maintenance.run()
         finally:
             self._background = None
             if background is not None:

@@ -1,7 +1,7 @@
 """
-Who may index: one process of all that have a database open.
+The lock that lets one process index a database.
 
-The operating system holds the lock and lets go of it when the process dies, however it dies.
+The operating system holds it, and releases it when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from filelock import FileLock, Timeout
 
 
 def lock_file(database: Path) -> Path:
-    """``<database>.lock``, one for all names that lead to the file."""
+    """The path of the lock, ``<database>.lock``: one for all names of the database file."""
     return Path(os.path.realpath(f"{database}") + ".lock")
 
 
 class IndexLock:
-    """The right to index one database; of any number of these one can hold it."""
+    """The lock of one database; of any number of these objects one can hold it."""
 
     def __init__(self, database: Path) -> None:
         self.file = lock_file(database)
@@ -32,7 +32,7 @@ class IndexLock:
 
     def take(self) -> bool:
         """
-        Try it once, without waiting.
+        Take the lock if it is free, without waiting.
 
         Raises:
             OSError: The lock file cannot be made.
@@ -50,7 +50,7 @@ class IndexLock:
         return True
 
     def is_in_place(self) -> bool:
-        """Whether the file that is locked is still the one others would lock."""
+        """Whether the locked file is still the one that others would lock."""
         try:
             return self._taken is not None and os.path.samestat(self._taken, self.file.stat())
         except OSError:
@@ -64,11 +64,11 @@ def is_locked(database: Path) -> bool:
     """Whether some process (this one, too) holds the lock just now."""
     if not lock_file(database).exists():
         return False
-    leadership = IndexLock(database)
+    lock = IndexLock(database)
     try:
-        taken = leadership.take()
+        taken = lock.take()
     except OSError:
         return False
     if taken:
-        leadership.release()
+        lock.release()
     return not taken

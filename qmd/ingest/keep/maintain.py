@@ -1,6 +1,4 @@
-"""
-What the one keeper of a database does: reconcile, watch, index what changed, and again.
-"""
+"""Maintain the index while this process holds the lock: walk, watch and index what changed."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Are the collections, and their roots, still the same?
+#: How often collections and their roots are compared with before.
 TICK_S = 1.0
 #: For more paths than this, walking the whole collection is cheaper.
 MANY_PATHS = 500
@@ -57,7 +55,7 @@ class KeeperOptions:
 
 @dataclass(slots=True)
 class _MaintainedCollection:
-    """A collection under care; ``due`` is when it is next walked as a whole."""
+    """A maintained collection; ``due`` is when it is next walked as a whole."""
 
     collection: Collection
     identity: tuple[object, ...] | None
@@ -72,8 +70,10 @@ class _MaintainedCollection:
 
 class Maintenance:
     """
-    One term of office. ``indexed`` is called when documents came or changed; ``still_leads`` says
-    whether the right to index is still this process's.
+    The work of a process while it holds the lock.
+
+    ``indexed`` is called when documents came or changed; ``still_leads`` says whether this process
+    still holds the lock.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Maintenance:
         self._indexed = indexed
         self._still_leads = still_leads
         self._watching = WatchFactory(changes, polling=options.polling, poll_s=options.poll_s)
-        self._kept: dict[int, _MaintainedCollection] = {}
+        self._maintained: dict[int, _MaintainedCollection] = {}
         self._settings: list[tuple[object, ...]] | None = None
         self._next_tick = 0.0
         self._next_progress = 0.0
@@ -106,11 +106,11 @@ class Maintenance:
 
     def run(self) -> None:
         """
-        Until told to stop, or somebody removed the lock. Whatever goes wrong is logged, told and
+        Work until the stop, or until somebody removes the lock. Errors are logged, published and
         tried again.
 
         Raises:
-            DatabaseReplacedError: What is to be kept is another file now.
+            DatabaseReplacedError: The database file was replaced.
         """
         try:
             while not self._stop.is_set() and self._still_leads():
@@ -118,8 +118,8 @@ class Maintenance:
         finally:
             self._state.indexing = False
             self._state.files_pending = 0
-            for kept in self._kept.values():
-                self._end_watch(kept)
+            for maintained in self._maintained.values():
+                self._end_watch(maintained)
             self._watching.close()
 
     def _guarded_turn(self) -> None:
@@ -142,8 +142,8 @@ class Maintenance:
         self._state.indexing = False
         self._failures += 1
         self._settings = None
-        for kept in self._kept.values():
-            kept.due = 0.0
+        for maintained in self._maintained.values():
+            maintained.due = 0.0
         self._notice("keeper", problem)
         self._stop.wait(min(LONGEST_RETRY_S, 0.5 * 2**self._failures))
 
@@ -152,137 +152,148 @@ class Maintenance:
         if now >= self._next_tick:
             self._next_tick = now + min(TICK_S, self._options.poll_s)
             self._look_around()
-        kept = min(self._kept.values(), key=lambda kept: kept.due, default=None)
-        if kept is not None and kept.due <= now:
-            self._reconcile(kept)
+        maintained = min(
+            self._maintained.values(), key=lambda maintained: maintained.due, default=None
+        )
+        if maintained is not None and maintained.due <= now:
+            self._reconcile(maintained)
         else:
-            wait_s = self._next_tick - now if kept is None else min(self._next_tick, kept.due) - now
+            wait_s = (
+                self._next_tick - now
+                if maintained is None
+                else min(self._next_tick, maintained.due) - now
+            )
             for number, paths in self._changes.take(max(0.0, wait_s)).items():
-                if number in self._kept:
-                    self._apply(self._kept[number], paths)
+                if number in self._maintained:
+                    self._apply(self._maintained[number], paths)
         self._tell_if_synced()
 
-    # -- what is there to keep ---------------------------------------------------------
+    # -- collections and roots ---------------------------------------------------------
 
     def _look_around(self) -> None:
-        """Collections come and go by other processes' hands, roots with their disks."""
+        """Notice collections that other processes add or remove, and roots that come and go."""
         with self._store.reading() as reader:
             settings = reader.collections.definitions()
-            known = reader.collections.all() if settings != self._settings else None
-        if known is not None:
+            changed = reader.collections.all() if settings != self._settings else None
+        if changed is not None:
             self._settings = [*settings]
-            self._take_over({collection.id: collection for collection in known})
-        for kept in self._kept.values():
-            identity = root_identity(Path(kept.collection.path))
-            if identity != kept.identity:
-                kept.identity = identity
-                self._end_watch(kept)
-                self._require(kept)
-            elif isinstance(kept.watch, PollingWatch) and kept.watch.next_look <= monotonic():
+            self._take_over({collection.id: collection for collection in changed})
+        for maintained in self._maintained.values():
+            identity = root_identity(Path(maintained.collection.path))
+            if identity != maintained.identity:
+                maintained.identity = identity
+                self._end_watch(maintained)
+                self._require(maintained)
+            elif (
+                isinstance(maintained.watch, PollingWatch)
+                and maintained.watch.next_look <= monotonic()
+            ):
                 try:
-                    kept.watch.look()
+                    maintained.watch.look()
                 except (NotFoundError, InputError):
-                    self._require(kept)
+                    self._require(maintained)
         self._note_watches()
         self._state.record(self._store, len(self._changes))
 
     def _take_over(self, now: dict[int, Collection]) -> None:
-        for number, kept in list(self._kept.items()):
+        for number, maintained in list(self._maintained.items()):
             collection = now.get(number)
-            if collection is not None and _is_same(collection, kept.collection):
-                kept.collection = collection  # it may have another name
+            if collection is not None and _is_same(collection, maintained.collection):
+                maintained.collection = collection  # it may have another name
             else:
-                self._end_watch(kept)
-                self._notice(kept.topic, None)
-                del self._kept[number]
+                self._end_watch(maintained)
+                self._notice(maintained.topic, None)
+                del self._maintained[number]
         for number, collection in now.items():
-            if number not in self._kept:
+            if number not in self._maintained:
                 identity = root_identity(Path(collection.path))
-                self._kept[number] = _MaintainedCollection(collection, identity)
+                self._maintained[number] = _MaintainedCollection(collection, identity)
 
     def _note_watches(self) -> None:
-        watches = [kept.watch for kept in self._kept.values()]
+        watches = [maintained.watch for maintained in self._maintained.values()]
         polled = any(isinstance(watch, PollingWatch) for watch in watches)
         self._state.watch = "polling" if polled else "native" if self._options.watch else "off"
         self._state.directories_watched = sum(
             watch.directories for watch in watches if watch is not None
         )
 
-    def _start_watch(self, kept: _MaintainedCollection) -> None:
-        """Before the collection is walked, so that nothing falls in between."""
-        if kept.watch is not None and kept.watch.stale:
-            self._end_watch(kept)
-        if self._options.watch and kept.watch is None:
-            kept.watch, notice = self._watching.start(kept.collection)
-            self._notice(f"{kept.topic} watch", notice)
+    def _start_watch(self, maintained: _MaintainedCollection) -> None:
+        """Watch before the collection is walked, so that no change is missed in between."""
+        if maintained.watch is not None and maintained.watch.stale:
+            self._end_watch(maintained)
+        if self._options.watch and maintained.watch is None:
+            maintained.watch, notice = self._watching.start(maintained.collection)
+            self._notice(f"{maintained.topic} watch", notice)
 
-    def _end_watch(self, kept: _MaintainedCollection) -> None:
-        if kept.watch is not None:
-            kept.watch.close()
-            kept.watch = None
-            self._notice(f"{kept.topic} watch", None)
+    def _end_watch(self, maintained: _MaintainedCollection) -> None:
+        if maintained.watch is not None:
+            maintained.watch.close()
+            maintained.watch = None
+            self._notice(f"{maintained.topic} watch", None)
 
-    def _require(self, kept: _MaintainedCollection) -> None:
-        kept.due = 0.0
-        kept.failures = 0
+    def _require(self, maintained: _MaintainedCollection) -> None:
+        maintained.due = 0.0
+        maintained.failures = 0
 
     # -- indexing ----------------------------------------------------------------------
 
-    def _reconcile(self, kept: _MaintainedCollection) -> None:
+    def _reconcile(self, maintained: _MaintainedCollection) -> None:
         """Walk the whole collection."""
 
         def run() -> None:
-            self._start_watch(kept)
-            self._indexer(kept, self._progress).run()
+            self._start_watch(maintained)
+            self._indexer(maintained, self._progress).run()
 
-        if self._attempt(kept, run):
-            kept.due = monotonic() + self._options.reconcile_s
+        if self._attempt(maintained, run):
+            maintained.due = monotonic() + self._options.reconcile_s
 
-    def _apply(self, kept: _MaintainedCollection, paths: set[str]) -> None:
+    def _apply(self, maintained: _MaintainedCollection, paths: set[str]) -> None:
         """Look at the paths that changed."""
         if any(path.rpartition("/")[2] in IGNORE_FILES for path in paths):
-            self._end_watch(kept)  # it leaves out what the rules leave out
-            self._require(kept)
+            self._end_watch(maintained)  # it leaves out what the rules leave out
+            self._require(maintained)
         elif "" in paths or len(paths) > MANY_PATHS:
-            self._require(kept)
+            self._require(maintained)
         else:
             self._state.files_pending = len(paths)
-            if not self._attempt(kept, lambda: self._indexer(kept, None).run_paths(paths)):
-                kept.due = min(kept.due, monotonic() + TICK_S)
+            if not self._attempt(
+                maintained, lambda: self._indexer(maintained, None).run_paths(paths)
+            ):
+                maintained.due = min(maintained.due, monotonic() + TICK_S)
 
-    def _attempt(self, kept: _MaintainedCollection, run: Callable[[], object]) -> bool:
-        """Whether it went well; if not, the collection is walked later, and ever more rarely."""
+    def _attempt(self, maintained: _MaintainedCollection, run: Callable[[], object]) -> bool:
+        """Whether the run succeeded; if not, the collection is walked later, ever more rarely."""
         self._state.indexing = True
         try:
             run()
         except CollectionNotFoundError:
             self._settings = None  # removed meanwhile
-            kept.due = monotonic() + TICK_S
+            maintained.due = monotonic() + TICK_S
             return False
         except (NotFoundError, InputError) as error:
-            kept.failures += 1
-            kept.due = monotonic() + min(LONGEST_RETRY_S, 2.0**kept.failures)
-            problem = f"{kept.collection.name}: {error.with_hint}"
-            self._notice(kept.topic, problem)
+            maintained.failures += 1
+            maintained.due = monotonic() + min(LONGEST_RETRY_S, 2.0**maintained.failures)
+            problem = f"{maintained.collection.name}: {error.with_hint}"
+            self._notice(maintained.topic, problem)
             return False
         finally:
             self._state.indexing = False
             self._state.files_pending = 0
-        kept.failures = 0
-        self._notice(kept.topic, None)
+        maintained.failures = 0
+        self._notice(maintained.topic, None)
         self._notice("parser", parse_workers.problem())
         self._has_news = True
         self._indexed()
         return True
 
     def _indexer(
-        self, kept: _MaintainedCollection, progress: ProgressCallback | None
+        self, maintained: _MaintainedCollection, progress: ProgressCallback | None
     ) -> CollectionIndexer:
         return CollectionIndexer(
             self._store,
-            kept.collection,
+            maintained.collection,
             progress=progress or self._heed_stop,
-            changed=self._events.publisher(kept.collection.name),
+            changed=self._events.publisher(maintained.collection.name),
         )
 
     def _heed_stop(self, tick: Progress) -> None:
@@ -301,7 +312,7 @@ class Maintenance:
             self._next_record = now + TICK_S
             self._state.record(self._store, len(self._changes))
 
-    # -- telling -----------------------------------------------------------------------
+    # -- publishing --------------------------------------------------------------------
 
     def _tell_if_synced(self) -> None:
         """The index is as the disk when nothing waits and nothing has failed."""
@@ -309,7 +320,10 @@ class Maintenance:
         if (
             self._has_news
             and not len(self._changes)
-            and all(kept.due > now and not kept.failures for kept in self._kept.values())
+            and all(
+                maintained.due > now and not maintained.failures
+                for maintained in self._maintained.values()
+            )
         ):
             self._has_news = False
             self._note_watches()

@@ -1,6 +1,4 @@
-"""
-The disk says what changed: natively where it can, by looking again and again where it cannot.
-"""
+"""Watch collections for changes: by file events where they exist, by polling elsewhere."""
 
 # Strings, as the scan has them:
 # ruff: noqa: PTH116, PTH118, PTH120
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 _LINUX: bool = sys.platform == "linux"
 
 POLL_S = 2.0
-#: Looking again may take up so much of a core.
+#: The share of a core that polling may use.
 POLL_SHARE = 0.1
 #: File systems whose changes by other machines never reach this kernel's events.
 REMOTE = frozenset(
@@ -47,8 +45,10 @@ ReportPaths = Callable[[Iterable[str]], None]
 
 class FolderWatch(Protocol):
     """
-    A collection under watch; ``stale`` says that it must be made anew, ``directories`` how
-    many the kernel watches one by one.
+    The watch of one collection.
+
+    ``stale``: it is incomplete and must be made again. ``directories``: the number of directories
+    that the kernel watches one by one.
     """
 
     stale: bool
@@ -60,7 +60,7 @@ class FolderWatch(Protocol):
 
 
 class WatchFactory:
-    """Makes the watches of a process and owns the threads they share."""
+    """Creates the watches of a process and owns the threads that they share."""
 
     def __init__(
         self, changes: ChangedPaths, *, polling: bool = False, poll_s: float = POLL_S
