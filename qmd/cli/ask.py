@@ -164,7 +164,7 @@ def _loop(
         system=system,
         max_iterations=max_rounds,
         listen=listen,
-        stopped=lambda: interrupts.asked,
+        stopped=lambda: interrupts.requested,
     )
 
 
@@ -208,7 +208,7 @@ class _Interrupts:
     """Ctrl-C ends the waiting for the model at once, and a tool only when it is done."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self._in_tool = False
 
     def heed(self, happening: Happening) -> None:
@@ -227,8 +227,8 @@ class _Interrupts:
             self._in_tool = in_tool
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        waits = self._in_tool and not self.asked
-        self.asked = True
+        waits = self._in_tool and not self.requested
+        self.requested = True
         if not waits:  # it is not in a tool, or the user is in earnest
             raise KeyboardInterrupt
 

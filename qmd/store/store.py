@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from qmd.store.reader import Reader, Writer
+if TYPE_CHECKING:
+    from qmd.store.reader import Reader, Writer
 
 T = TypeVar("T")
 
