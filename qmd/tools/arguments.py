@@ -128,27 +128,7 @@ SearchArguments = arguments_model("SearchArguments", SearchRequest)
 VsearchArguments = arguments_model("VsearchArguments", SearchRequest, min_score=VSEARCH_MIN_SCORE)
 
 
-# --- arguments of their own ----------------------------------------------------------
-
-
-class GetArguments(Arguments):
-    file: str = Field(description="Path, `#docid` or qmd:// URI; `:LINE` behind it beats fromLine")
-    from_line: Integer | None = Field(None, description="First line, 1-based")
-    max_lines: Count | None = Field(None, description="Most lines to return")
-    line_numbers: bool = Field(False, description="Number the lines")
-
-
-class MultiGetArguments(Arguments):
-    pattern: str = Field(
-        description="Glob (`journals/2025-05*.md`) or comma-separated list of files"
-    )
-    max_lines: Count | None = Field(None, description="Most lines of each file")
-    max_bytes: Count = Field(10240, description="Skip files larger than this")
-    line_numbers: bool = Field(False, description="Number the lines")
-
-
-class StatusArguments(Arguments):
-    pass
+# --- what clients are told of them ----------------------------------------------------
 
 
 def input_schema(model: type[Arguments], *, camel_case: bool = True) -> dict[str, Any]:

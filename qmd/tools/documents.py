@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
-from qmd.tools.arguments import GetArguments, MultiGetArguments
+from qmd.tools.arguments import Arguments, Count, Integer
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, SkippedDocument
+
+
+class GetArguments(Arguments):
+    file: str = Field(description="Path, `#docid` or qmd:// URI; `:LINE` behind it beats fromLine")
+    from_line: Integer | None = Field(None, description="First line, 1-based")
+    max_lines: Count | None = Field(None, description="Most lines to return")
+    line_numbers: bool = Field(False, description="Number the lines")
+
+
+class MultiGetArguments(Arguments):
+    pattern: str = Field(
+        description="Glob (`journals/2025-05*.md`) or comma-separated list of files"
+    )
+    max_lines: Count | None = Field(None, description="Most lines of each file")
+    max_bytes: Count = Field(10240, description="Skip files larger than this")
+    line_numbers: bool = Field(False, description="Number the lines")
 
 
 def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:

@@ -7,13 +7,17 @@ from typing import Any
 
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
-from qmd.tools.arguments import StatusArguments
+from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
 from qmd.values import Collection, Freshness
 from qmd.values.reports import CollectionStatus, IndexStatus
 from qmd.values.wire import to_wire
+
+
+class StatusArguments(Arguments):
+    pass
 
 
 def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> Reply:

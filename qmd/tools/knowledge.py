@@ -6,10 +6,7 @@ from typing import Any
 
 from qmd.tools import documents, hits, index_status
 from qmd.tools.arguments import (
-    GetArguments,
-    MultiGetArguments,
     SearchArguments,
-    StatusArguments,
     VsearchArguments,
 )
 from qmd.tools.definition import Tool
@@ -62,7 +59,7 @@ TOOLS: tuple[Tool[Any], ...] = (
             "Read one document, whole or some lines of it, by the file or docid of a hit. "
             "An unknown path is answered with similar ones."
         ),
-        arguments=GetArguments,
+        arguments=documents.GetArguments,
         run=documents.get,
     ),
     Tool(
@@ -72,7 +69,7 @@ TOOLS: tuple[Tool[Any], ...] = (
             "Read several documents at once, by glob or list. "
             "Files over maxBytes are skipped with a notice; read those with get."
         ),
-        arguments=MultiGetArguments,
+        arguments=documents.MultiGetArguments,
         run=documents.multi_get,
         bulky=True,
     ),
@@ -83,7 +80,7 @@ TOOLS: tuple[Tool[Any], ...] = (
             "Which collections exist, how many documents they hold, "
             "and whether vectors are ready. Names for the collection argument come from here."
         ),
-        arguments=StatusArguments,
+        arguments=index_status.StatusArguments,
         run=index_status.status,
         output_schema=index_status.status_schema,
     ),

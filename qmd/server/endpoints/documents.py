@@ -6,8 +6,9 @@ from qmd.errors import NoMatchError
 from qmd.server import rest_models as models
 from qmd.server.endpoints import tool
 from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
-from qmd.tools.arguments import GetArguments, MultiGetArguments, StatusArguments
 from qmd.tools.definition import DocumentBlock, TextBlock
+from qmd.tools.documents import GetArguments, MultiGetArguments
+from qmd.tools.index_status import StatusArguments
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness
 from qmd.values.reports import IndexStatus
