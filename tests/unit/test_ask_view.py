@@ -92,7 +92,7 @@ def test_ctrl_c_waits_for_a_tool_once() -> None:
     call = ToolCall("create_note", {})
     interrupts.heed(ToolStarted(call))
     interrupts.handle(signal.SIGINT, None)
-    assert interrupts.asked
+    assert interrupts.requested
     with pytest.raises(KeyboardInterrupt):
         interrupts.handle(signal.SIGINT, None)
 
