@@ -360,7 +360,7 @@ CHINESE = (
 @pytest.mark.parametrize("tool", ["search", "query"])
 @pytest.mark.parametrize(
     ("sentence", "query", "limit", "structured_limit"),
-    [(ENGLISH, "lantern", 6_000, 4_000), (CHINESE, "灯笼", 12_000, 8_000)],
+    [(ENGLISH, "lantern", 6_000, 4_200), (CHINESE, "灯笼", 12_000, 8_400)],
     ids=["English", "Chinese"],
 )
 def test_a_reply_with_ten_hits_is_small_and_shows_every_match(

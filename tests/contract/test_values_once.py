@@ -20,14 +20,14 @@ REPOSITORY = Path(__file__).parents[2]
 
 #: The two lines, each with the line of qmd/values/search.py that it is put in front of.
 FIELD = '    tongue: Annotated[str, Describe("The language of the text")] = "unknown"\n'
-BEFORE_FIELD = "    explain: Annotated[\n        Mapping[str, object] | None,\n"
+BEFORE_FIELD = "    explain: Annotated[\n"
 OPTION = '    tongue: Annotated[str | None, Describe("Only texts in this language")] = None\n'
 BEFORE_OPTION = "    rerank: Annotated["
 
 #: The step of a search that heeds the option and fills the field.
 STEP = """
 
-def _answer_in_tongue(self, command, request, _answer=Search.answer):
+def _answer_in_tongue(self, command, request, _answer=KnowledgeBase.answer):
     from dataclasses import replace
 
     reply = _answer(self, command, request)
@@ -35,7 +35,7 @@ def _answer_in_tongue(self, command, request, _answer=Search.answer):
     return replace(reply, hits=tuple(hits))
 
 
-Search.answer = _answer_in_tongue
+KnowledgeBase.answer = _answer_in_tongue
 """
 
 #: ``python -m qmd`` would take the package of the current directory.
@@ -55,8 +55,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert text.count(next_line) == 1
         text = text.replace(next_line, line + next_line)
     values.write_text(text, encoding="utf-8")
-    with (directory / "qmd/kb/search.py").open("a", encoding="utf-8") as search:
-        search.write(STEP)
+    with (directory / "qmd/kb/__init__.py").open("a", encoding="utf-8") as engine:
+        engine.write(STEP)
     return directory
 
 
