@@ -74,15 +74,8 @@ def load_settings(
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name, setting in SETTINGS.items():
-        flag, variable = (flags or {}).get(name), environ.get(setting.variable)
-        texts: list[str] = []
-        source = "default"
-        if flag:
-            texts, source = [flag] if isinstance(flag, str) else list(flag), setting.option
-        elif variable:
-            texts = variable.split(os.pathsep) if setting.kind == "paths" else [variable]
-            source = setting.variable
-        elif name in file_values:
+        texts, source = _option_or_variable(setting, (flags or {}).get(name), environ)
+        if not texts and name in file_values:
             texts, source = file_values[name], str(config_file)
         values[name], sources[name] = _value(setting, texts, source), source
     if db is not None:
@@ -124,6 +117,19 @@ def _file_values(config_file: Path) -> dict[str, list[str]]:
     from qmd.config.file import read_config_file  # loads TOML, which most commands need not
 
     return read_config_file(config_file)
+
+
+def _option_or_variable(
+    setting: Setting, flag: str | Sequence[str] | None, environ: Mapping[str, str]
+) -> tuple[list[str], str]:
+    """The option of a setting, else its variable, and which of the two; [] without either."""
+    if flag:
+        return [flag] if isinstance(flag, str) else list(flag), setting.option
+    variable = environ.get(setting.variable)
+    if variable:
+        texts = variable.split(os.pathsep) if setting.kind == "paths" else [variable]
+        return texts, setting.variable
+    return [], "default"
 
 
 def _value(setting: Setting, texts: Sequence[str], source: str) -> object:

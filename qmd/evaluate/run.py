@@ -116,10 +116,7 @@ def run(
     grades, unknown = _resolved(judgments, files, ids)
     answerable = sum(1 for relevant in grades.values() if relevant)
     if answerable and len(unknown) == sum(map(len, grades.values())):
-        raise InputError(
-            f"None of the documents that {judgments.name} names is in the database",
-            hint=f"It names {unknown[0]}, for example; 'qmd ls' lists what there is.",
-        )
+        raise _wrong_database(judgments, unknown)
     runs: dict[str, _SystemRun] = {}
     left_out: dict[str, str] = {}
     for position, system in enumerate(systems):
@@ -140,6 +137,13 @@ def run(
         {name: _measured(run, runs[baseline], resampling) for name, run in runs.items()},
         left_out,
         tuple(unknown),
+    )
+
+
+def _wrong_database(judgments: Judgments, unknown: Sequence[str]) -> InputError:
+    return InputError(
+        f"None of the documents that {judgments.name} names is in the database",
+        hint=f"It names {unknown[0]}, for example; 'qmd ls' lists what there is.",
     )
 
 

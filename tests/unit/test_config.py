@@ -228,7 +228,7 @@ class TestTable:
 
     def test_the_defaults_it_names_are_those_of_the_language_model(self) -> None:
         from qmd.inference.llm.settings import DEFAULT_MODEL, DEFAULT_TIMEOUT_S, DEFAULT_URL
-        from qmd.models.backends import BUDGET_S
+        from qmd.settings import BUDGET_S
 
         named = [SETTINGS[name].default for name in ("llm_url", "llm_model", "llm_timeout")]
         assert named == [DEFAULT_URL, DEFAULT_MODEL, f"{DEFAULT_TIMEOUT_S:g}"]
