@@ -1,4 +1,4 @@
-"""In which encoding a file goes on."""
+"""In which encoding text is appended to a file."""
 
 from __future__ import annotations
 

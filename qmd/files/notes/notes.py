@@ -26,7 +26,7 @@ from qmd.files.notes.vault import (
     can_exist,
     folder_path,
     is_hidden,
-    meant,
+    matching_notes,
     note_path,
     plain_path,
     suggestions,
@@ -46,7 +46,7 @@ Action = Literal["created", "overwritten", "appended"]
 MAX_BYTES = 64 * 1024 * 1024
 """In bytes; no larger file is read."""
 
-_NOWHERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _REMEDIES = {
     errno.EACCES: "Check the permissions of the file and of its folder.",
     errno.EPERM: "It is somebody else's file, or a locked one; only its owner can change that.",
@@ -65,7 +65,7 @@ class Note:
     """
     ``path`` from the vault's root, and the whole text, its line ends and a byte order mark
     included. ``encoding`` is a Python codec name. ``requested`` is the path that was looked for;
-    ``path`` is another one where only that note could be meant.
+    ``path`` is another one where only that note can be the one that was named.
     """
 
     path: str
@@ -120,8 +120,8 @@ class Notes:
         """
         One note, as it is on the disk.
 
-        Found by its path (`note_path`), else by the very name that was given, else as the only
-        note whose path is the same but for case, or ends so.
+        It is looked for in this order: the file at `note_path`; the file at ``path`` itself; the
+        only note whose path equals this one but for case; the only one whose path ends with it.
 
         Raises:
             InvalidPathError: Empty, out of the vault, into no collection, or not of a file.
@@ -131,7 +131,7 @@ class Notes:
         requested = note_path(path)
         vault = self._vault()
         plain = plain_path(path)
-        if can_exist(requested) and vault.has_room_for(requested):
+        if can_exist(requested) and vault.has_root_for(requested):
             data = _bytes(vault.locate(requested), requested)
             if data is not None:
                 return _note(data, requested, requested)
@@ -141,12 +141,12 @@ class Notes:
                 if data is not None:
                     return _note(data, plain, requested)
         notes = vault.notes() if can_exist(requested) else []
-        candidates = meant(requested, notes)
+        candidates = matching_notes(requested, notes)
         if len(candidates) == 1:
             data = _bytes(vault.locate(candidates[0]), candidates[0])
             if data is not None:
                 return _note(data, candidates[0], requested)
-        if not candidates and "/" in requested and not vault.has_room_for(requested):
+        if not candidates and "/" in requested and not vault.has_root_for(requested):
             vault.locate(requested)  # raises, and lists the collections
         raise _not_found(vault, requested, plain, candidates, notes)
 
@@ -225,7 +225,7 @@ class Notes:
                 raise InvalidPathError(f"Path is not a folder: {folder or '/'}") from None
             raise FolderNotFoundError(folder or "/") from None
         except OSError as error:
-            if error.errno in _NOWHERE:
+            if error.errno in _NOT_THERE:
                 raise FolderNotFoundError(folder or "/") from error
             raise _failed("read folder", folder or "/", error) from error
         entries.sort(key=lambda each: (not each.is_folder, each.name))
@@ -237,7 +237,7 @@ class Notes:
 
 def _is_there(vault: Vault, path: str, is_such: Callable[[int], bool]) -> bool:
     """``is_such`` judges the mode of what lies there."""
-    if not can_exist(path) or not vault.has_room_for(path):
+    if not can_exist(path) or not vault.has_root_for(path):
         return False
     try:
         return is_such(vault.locate(path).status().st_mode)
@@ -265,7 +265,7 @@ def _bytes(place: ResolvedPath, path: str) -> bytes | None:
                 raise NoteAccessError(f"Failed to read file: {path} has {size}.")
             return file.read()
     except OSError as error:
-        if error.errno in _NOWHERE:
+        if error.errno in _NOT_THERE:
             return None
         raise _failed("read file", path, error) from error
 
@@ -291,7 +291,7 @@ def _not_found(
         hint = f"{plain} is a folder; list it to see the notes in it."
     elif not likely:
         likely = suggestions(requested, notes)
-        if vault.collections and not vault.has_room_for(requested):
+        if vault.collections and not vault.has_root_for(requested):
             hint = f"A path begins with a collection: {', '.join(vault.collections)}"
     return NoteNotFoundError(shown(requested), likely, hint=hint)
 
@@ -318,7 +318,7 @@ def _check_can_be_note(place: ResolvedPath, path: str) -> None:
         if not stat.S_ISREG(place.status().st_mode):
             raise InvalidPathError(f"Path is not a file: {path}")
     except OSError as error:
-        if error.errno not in _NOWHERE:
+        if error.errno not in _NOT_THERE:
             raise _failed("write file", path, error) from error
 
 

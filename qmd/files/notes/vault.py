@@ -1,9 +1,9 @@
 """
-The vault: what on the disk the path of a note or folder means.
+The vault: which file or folder on the disk the path of a note means.
 
 A path is written from the vault's root with ``/`` between the names. The vault is one
-directory, or all collections side by side; then the first name is that of a collection, and
-what a search returns as ``file`` is the path of a note.
+directory, or all collections side by side. In the latter the first name is that of a collection,
+as in the ``file`` that a search returns.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from qmd.system.surrogates import is_utf8, shown
 from qmd.values import Collection
 
 ILLEGAL = '<>:"|?*'
-"""What no new note may have in its path: some systems cannot store it."""
+"""Characters that some systems cannot store; no path of a new note may hold them."""
 
 MAX_PATH = 4096  # characters; no system takes a longer one
 
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__"})
-_MOST_ENTRIES = 200_000  # of a vault that is larger no note is looked for by a part of its path
+#: In a vault with more files and folders, no note is looked for by a part of its path.
+_MOST_ENTRIES = 200_000
 
 _SUGGESTIONS = 3
 _ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
@@ -52,7 +53,7 @@ def note_path(path: str) -> str:
 
 
 def folder_path(path: str) -> str:
-    """As `note_path`, of a folder: nothing behind it, no ``/`` either. "" is the root."""
+    """As `note_path`, for a folder: without a suffix and a ``/`` at the end. "" is the root."""
     return plain_path(path.strip().rstrip("/"))
 
 
@@ -77,12 +78,12 @@ def is_hidden(path: str) -> bool:
 
 
 def can_exist(path: str) -> bool:
-    """Whether any file can have this path; to look for one that cannot may take long."""
+    """Whether a file can have this path; looking for one that cannot may take long."""
     return len(path) <= MAX_PATH and is_utf8(path)
 
 
 def _names(path: str) -> list[str]:
-    """The names that count for the disk."""
+    """The names in a path, without empty ones and dots."""
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
@@ -112,8 +113,8 @@ class Vault:
         """Whether the path is a root that is no directory itself."""
         return "" not in self.roots and not _names(path)
 
-    def has_room_for(self, path: str) -> bool:
-        """Whether the path's first name is that of a collection, if it must be."""
+    def has_root_for(self, path: str) -> bool:
+        """Whether the vault is one directory, or the path begins with one of its collections."""
         return "" in self.roots or any(name in self.roots for name in _names(path)[:1])
 
     def locate(self, path: str) -> ResolvedPath:
@@ -194,18 +195,19 @@ def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
                     if is_searched and entry.is_dir(follow_symlinks=False):
                         folders.append(f"{below}/")
                     entries.append((prefix + below, entry.is_file(follow_symlinks=False)))
-        except OSError:  # gone or closed: nothing in it can be meant
+        except OSError:  # gone, or may not be read
             continue
         yield from entries
 
 
-# --- what may have been meant --------------------------------------------------------
+# --- notes whose path is like another----------------------------------------------------
 
 
-def meant(path: str, notes: Sequence[str]) -> list[str]:
+def matching_notes(path: str, notes: Sequence[str]) -> list[str]:
     """
     The notes that have this path but for upper and lower case; if there are none, those whose
-    path ends so, by whole names. Likeness never counts: a wrong note would be a wrong answer.
+    path ends with it, by whole names. A merely similar path never counts: a wrong note would be
+    a wrong answer.
     """
     folded_path = _folded("/".join(_names(path)))
     folded = [(_folded(note), note) for note in notes]

@@ -1,10 +1,10 @@
 """
-exiftool, kept open as one process that answers request after request.
+exiftool, kept running as one process that answers one request after the other.
 
-It reads its arguments line by line, so a line break in one would be the beginning of the next.
-Nothing of a photo or of a client gets there: values go as HTML character references (which
-exiftool undoes), so they are letters, digits, ``&``, ``#`` and ``;`` whatever they were, and
-files go by names that we choose, which are links to them.
+It reads its arguments line by line, so a line break in one would begin the next. Nothing that a
+photo or a client contains is sent as it is: values are HTML character references (which exiftool
+decodes), so they consist of letters, digits, ``&``, ``#`` and ``;``; files have names that we
+choose.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _MAX_OUTPUT = 64 * 1024 * 1024
 _STOP_S = 1.0
 _BLOCK = 1 << 20
 
-# exiftool waits for more when its input ends, for ever. If we are killed, `read` ends, and
-# then exiftool does, with whatever a script in its place has started.
+# exiftool goes on waiting when its input ends. This shell script notices when we are killed
+# (`read` returns), and then kills exiftool and whatever a script in its place has started.
 _GUARD = 'read -r line; kill -9 "-$1" 2>/dev/null; rm -f "$2"/*; rmdir "$2"'
 
 
 def escape(value: str) -> str:
-    """A value as an argument: no more than letters, digits and ``&#;``, whatever it was."""
+    """A value as an argument, which holds nothing but letters, digits and ``&#;``."""
     return "".join(
         char if char.isascii() and char.isalnum() else f"&#{ord(char)};" for char in value
     )
@@ -51,7 +51,7 @@ def escape(value: str) -> str:
 
 class ExifTool:
     """
-    One exiftool process, started when it is needed and again when it died or was killed.
+    One exiftool process, started on the first request and again after it died or was killed.
 
     Thread-safe: one request at a time, the others wait.
     """
@@ -80,13 +80,13 @@ class ExifTool:
                 process = self._running()
                 yield Turn(process, time.monotonic() + self._timeout_s)
             except BaseException as error:
-                # What is still to come must not be taken for the next answer.
+                # The rest of this answer must not be taken for the next one.
                 if not isinstance(error, ExifToolError) or error.cause in ("ended", "timeout"):
                     self._stop()
                 raise
 
     def version(self) -> str:
-        """Of the program. Raises ExifToolError: It cannot be had, or does not answer."""
+        """The program's version. Raises ExifToolError: It is not installed or does not answer."""
         with self.turn() as turn:
             return turn.version()
 
@@ -333,7 +333,7 @@ class _ExifToolProcess:
 
 
 class _Pipe:
-    """What a program writes, as it comes."""
+    """What a program writes, read while it runs."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._blocks: queue.Queue[bytes] = queue.Queue()
@@ -361,7 +361,7 @@ class _Pipe:
 
 
 def _reason(problems: str) -> str:
-    """The first error that exiftool tells, without the names that only we know."""
+    """The first error in exiftool's output, without the names of our temporary files."""
     lines = [line.strip() for line in problems.splitlines() if line.strip()]
     chosen = [line for line in lines if line.startswith("Error")] or lines
     if not chosen:

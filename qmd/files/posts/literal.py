@@ -17,7 +17,7 @@ from typing import AnyStr
 
 from qmd.parse.lines import split_lines
 
-#: All signs beyond ASCII whose folding holds a letter of ASCII: "ß" is "ss", "ﬁ" is "fi".
+#: All characters beyond ASCII whose case folding holds an ASCII letter: "ß" is "ss", "ﬁ" is "fi".
 FOLDED_TO_ASCII = "ſ\u212aßẞİŉǰẖẗẘẙẚﬀﬁﬂﬃﬄﬅﬆ"
 
 

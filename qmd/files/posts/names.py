@@ -18,8 +18,8 @@ _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 def printable(path: str) -> str:
     """
-    A path or name on one line, so that no file can add a line to a list of posts: what ends one
-    reads ``\\n`` and the like. `Archive.read` finds the file by what is shown here, too.
+    A path or name on one line, so that no file name can add a line to a list of posts: a line end
+    becomes ``\\n`` and the like. `PostArchive.read` accepts this form as well.
     """
     return _LINE_ENDS.sub(lambda end: ascii(end[0])[1:-1], scan.printable(path))
 

@@ -18,8 +18,8 @@ from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.files.writing.steering import link_to, steering_reason
 from qmd.system.surrogates import shown
 
-# What belongs to the system, not to a person. Home and temporary directories below them
-# (/private/var/folders on macOS, /var/home) are roots of their own, and those come first.
+# Directories of the system, not of a person. Home and temporary directories inside them
+# (/private/var/folders on macOS, /var/home) are roots, and roots come first.
 _SYSTEM = tuple(
     Path(name)
     for name in (
@@ -94,7 +94,7 @@ class WritePolicy:
             each for each in _places("~", tempfile.gettempdir()) if not _is_whole_disk(each)
         ]
         roots = [
-            # Whoever adds all of home as a collection does not mean the keys in it.
+            # A person who adds all of home as a collection does not mean the hidden keys in it.
             Root(each, hidden=not any(place.is_relative_to(each) for place in personal))
             for each in map(resolved, directories)
         ]
@@ -111,8 +111,8 @@ class WritePolicy:
         cls, directories: Iterable[str | Path], write_roots: Iterable[str | Path] = ()
     ) -> WritePolicy:
         """
-        Where a language model may write: these directories (of the collections, of a vault),
-        but for those below a hidden one; or else ``write_roots``, by the person's own word.
+        Where a language model may write: ``write_roots``, if the person named any; else these
+        directories (of the collections, of a vault), but none below a hidden one.
         """
         roots = [Root(resolved(each)) for each in write_roots] or [
             Root(each) for each in map(resolved, directories) if not _hidden(each)
@@ -129,7 +129,7 @@ class WritePolicy:
         """
         self.require_writable()
         place = self.permitted(resolved(path))
-        if self.agent:  # a link may steer programs where what it leads to does not seem to
+        if self.agent:  # the name of a link may steer programs though its target's does not
             named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
             self._require_steers_nothing(named)
         return place
@@ -155,14 +155,13 @@ class WritePolicy:
 
     def check_name(self, path: str) -> None:
         """
-        For a tool that resolves a path itself, from some root on: its links may have names
-        that what they lead to has not. Raises SteeringFileError.
+        Check the names in a path whose links the tool follows itself. Raises SteeringFileError.
         """
         if self.agent and (reason := steering_reason(_names(path))):
             raise SteeringFileError(shown(path), reason)
 
     def _require_steers_nothing(self, path: Path) -> None:
-        """Raises SteeringFileError. Of roots inside each other, what one opens is open."""
+        """Raises SteeringFileError. A path in several nested roots need be open in one only."""
         below = [
             path.relative_to(root.path).parts
             for root in self.roots

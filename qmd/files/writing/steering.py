@@ -1,10 +1,9 @@
 """
 Files that steer other programs, which a language model never writes.
 
-Whoever can talk the model into writing one of them (a note can try) would give orders to the
-next program that reads it. Names are compared as a disk may compare them: without the
-differences of case, of composed characters, of characters that nobody sees, and of dots and
-blanks at the end.
+Whoever makes the model write one of them, as a note may try, gives orders to the next program
+that reads it. Names are compared as a disk may compare them: ignoring case, composition and
+invisible characters, and dots and blanks at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 
 _INSTRUCTIONS = "it holds instructions for programs that write code or act for the person"
 
-#: Files that assistants read by themselves, wherever they lie, as their makers document them.
+#: Files that assistants read without being told to, in any folder, by their documentation.
 #: What only lies in hidden directories (.github, .claude, .cursor) needs no entry.
 _NAMES = frozenset(
     {
@@ -55,12 +54,12 @@ def steering_reason(names: Sequence[str]) -> str | None:
         names: Its path from a write root on, the file's own name last.
     """
     for name in names:
-        if _seen(name).startswith("."):
+        if _as_disk_reads(name).startswith("."):
             where = (
                 "it is hidden" if name == names[-1] else f"it lies below {name}, which is hidden"
             )
             return f"{where}, and programs keep their settings in hidden files and directories"
-    plain = unicodedata.normalize("NFKC", _seen(names[-1])).casefold() if names else ""
+    plain = unicodedata.normalize("NFKC", _as_disk_reads(names[-1])).casefold() if names else ""
     if plain in _NAMES or plain.endswith(_SUFFIXES):
         return _INSTRUCTIONS
     return None
@@ -68,8 +67,8 @@ def steering_reason(names: Sequence[str]) -> str | None:
 
 def link_to(target: Path, root: Path) -> Path | None:
     """
-    A link in the directories from ``root`` down to ``target`` that steers a program and leads
-    to the file or to a directory above it, such as CLAUDE.md -> docs/guide.md.
+    A link with a name that steers programs, such as CLAUDE.md -> docs/guide.md, that leads to
+    the file or to a directory above it and lies in a directory from ``root`` down to ``target``.
 
     Args:
         target: Below ``root``; both resolved. It may not exist yet.
@@ -91,12 +90,12 @@ def _links(directory: Path) -> Iterator[Path]:
             for entry in entries:
                 if entry.is_symlink():
                     yield Path(entry.path)
-    except OSError:  # it is not there yet, or closed to us: nothing is written there either
+    except OSError:  # not there yet, or not readable: nothing is written there either
         return
 
 
-def _seen(name: str) -> str:
-    """A name as a careless disk reads it: no invisible characters, nothing blank at the end."""
+def _as_disk_reads(name: str) -> str:
+    """A name as some disks read it: no invisible characters, no dots or blanks at the end."""
     visible = "".join(
         each for each in name if unicodedata.category(each) != "Cf" and each not in _UNSEEN
     )

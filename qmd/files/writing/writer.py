@@ -1,6 +1,6 @@
 """
-The one way in which tools change files: within the policy, whole or not at all, with what was
-there before kept, and the index right when it is done.
+The one way in which tools change files: where the policy allows it, whole or not at all, with the
+old content kept and the index up to date afterwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Another program may save the file while we write; then we begin again.
+#: How often a change is tried again because another program saved the file meanwhile.
 _ATTEMPTS = 5
 
 
@@ -56,11 +56,11 @@ class Written:
 @dataclass(slots=True)
 class Draft:
     """
-    A new version of a file: `commit` puts it in the place of ``path``. Without it, all stays
-    as it was.
+    A new version of a file: `commit` puts it in the place of ``path``. Without a commit the file
+    stays as it was.
 
-    ``original`` is a descriptor of the file, for reading. A program that needs names works on a
-    copy of it in a private directory: nobody can put a link in its way there.
+    ``original`` is a descriptor of the file, for reading. A program that needs a path works on a
+    copy in a private directory, where nobody can replace it by a link.
     """
 
     path: Path
@@ -102,8 +102,8 @@ class FileWriter:
         confirm: Confirm | None = None,
     ) -> None:
         """
-        ``indexed`` brings the index in line with one file; ``confirm`` is asked before each
-        write, but not by `draft`: only who makes the draft knows what will be in it.
+        ``indexed`` brings the index in line with one file. ``confirm`` is called before each
+        write but that of a `draft`, since only its caller knows what will be in it.
         """
         self._store = store
         self.policy = policy
@@ -132,9 +132,9 @@ class FileWriter:
         Raises:
             OutsideRootsError: Nothing may be written there.
             ConflictError: Its present content is too long to be kept.
-            WriteDeclinedError: Somebody was asked and did not agree.
-            FileChangedError: Somebody agreed, but to a change of what is no longer there.
-            StoreError: What is there cannot be kept, so it was not replaced.
+            WriteDeclinedError: ``confirm`` did not agree.
+            FileChangedError: The file has changed since ``confirm`` agreed.
+            StoreError: The old content cannot be kept, so it was not replaced.
             OSError: The disk or the permissions say no.
         """
         return self._change(path, lambda old: data, tool, appending=False)
@@ -143,11 +143,11 @@ class FileWriter:
         self, path: str | Path | ResolvedPath, added: Callable[[bytes | None], bytes], *, tool: str
     ) -> Written:
         """
-        Put something behind what a file holds; of several at once none is lost.
+        Append to a file; of several appends at once none is lost.
 
         Args:
-            added: Given the present content (None: there is no file), what is put behind it.
-                May be called more than once.
+            added: Returns what is appended to the present content (None: there is no file). May
+                be called more than once.
 
         Raises:
             As `write`.
@@ -204,7 +204,7 @@ class FileWriter:
         target = self.resolve(path).target
         self._store.require_writable()
         with suppress(FileNotFoundError):
-            target.lstat()  # a path that is too long fails here, before directories are made
+            target.lstat()  # raises for a path that is too long, before directories are made
         agreed = None if self.confirm is None else self._agreed(target, content, tool, self.confirm)
         cancellation.check()
         with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
@@ -226,8 +226,8 @@ class FileWriter:
         confirm: Confirm,
     ) -> ProposedText:
         """
-        The change that somebody agreed to: made as it will be written, and no lock is held
-        while they think. Raises WriteDeclinedError.
+        The change, as it will be written, that ``confirm`` agreed to; no lock is held while it
+        waits. Raises WriteDeclinedError.
         """
         present = None
         with suppress(FileNotFoundError), locked(target.parent) as folder:
@@ -249,7 +249,7 @@ class FileWriter:
     ) -> bool:
         """False if another program has changed the file since it was read."""
         kept = None
-        # Of a content that is too long, an append takes nothing away.
+        # An append loses nothing, so a content that is too long need not be kept.
         is_long = old is not None and len(old.data) > MAX_REVISION_BYTES
         if old is not None and old.data != data and not (appending and is_long):
             kept = _kept(target, old.data)
@@ -259,7 +259,7 @@ class FileWriter:
             folder.create(name, data, like=None if old is None else target.name)
             if folder.state(target.name) != (None if old is None else old.state):
                 return False
-            # What the file holds is kept in the database: without it, it must not go.
+            # The old content is kept in the database; if that is gone, the file must stay.
             self._store.require_current()
             folder.replace(name, target.name)
             return True
@@ -284,7 +284,7 @@ class FileWriter:
 
     def _finished(self, written: Written) -> Written:
         """
-        With the index brought in line.
+        Bring the index in line; the result says why, if that fails.
 
         The file is written: an error now would only make the client write it again.
         """
@@ -307,8 +307,8 @@ class FileWriter:
         tool: str = "",
     ) -> None:
         """
-        Note the temporary file and keep the old content, both or neither; clear away what a
-        killed process left in the directory, which nobody else can be writing in.
+        Record the temporary file and keep the old content, in one transaction; and remove what a
+        killed process left in the directory, which is locked, so that nobody else writes in it.
         """
         temporary = str(folder.path / name)
 
@@ -327,12 +327,12 @@ class FileWriter:
     def _end(self, temporaries: list[str]) -> None:
         try:
             self._store.write(lambda writer: writer.pending.end(temporaries))
-        except QmdError as error:  # the note is taken off when the database is opened next
+        except QmdError as error:  # the record is removed when the database is opened next
             _log.warning("a finished write stays noted: %s", error)
 
 
 def _unchanged(agreed: ProposedText, present: bytes | None) -> bytes:
-    """The bytes that were agreed to. Raises FileChangedError: they were for another content."""
+    """The bytes that were agreed to. Raises FileChangedError: The file has changed since."""
     if present != agreed.before:
         raise FileChangedError(str(agreed.path))
     return agreed.after
@@ -346,8 +346,7 @@ def clean_up(store: Store) -> None:
     """
     Remove the temporary files of processes that died while they wrote.
 
-    What is being written just now is left alone, and so is what cannot be reached: the next
-    one to try may.
+    Files that are being written now are left alone, and so are those that cannot be reached.
     """
     by_directory: dict[Path, list[str]] = {}
     with store.reading() as reader:
@@ -356,15 +355,15 @@ def clean_up(store: Store) -> None:
     for directory, abandoned in by_directory.items():
         try:
             with locked(directory, wait_s=0) as folder:
-                # Nobody else writes here now: who noted them before has ended, well or not.
+                # The directory is locked, so whoever recorded these files before has ended.
                 discard(folder, abandoned)
         except (FileNotFoundError, NotADirectoryError):
-            pass  # and with the directory they are gone
+            pass  # the directory is gone, and the files with it
         except OSError as error:
             _log.info("temporary files stay for now: %s", error)
             continue
         if store.read_only:
-            continue  # who opens it for writing takes the note off
+            continue  # the next process that may write removes the records
         try:
             store.write(partial(_end, temporaries=abandoned))
         except QmdError as error:
@@ -372,7 +371,7 @@ def clean_up(store: Store) -> None:
 
 
 def discard(folder: LockedFolder, temporaries: list[str]) -> None:
-    """Files in this directory, by their whole paths; no other than we make, whatever is noted."""
+    """Remove files of this directory, given by their whole paths, if their names are temporary."""
     for name in (Path(temporary).name for temporary in temporaries):
         if is_temporary_name(name):
             folder.discard_all(name)
