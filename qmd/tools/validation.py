@@ -194,7 +194,7 @@ def _unknown(name: str, names: Iterable[str]) -> str:
 
 def _wrong(problem: ArgumentProblem, arguments: Mapping[str, Any]) -> str:
     expected = problem.expected or expectation(problem.schema)
-    if problem.name not in arguments:
+    if problem.kind == "missing" and problem.name not in arguments:
         return f"{problem.name} is required ({expected})"
     return f"{problem.name} must be {expected}, got {_shown(problem.value)}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
@@ -34,6 +34,25 @@ class Sample:
     note: Annotated[str | None, OmitDefault()] = None
 
 
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A value that sends properties too, and of the place only its line."""
+
+    SENT: ClassVar = ("label", "place", "weight")
+
+    weight: int
+    place: Annotated[Place, Inline("line")]
+
+    @property
+    def label(self) -> Annotated[str, Name("sticker"), Describe("What is written on it")]:
+        return f"{self.weight} kg"
+
+
+@dataclass(frozen=True, slots=True)
+class Misspelt:
+    place: Annotated[Place, Inline("street")]
+
+
 SAMPLE = Sample("small", 0.5, Place("a", 3), (Place("b"),), "hush")
 
 
@@ -46,6 +65,19 @@ def test_a_value_is_sent_field_by_field() -> None:
         "every_part": [{"path": "b", "line": None}],
     }
     assert list(to_wire(HIT)) == list(Hit.__dataclass_fields__)[:-1]
+
+
+def test_a_class_lists_what_it_sends_and_a_holder_which_fields_of_a_value() -> None:
+    assert to_wire(Parcel(2, Place("a", 3))) == {"sticker": "2 kg", "line": 3, "weight": 2}
+    schema = reply_model(Parcel).model_json_schema(mode="serialization")
+    assert list(schema["properties"]) == ["sticker", "line", "weight"]
+    assert schema["properties"]["sticker"]["description"] == "What is written on it"
+    assert schema["required"] == ["sticker", "line", "weight"]
+
+
+def test_a_field_that_a_value_lacks_is_an_error_when_the_reply_is_described() -> None:
+    with pytest.raises(AttributeError, match="street"):
+        reply_model(Misspelt)
 
 
 def test_what_is_left_out_by_default_is_sent_when_it_is_set() -> None:
