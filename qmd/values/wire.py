@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
 from qmd.values.facts import (
     AtMostOne,
+    FieldFacts,
     Inline,
     NotSent,
     OmitDefault,
@@ -46,16 +48,19 @@ def to_wire(value: object, rename: Callable[[str], str] = str) -> object:
     Raises:
         ValueError: It holds more than can be sent.
     """
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, (list, tuple)):
         return [to_wire(each, rename) for each in value]
     return _fields_to_wire(value, (), rename) if is_dataclass(value) else value
 
 
 def _fields_to_wire(
-    value: object, names: tuple[str, ...], rename: Callable[[str], str]
-) -> dict[str, object]:
-    sent: dict[str, object] = {}
-    for field in sent_fields(type(value), names):
+    value: Any, names: tuple[str, ...], rename: Callable[[str], str]
+) -> dict[str, Any]:
+    sent: dict[str, Any] = {}
+    value_type: Any = type(value)
+    for field, sent_name in _renamed_fields(value_type, names, rename):
         part = getattr(value, field.name)
         inline = field.get(Inline)
         if inline is not None:
@@ -63,10 +68,18 @@ def _fields_to_wire(
         elif field.has(AtMostOne):
             if len(part) > 1:
                 raise ValueError(f"{field.wire_name} can be only one, not {len(part)}")
-            sent[rename(field.wire_name)] = part[0] if part else None
+            sent[sent_name] = part[0] if part else None
         elif not (field.has(OmitDefault) and part == field.default):
-            sent[rename(field.wire_name)] = to_wire(part, rename)
+            sent[sent_name] = to_wire(part, rename)
     return sent
+
+
+@lru_cache(512)
+def _renamed_fields(
+    value_type: Any, names: tuple[str, ...], rename: Callable[[str], str]
+) -> tuple[tuple[FieldFacts, str], ...]:
+    """What is sent of a value, and under which name."""
+    return tuple((field, rename(field.wire_name)) for field in sent_fields(value_type, names))
 
 
 def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT:
