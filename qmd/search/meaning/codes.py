@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 #: Vectors whose mean and spread stand for all.
 SAMPLE = 4096
-#: Chunks compared in one go: enough that numpy's own calls do not count, and what is in between
-#: stays in the processor's cache.
+#: Chunks compared at once: enough that the cost of numpy's calls does not count, and few enough
+#: that intermediate results stay in the processor's cache.
 SLICE = 32_768
 
 #: Quarters of a normal distribution with the least error (Lloyd-Max), in standard deviations.
@@ -47,8 +47,8 @@ class Codes(NamedTuple):
     spread: NDArray[np.float32]
 
     @classmethod
-    def of(cls, values: NDArray[np.float32]) -> Codes:
-        """float32[n, dimension] → their codes; the first tell the mean for all that follow."""
+    def encode(cls, values: NDArray[np.float32]) -> Codes:
+        """float32[n, dimension] → their codes; the mean of the first `SAMPLE` stands for all."""
         import numpy as np
 
         sample = values[:SAMPLE]
@@ -57,19 +57,19 @@ class Codes(NamedTuple):
         return cls(_planes(values, mean, spread), mean, spread)
 
     def extended(self, values: NDArray[np.float32]) -> Codes:
-        """With the codes of these, float32[n, dimension], behind."""
+        """These codes, followed by those of ``values``, float32[n, dimension]."""
         import numpy as np
 
         planes = _planes(values, self.mean, self.spread)
         return self._replace(planes=np.concatenate([self.planes, planes], axis=2))
 
-    def kept(self, mask: NDArray[np.bool_]) -> Codes:
+    def filtered(self, mask: NDArray[np.bool_]) -> Codes:
         import numpy as np
 
         return self._replace(planes=np.ascontiguousarray(self.planes[:, :, mask]))
 
     def scores(self, query: NDArray[np.float32]) -> NDArray[np.signedinteger[Any]]:
-        """For each chunk, what grows with its cosine to the query (float32[dimension])."""
+        """For each chunk a number that grows with its cosine to the query (float32[dimension])."""
         import numpy as np
 
         # query · value = query · mean + (query * spread) · normal, and the first part is the same
@@ -77,7 +77,7 @@ class Codes(NamedTuple):
         weighted = query * self.spread
         step = _STEP * float(np.sqrt(np.mean(weighted**2))) or 1.0
         numbers = np.clip(np.rint(weighted / step), -3, 3).astype(np.int8)
-        asked = [
+        masks = [
             _words(((numbers >> bit) & 1).astype(bool)[np.newaxis, :])[:, 0] for bit in range(3)
         ]
         words, count = self.planes.shape[1:]
@@ -89,7 +89,7 @@ class Codes(NamedTuple):
             size = min(SLICE, count - start)
             part = self.planes[:, :, start : start + size]
             for plane in (0, 1):
-                for weight, mask in zip(_WEIGHTS, asked, strict=True):
+                for weight, mask in zip(_WEIGHTS, masks, strict=True):
                     total[:size] = 0
                     for first in range(0, words, 3):  # three words' bits still fit into a byte
                         some[:size] = 0

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from qmd.store.models import StoredModel
 
 
-#: Below this many chunks sqlite-vec is quick enough (3 ms), and there is nothing to keep true.
+#: Below this many chunks sqlite-vec is quick enough (3 ms), and no copy has to be kept up to date.
 LEAST = 20_000
 #: Bytes of a matrix of exact vectors: 65,000 chunks of 384 dimensions.
 MOST_EXACT_BYTES = 100_000_000
 #: Bytes of codes above which sqlite-vec does it all.
 MOST_CODED_BYTES = 512 << 20
-#: Rows read at once, or a 32nd of all. While codes are incomplete a search reads so many, and
-#: sqlite-vec answers it: together they take about twice its time.
+#: Rows read at once, or a 32nd of all. While codes are incomplete, a search reads this many and
+#: sqlite-vec answers it: together they take about twice as long as sqlite-vec alone.
 BATCH = 10_000
-#: Candidates that codes give: so many, and so many more for each chunk wanted.
+#: Codes are asked for this many candidates, and for so many more for each chunk to return.
 CODED, CODED_PER_CHUNK = 100, 4.5
-#: And one more for so many chunks: among many more lie equally near (at 1,000,000 the recall of
-#: the ten nearest was .988 without).
+#: And for one more for each 2,000 chunks, because more of many chunks lie equally near (without
+#: them the recall of the ten nearest was .988 at 1,000,000 chunks).
 MORE = 2000
-#: Numbers in a product that OpenBLAS does not share out.
+#: The most numbers in a product that OpenBLAS computes on one core.
 ONE_CORE = 400_000
-#: So many pieces of a matrix that grows are left apart: to join them copies it.
+#: A matrix that grows is kept in up to this many pieces: joining them copies it.
 PIECES = 32
 
 
@@ -48,14 +48,14 @@ class Exact(NamedTuple):
     pieces: tuple[NDArray[np.float32], ...]
 
     @classmethod
-    def of(cls, values: NDArray[np.float32]) -> Exact:
+    def encode(cls, values: NDArray[np.float32]) -> Exact:
         return cls((values,))
 
     def extended(self, values: NDArray[np.float32]) -> Exact:
         pieces = (*self.pieces, values)
         return Exact(pieces if len(pieces) <= PIECES else (_joined(pieces),))
 
-    def kept(self, mask: NDArray[np.bool_]) -> Exact:
+    def filtered(self, mask: NDArray[np.bool_]) -> Exact:
         return Exact((_joined(self.pieces)[mask],))
 
     def scores(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -74,7 +74,7 @@ class Exact(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """Of chunk ``ids[i]`` in ``collections[i]`` the vector, exact or coded."""
+    """The vectors of the chunks ``ids``, each in the collection at the same place."""
 
     ids: NDArray[np.int64]
     collections: NDArray[np.int64]
@@ -108,7 +108,7 @@ class VectorCache:
         self._coded = coded
         self._batch = batch
         self._lock = threading.Lock()
-        self._asked = self._closed = False
+        self._was_searched = self._closed = False
         self._ready: tuple[object, _Held | None] = (None, None)
         self._held: _Held | None = None
         self._kind: _Kind | None = None
@@ -129,7 +129,7 @@ class VectorCache:
 
         Args:
             query: float32[dimension], unit norm.
-            k: How many are wanted; fewer come where fewer match, more candidates of codes.
+            k: How many to return; fewer where fewer match, more where codes choose candidates.
         """
         if not selection.is_all and selection.collection_ids is None:
             return None
@@ -157,8 +157,8 @@ class VectorCache:
     def _current(self, reader: Reader, model: StoredModel) -> _Held | None:
         epoch, count = reader.vectors.version()
         key = (model.id, epoch, count)
-        known, held = self._ready
-        if known == key:
+        ready_key, held = self._ready
+        if ready_key == key:
             return held
         # Codes take a while to load: meanwhile sqlite-vec answers the other threads.
         if not self._lock.acquire(blocking=self._kind is not bits.Codes):
@@ -177,8 +177,8 @@ class VectorCache:
             self._held, self._epoch, self._listed = None, key[:2], None
         if self._listed != key:
             kind = self._kind_of(reader.vectors.count_chunks(), model)
-            if kind is bits.Codes and not self._asked:
-                self._asked = True  # a process that searches once would load for nothing
+            if kind is bits.Codes and not self._was_searched:
+                self._was_searched = True  # a process that searches once would load for nothing
                 return None
             if kind is not self._kind:
                 self._held, self._kind = None, kind
@@ -186,15 +186,15 @@ class VectorCache:
                 self._missing = None
                 self._ready = (key, None)
                 return None
-            self._missing = there = reader.vectors.indexed_chunk_ids()
+            self._missing = indexed = reader.vectors.indexed_chunk_ids()
             if self._held is not None:
-                self._held = _kept(self._held, np.isin(self._held.ids, there))
-                self._missing = np.setdiff1d(there, self._held.ids, assume_unique=True)
+                self._held = _filtered(self._held, np.isin(self._held.ids, indexed))
+                self._missing = np.setdiff1d(indexed, self._held.ids, assume_unique=True)
             self._listed = key
         missing, kind = self._missing, self._kind
         while missing is not None and kind is not None and len(missing):
-            known = 0 if self._held is None else len(self._held.ids)
-            size = max(self._batch, (known + len(missing)) // 32)
+            loaded = 0 if self._held is None else len(self._held.ids)
+            size = max(self._batch, (loaded + len(missing)) // 32)
             rows = reader.vectors.with_collections(model, missing[:size].tolist())
             self._held = _extended(self._held, rows, model.dimension, kind)
             self._missing = missing = missing[size:]
@@ -205,7 +205,7 @@ class VectorCache:
         return self._held
 
     def _kind_of(self, count: int, model: StoredModel) -> _Kind | None:
-        """What so many vectors are held as."""
+        """The form in which this many vectors are held."""
         if count < self._least:
             return None
         if count * model.dimension * 4 <= self._exact_bytes:
@@ -214,10 +214,10 @@ class VectorCache:
         return bits.Codes if few and bits.are_supported() else None
 
 
-def _kept(held: _Held, mask: NDArray[np.bool_]) -> _Held:
+def _filtered(held: _Held, mask: NDArray[np.bool_]) -> _Held:
     if mask.all():
         return held
-    return _Held(held.ids[mask], held.collections[mask], held.vectors.kept(mask))
+    return _Held(held.ids[mask], held.collections[mask], held.vectors.filtered(mask))
 
 
 def _extended(
@@ -235,7 +235,7 @@ def _extended(
     packed = np.frombuffer(b"".join(row[2] for row in rows), np.float16)
     values = packed.reshape(len(rows), dimension).astype(np.float32)
     if held is None:
-        return _Held(ids, collections, kind.of(values))
+        return _Held(ids, collections, kind.encode(values))
     return _Held(
         np.concatenate([held.ids, ids]),
         np.concatenate([held.collections, collections]),

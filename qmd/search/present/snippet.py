@@ -1,4 +1,4 @@
-"""The lines of a document that show why it was found."""
+"""The lines of a document that show why it is a hit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORTH_SHOWING = 60
 MAX_SCAN = 2_000_000
 #: In longer lines the place of a word is reckoned, not counted, where folding changes lengths.
 MAX_EXACT = 100_000
-#: Of a pasted page only so much is looked for: each is a search through the whole text of a hit.
+#: Most needles of a pasted page: each is a search through the whole text of a hit.
 MAX_NEEDLES = 128
 
 
@@ -40,28 +40,28 @@ class Snippet(NamedTuple):
 
 def needles(query: ParsedQuery) -> list[Needle]:
     """Whole terms weigh most, then words, then pairs of Chinese characters."""
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for term in query.terms:
         whole = fold(term.text)
         if not CJK_RUN.fullmatch(whole) or len(whole) <= 2:
-            found[whole] = max(found.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
+            weights[whole] = max(weights.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
         for part in loose_parts(term):
             word = part.casefold()
             weight = 0.1 if word in STOP_WORDS else 1.0
-            found.setdefault(stem(word), weight)
+            weights.setdefault(stem(word), weight)
         for match in CJK_RUN.finditer(whole):
             run = match[0]
             if len(run) > 2:
-                found[run] = 3.0 * len(run) / 2
-                found.update(dict.fromkeys(pairs_of(run), 1.0))
-    heaviest = sorted(found.items(), key=lambda each: -each[1])[:MAX_NEEDLES]
+                weights[run] = 3.0 * len(run) / 2
+                weights.update(dict.fromkeys(pairs_of(run), 1.0))
+    heaviest = sorted(weights.items(), key=lambda each: -each[1])[:MAX_NEEDLES]
     return [Needle(text, weight) for text, weight in heaviest if text]
 
 
 def make_snippet(
     text: str,
     body_start: int,
-    wanted: Sequence[Needle],
+    query_needles: Sequence[Needle],
     span: tuple[int, int] | None = None,
 ) -> Snippet:
     """
@@ -76,8 +76,8 @@ def make_snippet(
         return Snippet("", 1)
     starts = line_starts(text)
     first = bisect_right(starts, body_start) - 1 if body_start < len(text) else 0
-    best = _best_line(text, lines, starts, max(first, 0), wanted, span)
-    return Snippet(_window(lines, best, wanted), best + 1)
+    best = _best_line(text, lines, starts, max(first, 0), query_needles, span)
+    return Snippet(_window(lines, best, query_needles), best + 1)
 
 
 def _best_line(
@@ -85,7 +85,7 @@ def _best_line(
     lines: list[str],
     starts: list[int],
     first: int,
-    wanted: Sequence[Needle],
+    query_needles: Sequence[Needle],
     span: tuple[int, int] | None,
 ) -> int:
     low = high = -1
@@ -93,11 +93,11 @@ def _best_line(
         low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
     present = fold(text[:MAX_SCAN])  # folding moves no line end
     best, best_score = -1, 0.0
-    telling = [needle for needle in wanted if needle.weight >= 1 and needle.text in present]
-    for number, weight in sorted(_weights(present, telling or wanted).items()):
+    telling = [needle for needle in query_needles if needle.weight >= 1 and needle.text in present]
+    for number, weight in sorted(_weights(present, telling or query_needles).items()):
         score = weight + 1.5 if low <= number <= high else weight
         if number < first:
-            score *= 0.5  # frontmatter is found, but the text explains more
+            score *= 0.5  # frontmatter counts, but the text explains more
         if score > best_score:
             best, best_score = number, score
     if best >= 0:
@@ -109,11 +109,11 @@ def _best_line(
     return start
 
 
-def _weights(folded: str, wanted: Sequence[Needle]) -> dict[int, float]:
+def _weights(folded: str, query_needles: Sequence[Needle]) -> dict[int, float]:
     """Line number (from 0) → weight of all that stands in the line, for lines with something."""
     starts = line_starts(folded)
     weights: dict[int, float] = {}
-    for needle, weight in wanted:
+    for needle, weight in query_needles:
         # From hit to hit, and from there to the next line: most lines hold nothing.
         at = folded.find(needle)
         while at >= 0:
@@ -125,10 +125,12 @@ def _weights(folded: str, wanted: Sequence[Needle]) -> dict[int, float]:
     return weights
 
 
-def _window(lines: list[str], best: int, wanted: Sequence[Needle]) -> str:
+def _window(lines: list[str], best: int, query_needles: Sequence[Needle]) -> str:
     """The best line, then as many of its neighbours as fit: below, above, below, above."""
     low = high = best
-    shown = {best: _numbered(best, _crop(lines[best], wanted, MAX_CHARS - len(f"{best + 1}: ")))}
+    shown = {
+        best: _numbered(best, _crop(lines[best], query_needles, MAX_CHARS - len(f"{best + 1}: ")))
+    }
     used = len(shown[best])
     for step in (1, -1, 1):
         number = high + 1 if step > 0 else low - 1
@@ -154,12 +156,12 @@ def _numbered(number: int, line: str) -> str:
     return f"{number + 1}: {line}"
 
 
-def _crop(line: str, wanted: Sequence[Needle], most: int) -> str:
+def _crop(line: str, query_needles: Sequence[Needle], most: int) -> str:
     """The part of a long line around the first word that was looked for."""
     if len(line) <= most:
         return line
     folded = fold(line)
-    places = [folded.find(needle.text) for needle in wanted if needle.weight >= 1]
+    places = [folded.find(needle.text) for needle in query_needles if needle.weight >= 1]
     place = _unfolded(line, folded, min((p for p in places if p >= 0), default=0))
     start = max(0, min(place - most // 3, len(line) - most + 2))
     piece = line[start : start + most - 2]
