@@ -17,6 +17,7 @@ from qmd.search.meaning.retrieval import nearest_documents
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
 from qmd.store.models import StoredModel
+from qmd.store.sqlite import document_rows
 from qmd.store.vectors import pack_vectors
 from qmd.values import Filters, ModelSpec, SearchRequest
 from tests.support.corpus import Corpus
@@ -258,7 +259,7 @@ def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpu
     assert state() == first
 
     def fail(writer: Writer) -> None:
-        writer.files._delete_chunks([1])
+        document_rows.delete_chunks(writer.connection, [1])
         assert writer.vectors.version() != first
         raise KeyError
 

@@ -24,13 +24,13 @@ _COLUMNS = """
 
 def _collection(row: Sequence[Any]) -> Collection:
     require_types(row, int, str, str, str, str, int, str | None, str | None)
-    number, name, path, pattern, ignore, documents, updated_at, indexed_at = row
+    collection_id, name, path, pattern, ignore, documents, updated_at, indexed_at = row
     ignored = json.loads(ignore)
     require_types(ignored, *[str] * len(ignored))
     if not is_directory_path(path):
         raise ValueError("a collection's path is none")
     return Collection(
-        number, name, path, pattern, tuple(ignored), documents, updated_at, indexed_at
+        collection_id, name, path, pattern, tuple(ignored), documents, updated_at, indexed_at
     )
 
 
@@ -76,8 +76,8 @@ class SqliteCollections:
         names = [
             row[0] for row in self._connection.execute("SELECT name FROM collections ORDER BY name")
         ]
-        found = process.extract(name, names, scorer=fuzz.WRatio, score_cutoff=60, limit=3)
-        return [name for name, _, _ in found]
+        matches = process.extract(name, names, scorer=fuzz.WRatio, score_cutoff=60, limit=3)
+        return [match for match, _, _ in matches]
 
     def ids(self, names: Sequence[str]) -> list[int]:
         return [self.by_name(name).id for name in names]
@@ -95,8 +95,8 @@ class SqliteCollections:
     def excluded_counts(self) -> dict[str, int]:
         total: dict[str, int] = {}
         for (counts,) in self._connection.execute("SELECT excluded FROM collections"):
-            for reason, number in json.loads(counts).items():
-                total[reason] = total.get(reason, 0) + number
+            for reason, count in json.loads(counts).items():
+                total[reason] = total.get(reason, 0) + count
         return dict(sorted(total.items()))
 
     def last_indexed_at(self) -> str | None:
@@ -138,8 +138,9 @@ class SqliteCollectionsWriter(SqliteCollections):
 
     def remove(self, name: str) -> Collection:
         collection = self.by_name(name)
-        self._connection.execute("DELETE FROM documents WHERE collection_id = ?", [collection.id])
-        self._connection.execute("DELETE FROM collections WHERE id = ?", [collection.id])
+        documents = tables.table(self._connection, "documents")
+        documents.delete_where("collection_id = ?", [collection.id])
+        tables.table(self._connection, "collections").delete(collection.id)
         vector_state.advance(self._connection)
         return collection
 

@@ -54,7 +54,6 @@ class SqliteContextsWriter(SqliteContexts):
     """`qmd.store.contexts.ContextsWriter` in SQLite."""
 
     def put(self, collection_id: int | None, prefix: str, text: str) -> Context:
-
         self._delete(collection_id, prefix)
         tables.table(self._connection, "contexts").insert(
             {
@@ -72,6 +71,5 @@ class SqliteContextsWriter(SqliteContexts):
         return context
 
     def _delete(self, collection_id: int | None, prefix: str) -> None:
-        self._connection.execute(
-            "DELETE FROM contexts WHERE collection_id IS ? AND prefix = ?", [collection_id, prefix]
-        )
+        contexts = tables.table(self._connection, "contexts")
+        contexts.delete_where("collection_id IS ? AND prefix = ?", [collection_id, prefix])

@@ -46,15 +46,15 @@ class SqliteEmbeddings:
         ).fetchall()
         # Sliced here: SQL's substr() would count through a long text once for each chunk.
         texts: dict[int, str] = {}
-        found = []
-        for number, digest, title, heading_path, document_id, start, end in rows:
+        chunks = []
+        for chunk_id, digest, title, heading_path, document_id, start, end in rows:
             if document_id not in texts:
                 (texts[document_id],) = self._connection.execute(
                     "SELECT text FROM documents WHERE id = ?", [document_id]
                 ).fetchone()
             text = texts[document_id][start:end]
-            found.append(WaitingChunk(number, digest, title, heading_path, text))
-        return found
+            chunks.append(WaitingChunk(chunk_id, digest, title, heading_path, text))
+        return chunks
 
     def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
         column = "model_id" if model is None else self._column(model)
@@ -72,14 +72,14 @@ class SqliteEmbeddings:
         return int(row[0])
 
     def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
+        vectors: dict[bytes, bytes] = {}
         for digest in set(hashes):
             row = self._connection.execute(
                 "SELECT vector FROM embeddings WHERE hash = ? AND model_id = ?", [digest, model.id]
             ).fetchone()
             if row is not None:
-                found[digest] = row[0]
-        return found
+                vectors[digest] = row[0]
+        return vectors
 
 
 class SqliteEmbeddingsWriter(SqliteEmbeddings):
@@ -116,11 +116,11 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
             [(model.id, digest, vector) for digest, vector in vectors.items()],
         )
         stored = 0
-        for number, digest in chunks:
+        for chunk_id, digest in chunks:
             row = self._connection.execute(
                 "SELECT d.collection_id FROM chunks k JOIN documents d ON d.id = k.document_id"
                 " WHERE k.id = ? AND k.hash = ?",
-                [number, digest],
+                [chunk_id, digest],
             ).fetchone()
             if row is None or digest not in vectors:
                 continue
@@ -128,10 +128,10 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
                 "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
                 " VALUES (?, ?, ?, ?) ON CONFLICT (chunk_id, model_id)"
                 " DO UPDATE SET embedding = excluded.embedding",
-                [number, model.id, row[0], quantize(vectors[digest])],
+                [chunk_id, model.id, row[0], quantize(vectors[digest])],
             )
             self._connection.execute(
-                f"UPDATE chunks SET {column} = ? WHERE id = ?", [model.id, number]
+                f"UPDATE chunks SET {column} = ? WHERE id = ?", [model.id, chunk_id]
             )
             stored += 1
         if stored and column == "model_id":

@@ -59,16 +59,7 @@ def select(
         parts.append(f"d.collection_id IN ({', '.join('?' * len(ids))})")
         values += ids
     if filters.path and filters.path.strip("/"):
-        prefix = _storable(filters.path).removeprefix("qmd://").strip("/")
-        collection, _, rest = prefix.partition("/")
-        condition = path_below("d.path")
-        values += [prefix, prefix + "/", prefix + "0"]
-        named = "d.collection_id = (SELECT id FROM collections WHERE name = ?)"
-        values.append(collection)
-        if rest:
-            named += f" AND {path_below('d.path')}"
-            values += [rest, rest + "/", rest + "0"]
-        parts.append(f"({condition} OR ({named}))")
+        parts.append(_below(filters.path, values))
     for tags in (*((tag,) for tag in filters.tags), *either_tags):
         parts.append(_tagged(tags, values))
     if no_tags:
@@ -86,8 +77,23 @@ def select(
     )
 
 
+def _below(path: str, values: list[object]) -> str:
+    """
+    The condition for a path in any collection, or one that begins with a collection's name; its
+    values are appended to ``values``.
+    """
+    prefix = _storable(path).removeprefix("qmd://").strip("/")
+    collection, _, rest = prefix.partition("/")
+    values += [prefix, prefix + "/", prefix + "0", collection]
+    named = "d.collection_id = (SELECT id FROM collections WHERE name = ?)"
+    if rest:
+        named += f" AND {path_below('d.path')}"
+        values += [rest, rest + "/", rest + "0"]
+    return f"({path_below('d.path')} OR ({named}))"
+
+
 def _tagged(tags: Sequence[str], values: list[object]) -> str:
-    """The condition for one of these tags; what it needs is put behind ``values``."""
+    """The condition for one of these tags; its values are appended to ``values``."""
     for tag in tags:
         name = _storable(tag).lstrip("#")
         values += [name, name + "/", name + "0"]

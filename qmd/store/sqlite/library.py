@@ -156,23 +156,7 @@ def connect(
     if size in _TOO_SHORT:
         raise translate(Error("not a database"), path)
     if read_only:
-        uri = f"file:{quote(os.fsencode(path))}?mode=ro"
-        try:
-            return _open(uri, timeout, ReadingConnection, tolerant=tolerant)
-        except OperationalError as error:
-            if not any(needle in str(error) for needle in ("unable to open", "readonly")):
-                raise translate(error, path) from error
-            # SQLite needs to create -shm to read a WAL database. On a read-only disk it
-            # cannot; without a -wal file beside it nothing is lost by reading it as it is.
-            wal = Path(f"{path}-wal")
-            if wal.exists() and wal.stat().st_size:
-                raise translate(error, path) from error
-            try:
-                return _open(uri + "&immutable=1", timeout, FrozenConnection, tolerant=tolerant)
-            except FAILURES as second:
-                raise translate(second, path) from second
-        except FAILURES as error:
-            raise translate(error, path) from error
+        return _open_to_read(path, timeout, tolerant=tolerant)
     try:
         mode = "rwc" if create else "rw"
         connection = _open(f"file:{quote(os.fsencode(path))}?mode={mode}", timeout)
@@ -186,6 +170,25 @@ def connect(
         connection.close()
         raise translate(error, path) from error
     return connection
+
+
+def _open_to_read(path: Path, timeout: float, *, tolerant: bool) -> Connection:
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro"
+    try:
+        return _open(uri, timeout, ReadingConnection, tolerant=tolerant)
+    except FAILURES as error:
+        # SQLite needs to create -shm to read a WAL database. On a read-only disk it
+        # cannot; without a -wal file beside it nothing is lost by reading it as it is.
+        refused = isinstance(error, OperationalError) and any(
+            needle in str(error) for needle in ("unable to open", "readonly")
+        )
+        wal = Path(f"{path}-wal")
+        if not refused or (wal.exists() and wal.stat().st_size):
+            raise translate(error, path) from error
+    try:
+        return _open(uri + "&immutable=1", timeout, FrozenConnection, tolerant=tolerant)
+    except FAILURES as error:
+        raise translate(error, path) from error
 
 
 def _use_wal(connection: Connection, timeout: float) -> None:

@@ -33,7 +33,7 @@ def migrations_folder() -> Path:
     )
 
 
-def known(folder: Path) -> list[str]:
+def available(folder: Path) -> list[str]:
     """The names of all migrations in a folder, in order."""
     return sorted(
         path.stem
@@ -71,7 +71,7 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
     # Asked in this order: another process may migrate between the two questions, and then
     # tables must not be seen without the record of what made them.
     occupied = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
-    names, done = known(folder or migrations_folder()), applied(connection)
+    names, done = available(folder or migrations_folder()), applied(connection)
     newer = [name for name in done if name not in names]
     if not all(map(_is_name, done)) or (not newer and done != names[: len(done)]):
         raise damaged(path)
@@ -109,7 +109,7 @@ def migrate(connection: Connection, path: Path, folder: Path | None = None) -> N
     from sqlite_utils.migrations import Migrations
 
     migrations = Migrations(SET_NAME)
-    for name in known(folder):
+    for name in available(folder):
         migrations(name=name)(_load(folder, name))
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -79,42 +79,43 @@ class SqliteModelsWriter(SqliteModels):
 
     def begin(self, spec: ModelSpec) -> StoredModel:
         sqlite_vec.load(self._connection)  # vectors that cannot be searched are not worth making
-        current, other = self.active(), self.coming()
-        known = next(
-            (each for each in (current, other) if each and each.fingerprint == spec.fingerprint),
-            None,
+        active, coming = self.active(), self.coming()
+        for model in (active, coming):
+            if model is not None and model.fingerprint == spec.fingerprint:
+                return self._renamed(model, spec.name)
+        if coming is not None:
+            self.cancel()
+        beside = active is not None and self.has_vectors()
+        if active is not None and not beside:
+            self._connection.execute("DELETE FROM vectors WHERE model_id = ?", [active.id])
+            self._connection.execute("UPDATE models SET active = 0 WHERE active")
+        self._insert(spec, "next" if beside else "active")
+        vector_state.advance(self._connection, remade=not beside)
+        model = self.coming() if beside else self.active()
+        assert model is not None  # just inserted
+        return model
+
+    def _renamed(self, model: StoredModel, name: str) -> StoredModel:
+        """The same model by another name: its folder was moved."""
+        if model.name != name:
+            self._connection.execute("UPDATE models SET name = ? WHERE id = ?", [name, model.id])
+        return model._replace(name=name)
+
+    def _insert(self, spec: ModelSpec, mark: Literal["active", "next"]) -> None:
+        self._connection.execute(
+            "INSERT INTO models"
+            f" (name, fingerprint, dimension, query_prefix, passage_prefix, created_at, {mark})"
+            " VALUES (?, ?, ?, ?, ?, ?, 1)"
+            f" ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, {mark} = 1",
+            [
+                spec.name,
+                spec.fingerprint,
+                spec.dimension,
+                spec.query_prefix,
+                spec.passage_prefix,
+                clock.now(),
+            ],
         )
-        if known is not None and known.name != spec.name:  # a folder was moved
-            self._connection.execute(
-                "UPDATE models SET name = ? WHERE id = ?", [spec.name, known.id]
-            )
-            known = known._replace(name=spec.name)
-        if known is None:
-            if other is not None:
-                self.cancel()
-            beside = current is not None and self.has_vectors()
-            if current is not None and not beside:
-                self._connection.execute("DELETE FROM vectors WHERE model_id = ?", [current.id])
-                self._connection.execute("UPDATE models SET active = 0 WHERE active")
-            mark = "next" if beside else "active"
-            self._connection.execute(
-                "INSERT INTO models"
-                f" (name, fingerprint, dimension, query_prefix, passage_prefix, created_at, {mark})"
-                " VALUES (?, ?, ?, ?, ?, ?, 1)"
-                f" ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, {mark} = 1",
-                [
-                    spec.name,
-                    spec.fingerprint,
-                    spec.dimension,
-                    spec.query_prefix,
-                    spec.passage_prefix,
-                    clock.now(),
-                ],
-            )
-            known = self.coming() if beside else self.active()
-            assert known is not None  # just made
-            vector_state.advance(self._connection, remade=not beside)
-        return known
 
     def cancel(self) -> None:
         model = self.coming()

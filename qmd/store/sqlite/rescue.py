@@ -35,18 +35,18 @@ class _Table(NamedTuple):
     check: Callable[..., object] = lambda *_: None
 
 
-def _check_collection(number: int, name: str, path: str, *_: object) -> None:
+def _check_collection(collection_id: int, name: str, path: str, *_: object) -> None:
     if not name or not collections.is_directory_path(path):
         raise ValueError
 
 
 def _check_revision(
-    number: int, path: str, digest: str, size: int, content: bytes, *rest: str
+    revision_id: int, path: str, digest: str, size: int, content: bytes, *rest: str
 ) -> None:
     unpack_revision(content, rest[-1], size, digest)
 
 
-def _check_vector(number: int, model: int, digest: bytes, vector: bytes) -> None:
+def _check_vector(embedding_id: int, model: int, digest: bytes, vector: bytes) -> None:
     if not all(map(math.isfinite, struct.unpack(f"<{len(vector) // 2}e", vector))):
         raise ValueError
 
@@ -107,9 +107,9 @@ def save(damaged: Path, new: Path) -> Rescued:
             rows, unreadable = _rows(source, table)
             saved[table.name] = store.write(partial(_insert, table=table, rows=rows))
             lost[table.name] = unreadable + len(rows) - saved[table.name]
-        choice = _choice(source)
-        if choice is not None:
-            store.write(lambda writer: writer.models.choose(choice))
+        chosen = _chosen_model(source)
+        if chosen is not None:
+            store.write(lambda writer: writer.models.choose(chosen))
     finally:
         source.close()
         store.close()
@@ -138,10 +138,10 @@ def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
     """All rows that can be read and are sound, and how many others there are at least."""
     rows, lost = [], 0
     columns = ", ".join(_columns(source, table))
-    for number in sorted(_numbers(source, table.name)):
+    for row_id in sorted(_ids(source, table.name)):
         try:
             row = source.execute(
-                f"SELECT {columns} FROM {table.name} WHERE id = ?", [number]
+                f"SELECT {columns} FROM {table.name} WHERE id = ?", [row_id]
             ).fetchone()
             if row is None:
                 raise ValueError("only an index has it")
@@ -165,7 +165,7 @@ def _columns(source: Connection, table: _Table) -> list[str]:
     ]
 
 
-def _numbers(source: Connection, table: str) -> set[int]:
+def _ids(source: Connection, table: str) -> set[int]:
     """The ids of all rows, as far as the table or one of its indexes still leads to them."""
     # What lies behind a broken page is reached from the other end, or by an index.
     queries = [f"SELECT id FROM {table} ORDER BY id {order}" for order in ("ASC", "DESC")]
@@ -174,18 +174,18 @@ def _numbers(source: Connection, table: str) -> set[int]:
     except FAILURES:
         indexes = []
     queries += [f'SELECT id FROM {table} INDEXED BY "{name}"' for name in indexes]
-    found: set[int] = set()
+    ids: set[int] = set()
     for query in queries:
         try:
-            for (number,) in source.execute(query):
-                if isinstance(number, int):
-                    found.add(number)
+            for (row_id,) in source.execute(query):
+                if isinstance(row_id, int):
+                    ids.add(row_id)
         except (*FAILURES, MemoryError):
             continue
-    return found
+    return ids
 
 
-def _choice(source: Connection) -> str | None:
+def _chosen_model(source: Connection) -> str | None:
     try:
         return SqliteModels(source).chosen_name()
     except FAILURES:
@@ -193,7 +193,7 @@ def _choice(source: Connection) -> str | None:
 
 
 def _insert(writer: SqliteWriter, table: _Table, rows: Sequence[Row]) -> int:
-    """Those that fit to what is there; returns how many."""
+    """Insert the rows that fit to what is there; returns how many do."""
     columns = ", ".join(table.types)
     marks = ", ".join("?" * len(table.types))
     stored = 0

@@ -419,10 +419,10 @@ class SqliteStore:
             yield
         except FAILURES as error:
             cancellation.check()  # which has interrupted the statement
-            told = translate(error, self.path)
-            if type(told) is StoreError and self._is_damaged():
-                told = damaged(self.path)
-            raise told from error
+            translated = translate(error, self.path)
+            if type(translated) is StoreError and self._is_damaged():
+                translated = damaged(self.path)
+            raise translated from error
         except (QmdError, OSError):
             raise
         except Exception as error:

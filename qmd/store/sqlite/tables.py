@@ -1,4 +1,9 @@
-"""Tables as sqlite-utils sees them."""
+"""
+The database as sqlite-utils sees it, for work on tables that is not in anybody's way.
+
+Its import takes 100 ms of CPU, so that indexing and searching, which must not pay for it, write
+their own SQL. What it writes stands in the transaction that is open.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,15 @@ from typing import TYPE_CHECKING, cast
 from qmd.store.sqlite.library import Connection
 
 if TYPE_CHECKING:
+    from sqlite_utils import Database
     from sqlite_utils.db import Table
 
 
-def table(connection: Connection, name: str) -> Table:
-    from sqlite_utils import Database  # 100 ms of imports that only few writes need
+def database(connection: Connection) -> Database:
+    from sqlite_utils import Database
 
-    return cast("Table", Database(connection, use_counts_table=False)[name])
+    return Database(connection, use_counts_table=False)
+
+
+def table(connection: Connection, name: str) -> Table:
+    return cast("Table", database(connection)[name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-from qmd.store.sqlite import old_vectors, vector_state
+from qmd.store.sqlite import old_vectors, tables, vector_state
 from qmd.store.sqlite.library import Connection, ReadingConnection
 from qmd.store.upkeep import Counts
 
@@ -31,7 +31,7 @@ _UNMATCHED = "full-text rows out of step with their documents"
 
 def compact(connection: Connection) -> None:
     """Give free pages back to the disk. Not inside a transaction."""
-    connection.execute("VACUUM")
+    tables.database(connection).vacuum()
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -81,16 +81,11 @@ class SqliteUpkeep:
         return int(row[0])
 
     def count_leftovers(self) -> dict[str, int]:
-        found = {
-            name: int(
-                self._connection.execute(
-                    f"SELECT count(*) FROM {table} WHERE {condition}"
-                ).fetchone()[0]
-            )
+        counts = {
+            name: tables.table(self._connection, table).count_where(condition)
             for name, table, condition in _LEFTOVERS
         }
-        found[_UNMATCHED] = self._unmatched()
-        return found
+        return counts | {_UNMATCHED: self._unmatched()}
 
     def _unmatched(self) -> int:
         """Rows of the full-text index without a text, and texts without a row."""
@@ -133,13 +128,14 @@ class SqliteUpkeepWriter(SqliteUpkeep):
     """`qmd.store.upkeep.UpkeepWriter` in SQLite."""
 
     def remove_leftovers(self) -> dict[str, int]:
-        removed = {
-            name: self._connection.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
-            for name, table, condition in _LEFTOVERS
-        }
+        removed: dict[str, int] = {}
+        for name, table, condition in _LEFTOVERS:  # what one removes may leave more for the next
+            leftovers = tables.table(self._connection, table)
+            removed[name] = leftovers.count_where(condition)
+            leftovers.delete_where(condition)
         removed[_UNMATCHED] = self._unmatched()
         if removed[_UNMATCHED]:
-            self._connection.execute("INSERT INTO documents_fts (documents_fts) VALUES ('rebuild')")
+            tables.table(self._connection, "documents_fts").rebuild_fts()
         vector_state.advance(self._connection)
         return removed
 

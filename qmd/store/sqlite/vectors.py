@@ -137,7 +137,7 @@ class SqliteVectors:
         if low is None:
             return []
         step = max(1, (high - low + 1) / most)
-        ids = sorted({low + int(number * step) for number in range(most)})
+        ids = sorted({low + int(position * step) for position in range(most)})
         rows = self._connection.execute(
             "SELECT e.vector FROM json_each(?) j CROSS JOIN embeddings e ON e.id = j.value"
             " WHERE e.model_id = ?",
@@ -168,7 +168,7 @@ class SqliteVectors:
             " WHERE id IN (SELECT value FROM json_each(?))",
             [json.dumps(list(ids))],
         )
-        return {number: (start, end, line) for number, start, end, line in rows}
+        return {chunk_id: (start, end, line) for chunk_id, start, end, line in rows}
 
     def version(self) -> tuple[int, int]:
         return vector_state.read(self._connection)

@@ -1,0 +1,177 @@
+"""The rows of one document: itself, its tags, aliases and links, its chunks, its full text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from qmd.store.files import DocumentPlace
+from qmd.store.sqlite import vector_state
+from qmd.store.sqlite.documents import name_key
+from qmd.store.sqlite.library import Connection
+from qmd.system import clock
+from qmd.values import FullTextEntry, NewDocument, ParsedDocument
+
+_COLUMNS = (
+    "collection_id, path, name_key, title, hash, date, modified_at, bytes, mtime_ns, inode,"
+    " device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
+)
+_INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
+_UPDATE = (
+    "UPDATE documents SET "
+    + ", ".join(f"{column.strip()} = ?" for column in _COLUMNS.split(","))
+    + " WHERE id = ?"
+)
+
+
+def put(
+    connection: Connection,
+    collection_id: int,
+    document: NewDocument,
+    replace: DocumentPlace | None,
+) -> int:
+    """As `qmd.store.files.FilesWriter.put`."""
+    row = _row(collection_id, document)
+    document_id = _id_to_replace(connection, collection_id, document.path, replace)
+    is_new = document_id is None
+    if document_id is None:
+        document_id = connection.execute(_INSERT, row).lastrowid
+        assert document_id is not None  # an INSERT has one
+    else:
+        connection.execute(_UPDATE, [*row, document_id])
+        for table in ("tags", "aliases", "links"):
+            connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
+    _put_names(connection, document_id, document.parsed)
+    _put_links(connection, document_id, document.parsed)
+    _put_chunks(connection, document_id, document, is_new=is_new)
+    _put_full_text(connection, document_id, document.fulltext)
+    return document_id
+
+
+def _row(collection_id: int, document: NewDocument) -> list[object]:
+    """The values of `_COLUMNS`."""
+    parsed = document.parsed
+    return [
+        collection_id,
+        document.path,
+        name_key(document.path),
+        parsed.title,
+        document.hash,
+        parsed.date,
+        clock.from_ns(document.state.mtime_ns),
+        *document.state,
+        parsed.encoding,
+        document.parser_version,
+        parsed.body_start,
+        json.dumps(parsed.properties, ensure_ascii=False) if parsed.properties else "{}",
+        json.dumps(parsed.warnings, ensure_ascii=False) if parsed.warnings else "[]",
+        clock.now(),
+        parsed.text,
+    ]
+
+
+def _id_to_replace(
+    connection: Connection, collection_id: int, path: str, replace: DocumentPlace | None
+) -> int | None:
+    """The document at the path; if there is none, the one at ``replace``, if it is still there."""
+    row = connection.execute(
+        "SELECT id FROM documents WHERE collection_id = ? AND path = ?", [collection_id, path]
+    ).fetchone()
+    if row is None and replace is not None:
+        row = connection.execute(
+            "SELECT id FROM documents WHERE id = ? AND collection_id = ? AND path = ?",
+            [replace.id, collection_id, replace.path],
+        ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _put_names(connection: Connection, document_id: int, parsed: ParsedDocument) -> None:
+    for table, names in (("tags", parsed.tags), ("aliases", parsed.aliases)):
+        if names:
+            connection.executemany(
+                f"INSERT OR IGNORE INTO {table} VALUES (?, ?)",
+                [(document_id, name) for name in names],
+            )
+
+
+def _put_links(connection: Connection, document_id: int, parsed: ParsedDocument) -> None:
+    if not parsed.links:
+        return
+    connection.executemany(
+        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                document_id,
+                seq,
+                link.kind,
+                link.target,
+                name_key(link.target) if "://" not in link.target else None,
+                link.text if link.kind in {"wikilink", "embed"} else None,
+                link.heading,
+                link.block,
+                link.line,
+            )
+            for seq, link in enumerate(parsed.links)
+        ],
+    )
+
+
+def _put_full_text(connection: Connection, document_id: int, row: FullTextEntry) -> None:
+    # Replacing the document has taken its old row out; triggers keep the index in step.
+    connection.execute(
+        "INSERT INTO searchable (document_id, title, headings, body, path, front, words)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [document_id, row.title, row.headings, row.body, row.path, row.front, row.words],
+    )
+
+
+def _put_chunks(
+    connection: Connection, document_id: int, document: NewDocument, *, is_new: bool
+) -> None:
+    old: dict[bytes, list[int]] = {}
+    if not is_new:
+        for chunk_id, digest in connection.execute(
+            "SELECT id, hash FROM chunks WHERE document_id = ? ORDER BY seq DESC", [document_id]
+        ):
+            old.setdefault(digest, []).append(chunk_id)
+    inserts: list[tuple[object, ...]] = []
+    updates: list[tuple[object, ...]] = []
+    for chunk, digest in zip(document.parsed.chunks, document.chunk_hashes, strict=True):
+        row = (
+            document_id,
+            chunk.seq,
+            chunk.start_char,
+            chunk.end_char,
+            chunk.start_byte,
+            chunk.end_byte,
+            chunk.start_line,
+            chunk.end_line,
+            " > ".join(chunk.heading_path),
+            digest,
+        )
+        same = old.get(digest)
+        if same:
+            updates.append((*row, same.pop()))
+        else:
+            inserts.append(row)
+    gone = [chunk_id for ids in old.values() for chunk_id in ids]
+    if gone:
+        delete_chunks(connection, gone)
+    if updates:
+        connection.executemany(
+            "UPDATE chunks SET document_id = ?, seq = ?, start_char = ?, end_char = ?,"
+            " start_byte = ?, end_byte = ?, start_line = ?, end_line = ?, heading_path = ?,"
+            " hash = ? WHERE id = ?",
+            updates,
+        )
+    if inserts:
+        connection.executemany(
+            "INSERT INTO chunks (document_id, seq, start_char, end_char, start_byte, end_byte,"
+            " start_line, end_line, heading_path, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            inserts,
+        )
+
+
+def delete_chunks(connection: Connection, ids: Sequence[int]) -> None:
+    connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in ids])
+    vector_state.advance(connection)
