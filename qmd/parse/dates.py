@@ -97,6 +97,11 @@ def _read(value: object) -> tuple[str | None, str]:
         date = _number(text)
         if date is not None:
             return date, ""
+    return _read_text(text)
+
+
+def _read_text(text: str) -> tuple[str | None, str]:
+    """As `_read`, for a date with separators or names."""
     for pattern in _PATTERNS:
         match = pattern.match(text)
         if match is None:

@@ -216,18 +216,22 @@ def _plausibility(sample: bytes, encoding: str) -> float:
     private_use = len(_PRIVATE.findall(text))
     punctuation = sum(1 for character in characters if character in _PUNCTUATION)
     letters = max(len(characters) - punctuation, 1)
+    share = _common_letters(text, characters, letters, encoding) / letters
+    return max(0.0, share * (1 - 4 * private_use / len(characters)))
+
+
+def _common_letters(text: str, characters: list[str], letters: int, encoding: str) -> float:
+    """How many of the letters are common ones; 0 if they are not those of the encoding."""
     kana = len(_KANA.findall(text))
     if encoding == "euc_kr":
         hangul = len(_HANGUL.findall(text))
-        share = hangul / letters if hangul * 10 > letters * 9 else 0.0
-    elif encoding in ("cp932", "euc_jp"):
+        return hangul if hangul * 10 > letters * 9 else 0.0
+    if encoding in ("cp932", "euc_jp"):
         # Text in other encodings looks like half-width katakana when read as Shift-JIS.
         half_width = sum(1 for character in characters if "\uff61" <= character <= "\uff9f")
         is_japanese = kana * 5 > letters and half_width * 5 < letters
-        share = (kana + len(_HAN.findall(text))) / letters if is_japanese else 0.0
-    else:
-        share = 0.0 if kana * 5 > letters else _common_han(text, encoding) / letters
-    return max(0.0, share * (1 - 4 * private_use / len(characters)))
+        return kana + len(_HAN.findall(text)) if is_japanese else 0.0
+    return 0.0 if kana * 5 > letters else _common_han(text, encoding)
 
 
 def _common_han(text: str, encoding: str) -> float:

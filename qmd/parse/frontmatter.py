@@ -150,11 +150,9 @@ def _simple_mapping(lines: list[str]) -> dict[str, Any]:
     for line in lines:
         match = fullmatch(line)
         if match is None:
-            entry = _SIMPLE_ENTRY.fullmatch(line)
-            if entry is None or entries is None or (entries and entry[1] != indent):
+            if entries is None:
                 raise ValueError(line)
-            indent = entry[1]
-            entries.append(_plain_value(*entry.groups()[1:]))
+            indent = _add_entry(line, entries, indent)
             properties[key] = entries
             continue
         key, quoted, plain, number, day, flow = match.groups()
@@ -171,6 +169,15 @@ def _simple_mapping(lines: list[str]) -> dict[str, Any]:
         else:
             properties[key] = _plain_value(quoted, plain, number, day)
     return properties
+
+
+def _add_entry(line: str, entries: list[Any], indent: str) -> str:
+    """Add a list entry, which is indented like those before it; returns the indentation."""
+    match = _SIMPLE_ENTRY.fullmatch(line)
+    if match is None or (entries and match[1] != indent):
+        raise ValueError(line)
+    entries.append(_plain_value(*match.groups()[1:]))
+    return match[1]
 
 
 def _plain_value(
