@@ -15,9 +15,8 @@ from pydantic import Field
 
 from qmd.tools.arguments import Arguments, Count, Integer, OptionalText
 from qmd.tools.definition import DocumentBlock
-from qmd.values import Collection, Context, DocumentInfo
+from qmd.values import Changes, Collection, Context, DocumentInfo
 from qmd.values.facts import Describe, Inline, OmitDefault, Range
-from qmd.values.reports import Changes
 
 MAX_TEXTS = 1000
 """The most texts that one /embed takes."""

@@ -11,8 +11,7 @@ from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
-from qmd.values import Collection, Freshness
-from qmd.values.reports import CollectionStatus, IndexStatus
+from qmd.values import Collection, CollectionStatus, Freshness, IndexStatus
 from qmd.values.wire import to_wire
 
 

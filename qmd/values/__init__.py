@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     )
     from qmd.values.live import Freshness
     from qmd.values.photos import PhotoChange, PhotoMetadata, PhotoWritten
-    from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostText
+    from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostLine, PostText
     from qmd.values.reading import DocumentSlice, MultiGetReply, SkippedDocument
     from qmd.values.reports import (
+        Changes,
         Check,
         CleanupReport,
+        CollectionStatus,
         EmbedReport,
         Explanation,
         IndexReport,
+        IndexStatus,
         ModelChange,
         ModelInfo,
         Progress,
@@ -59,10 +62,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthorPosts",
+    "Changes",
     "Check",
     "Chunk",
     "CleanupReport",
     "Collection",
+    "CollectionStatus",
     "Context",
     "DocumentInfo",
     "DocumentSlice",
@@ -75,6 +80,7 @@ __all__ = [
     "Heading",
     "Hit",
     "IndexReport",
+    "IndexStatus",
     "Link",
     "LinkKind",
     "Match",
@@ -91,6 +97,7 @@ __all__ = [
     "PostGroup",
     "PostHit",
     "PostHits",
+    "PostLine",
     "PostText",
     "Progress",
     "ProgressCallback",
@@ -111,10 +118,10 @@ _NAMES = {
     "documents": "Chunk FileState FullTextEntry Heading Link LinkKind NewDocument ParsedDocument",
     "live": "Freshness",
     "photos": "PhotoChange PhotoMetadata PhotoWritten",
-    "posts": "AuthorPosts Post PostGroup PostHit PostHits PostText",
+    "posts": "AuthorPosts Post PostGroup PostHit PostHits PostLine PostText",
     "reading": "DocumentSlice MultiGetReply SkippedDocument",
-    "reports": "Check CleanupReport EmbedReport Explanation IndexReport ModelChange ModelInfo"
-    " Progress ProgressCallback Rescued SkippedFile Status",
+    "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation IndexReport"
+    " IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued SkippedFile Status",
     "revisions": "Revision",
     "search": "Context DocumentInfo Filters Hit Match SearchCommand SearchReply SearchRequest"
     " Source encode_uri",

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 ValueT = TypeVar("ValueT")
 
+#: Sent as they are. Looked up first, because a reply may hold 100,000 of them (embeddings).
+_SCALARS = frozenset({str, int, float, bool, NoneType})
+
 
 @overload
 def to_wire(value: DataclassInstance, rename: Callable[[str], str] = ...) -> dict[str, object]: ...
@@ -48,10 +51,10 @@ def to_wire(value: object, rename: Callable[[str], str] = str) -> object:
     Raises:
         ValueError: It holds more than can be sent.
     """
-    if value is None or isinstance(value, (str, int, float)):
+    if type(value) in _SCALARS:
         return value
     if isinstance(value, (list, tuple)):
-        return [to_wire(each, rename) for each in value]
+        return [each if type(each) in _SCALARS else to_wire(each, rename) for each in value]
     return _fields_to_wire(value, (), rename) if is_dataclass(value) else value
 
 
@@ -70,7 +73,7 @@ def _fields_to_wire(
                 raise ValueError(f"{field.wire_name} can be only one, not {len(part)}")
             sent[sent_name] = part[0] if part else None
         elif not (field.has(OmitDefault) and part == field.default):
-            sent[sent_name] = to_wire(part, rename)
+            sent[sent_name] = part if type(part) in _SCALARS else to_wire(part, rename)
     return sent
 
 

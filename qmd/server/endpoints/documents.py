@@ -10,8 +10,7 @@ from qmd.tools.definition import DocumentBlock, TextBlock
 from qmd.tools.documents import GetArguments, MultiGetArguments
 from qmd.tools.index_status import StatusArguments
 from qmd.tools.schemas import reply_model
-from qmd.values import Freshness
-from qmd.values.reports import IndexStatus
+from qmd.values import Freshness, IndexStatus
 
 
 def _get(call: Call) -> models.GetReply:
