@@ -171,8 +171,6 @@ class VectorCache:
     def _refresh(
         self, reader: Reader, model: StoredModel, key: tuple[int, int, int]
     ) -> _Held | None:
-        import numpy as np
-
         if self._epoch != key[:2]:
             self._held, self._epoch, self._listed = None, key[:2], None
         if self._listed != key:
@@ -186,11 +184,23 @@ class VectorCache:
                 self._missing = None
                 self._ready = (key, None)
                 return None
-            self._missing = indexed = reader.vectors.indexed_chunk_ids()
-            if self._held is not None:
-                self._held = _filtered(self._held, np.isin(self._held.ids, indexed))
-                self._missing = np.setdiff1d(indexed, self._held.ids, assume_unique=True)
+            self._list_chunks(reader)
             self._listed = key
+        return self._load_missing(reader, model, key)
+
+    def _list_chunks(self, reader: Reader) -> None:
+        """Drop the vectors that the index no longer has, and list those to load."""
+        import numpy as np
+
+        self._missing = indexed = reader.vectors.indexed_chunk_ids()
+        if self._held is not None:
+            self._held = _filtered(self._held, np.isin(self._held.ids, indexed))
+            self._missing = np.setdiff1d(indexed, self._held.ids, assume_unique=True)
+
+    def _load_missing(
+        self, reader: Reader, model: StoredModel, key: tuple[int, int, int]
+    ) -> _Held | None:
+        """All missing vectors, of codes a part; None until none is missing."""
         missing, kind = self._missing, self._kind
         while missing is not None and kind is not None and len(missing):
             loaded = 0 if self._held is None else len(self._held.ids)

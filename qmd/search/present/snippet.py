@@ -45,15 +45,11 @@ def needles(query: ParsedQuery) -> list[Needle]:
         whole = fold(term.text)
         if not CJK_RUN.fullmatch(whole) or len(whole) <= 2:
             weights[whole] = max(weights.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
-        for part in loose_parts(term):
-            word = part.casefold()
-            weight = 0.1 if word in STOP_WORDS else 1.0
-            weights.setdefault(stem(word), weight)
-        for match in CJK_RUN.finditer(whole):
-            run = match[0]
-            if len(run) > 2:
-                weights[run] = 3.0 * len(run) / 2
-                weights.update(dict.fromkeys(pairs_of(run), 1.0))
+        for word in map(str.casefold, loose_parts(term)):
+            weights.setdefault(stem(word), 0.1 if word in STOP_WORDS else 1.0)
+        for run in filter(lambda run: len(run) > 2, CJK_RUN.findall(whole)):
+            weights[run] = 3.0 * len(run) / 2
+            weights.update(dict.fromkeys(pairs_of(run), 1.0))
     heaviest = sorted(weights.items(), key=lambda each: -each[1])[:MAX_NEEDLES]
     return [Needle(text, weight) for text, weight in heaviest if text]
 

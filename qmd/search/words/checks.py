@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.search.query.language import ParsedQuery
@@ -72,10 +73,16 @@ def raw_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
     for group in query.groups:
         unsure = [term for term in group if needs_check(term) or expression(term) is None]
         if unsure:
-            words = [e for e in (expression(term) for term in group if term not in unsure) if e]
-            indexed = reader.full_text.matching_ids(any_distinct(words)) if words else ()
-            checks.append(RawCheck(_patterns(unsure), frozenset(indexed)))
+            sure = [term for term in group if term not in unsure]
+            checks.append(RawCheck(_patterns(unsure), _indexed_ids(reader, sure)))
     return checks + _negated_checks(reader, query)
+
+
+def _indexed_ids(reader: Reader, terms: Sequence[Term]) -> frozenset[int]:
+    """The documents that hold one of the terms, by the index."""
+    expressions = [e for e in map(expression, terms) if e is not None]
+    matching = reader.full_text.matching_ids(any_distinct(expressions)) if expressions else ()
+    return frozenset(matching)
 
 
 def _negated_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
@@ -104,22 +111,17 @@ def _patterns(terms: Sequence[Term]) -> tuple[tuple[Field | None, literals.Patte
 
 def passes(reader: Reader, document_id: int, checks: Sequence[RawCheck]) -> bool:
     """Whether a document passes all checks; each of its fields is read at most once."""
-    texts_by_field: dict[Field | None, literals.RawText] = {}
+    if not checks:
+        return True
 
-    def holds_pattern(check: RawCheck) -> bool:
-        for field, pattern in check.patterns:
-            if field not in texts_by_field:
-                raw = reader.documents.searched_text(document_id, field)
-                texts_by_field[field] = literals.raw_text(raw)
-            if literals.holds(texts_by_field[field], pattern):
-                return True
-        return False
+    @cache
+    def field_text(field: Field | None) -> literals.RawText:
+        return literals.raw_text(reader.documents.searched_text(document_id, field))
 
-    for check in checks:
-        is_indexed = document_id in check.indexed_ids
-        if check.negated:
-            if is_indexed and holds_pattern(check):
-                return False
-        elif not is_indexed and not holds_pattern(check):
-            return False
-    return True
+    def passes_one(check: RawCheck) -> bool:
+        if (document_id in check.indexed_ids) is not check.negated:
+            return True
+        holds = any(literals.holds(field_text(field), pattern) for field, pattern in check.patterns)
+        return holds is not check.negated
+
+    return all(map(passes_one, checks))

@@ -98,10 +98,14 @@ def scan_documents(
     exact = [[pattern(literal) for literal in group] for group in literals]
     for document_id, raw in reader.documents.titles_and_texts(selection):
         # Folding takes many times longer than this search: only texts that pass it are folded.
-        if all(expression.search(raw) for expression in quick):
-            text = raw_text(raw)
-            if all(any(holds(text, each) for each in group) for group in exact):
-                yield document_id
+        if all(expression.search(raw) for expression in quick) and _holds_each(raw, exact):
+            yield document_id
+
+
+def _holds_each(raw: str, groups: Sequence[Sequence[Pattern]]) -> bool:
+    """Whether a text holds one pattern of each group."""
+    text = raw_text(raw)
+    return all(any(holds(text, each) for each in group) for group in groups)
 
 
 def _unfolded(literal: str) -> str:
