@@ -24,10 +24,14 @@ class Store(Protocol):
     """
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path:
+        """Where the database is, an absolute path."""
+        ...
 
     @property
-    def read_only(self) -> bool: ...
+    def read_only(self) -> bool:
+        """Whether every write is refused."""
+        ...
 
     @property
     def timeout_s(self) -> float:

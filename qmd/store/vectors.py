@@ -21,7 +21,7 @@ def pack_vectors(vectors: NDArray[np.float32]) -> list[bytes]:
     float32[n, dimension] of unit norm → n times float16[dimension] as bytes.
 
     Raises:
-        ValueError: A vector is not finite; sqlite-vec would accept NaN and find it everywhere.
+        ValueError: A vector is not finite; engines accept NaN and find it everywhere.
     """
     import numpy as np
 
