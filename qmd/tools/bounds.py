@@ -1,9 +1,9 @@
 """
-How long a text and how long a list a client may send, in every tool and endpoint: the one place.
+The longest text and the longest list that a client may send, for all tools and endpoints.
 
-What is far longer than any real argument costs time (a path of a million components), or fails
-deep inside (SQLite takes 32,766 values and expressions 1,000 deep); here it is refused with a
-sentence. An argument that is not named below has `OTHERS`, so a new one is bounded, too.
+An argument that is far longer than any real one costs time (a path of a million components), or
+fails deep inside (SQLite takes 32,766 values, and expressions 1,000 deep). Here it is refused
+with a sentence. The bound of an argument that is not named below is `OTHERS`.
 """
 
 from __future__ import annotations

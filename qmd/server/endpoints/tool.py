@@ -1,4 +1,4 @@
-"""The tools, as endpoints call them: one logic, and here the words of this face."""
+"""The tools as endpoints call them: the same functions, with the wording of REST."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ TOOLS = {tool.name: tool for tool in _TOOLS}
 
 
 def run(name: str, kb: KnowledgeBase, arguments: Arguments) -> Reply:
-    """What a tool answers. Raises what it raises."""
+    """
+    The reply of a tool.
+
+    Raises:
+        QmdError: As the function of the tool does.
+    """
     return TOOLS[name].run(kb, arguments, texts.REST)
 
 
@@ -27,7 +32,7 @@ def answer(model: type[ReplyModel], reply: Reply) -> dict[str, Any]:
 
 
 def first_text(reply: Reply) -> str:
-    """The text of the interface; what a tool adds behind it has a field of its own here."""
+    """The text that the interface prescribes; further texts of a tool are fields over REST."""
     block = reply.blocks[0]
     assert isinstance(block, TextBlock)
     return block.text
