@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import ExifToolError
 from qmd.files.photos.exiftool import ExifTool
 from qmd.ingest.mask import compile_mask
-from qmd.parse.photo import SUFFIXES
+from qmd.parse.formats import PHOTO
 from qmd.values import Check
 
 if TYPE_CHECKING:
@@ -36,5 +36,7 @@ def _has_photos(store: Store) -> bool:
     with store.reading() as reader:
         masks = [compile_mask(each.pattern) for each in reader.collections.all()]
     return any(
-        matches(f"photo{suffix}", f"photo{suffix}") for matches in masks for suffix in SUFFIXES
+        matches(f"photo{suffix}", f"photo{suffix}")
+        for matches in masks
+        for suffix in PHOTO.suffixes
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,16 @@ from qmd.ingest.new_document import new_document
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
 from qmd.ingest.read_file import ReadFile, read_file, read_parts
 from qmd.parse.document import parse_document
-from qmd.parse.photo import is_photo
+from qmd.parse.formats import MARKDOWN, PHOTO, FileFormat, format_of
 from qmd.parse.photo.document import parse_photo
 from qmd.values import ParsedDocument
+
+#: A parser takes the path, and the bytes of the whole file or, where its format reads parts, a
+#: `PhotoSource`. It raises an `IngestError` for a file that is no document.
+PARSERS: Mapping[FileFormat, Callable[[str, Any], ParsedDocument]] = {
+    MARKDOWN: parse_document,
+    PHOTO: parse_photo,
+}
 
 
 def parse_plain(job: Any) -> tuple[Any, ...]:
@@ -48,8 +56,10 @@ def parse_file(job: FileJob) -> ParsedFile:
 
 
 def _parse(job: FileJob) -> tuple[ReadFile, ParsedDocument]:
-    root, file = Path(job.root), job.file
-    if is_photo(file.path):
-        return read_parts(root, file.path, partial(parse_photo, file.path))
-    read = read_file(root, file.path, max_bytes=job.max_bytes)
-    return read, parse_document(file.path, read.data)
+    root, path = Path(job.root), job.file.path
+    file_format = format_of(path)
+    parse = PARSERS[file_format]
+    if file_format.reads_parts:
+        return read_parts(root, path, partial(parse, path))
+    read = read_file(root, path, max_bytes=job.max_bytes)
+    return read, parse(path, read.data)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from qmd.ingest.file_state import file_state, settled
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
 from qmd.ingest.scan import ScannedFile
-from qmd.parse.photo import is_photo
+from qmd.parse.formats import format_of
 from qmd.system.worker.jobs import MB, Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
 
@@ -76,8 +76,8 @@ def try_it() -> str | None:
 
 
 def size_to_parse(file: ScannedFile) -> int:
-    """In bytes. Of a photo a few places are read, however large it is."""
-    return 0 if is_photo(file.path) else file.size
+    """In bytes; 0 for a format of which a few places are read, however large the file is."""
+    return 0 if format_of(file.path).reads_parts else file.size
 
 
 def budget_of(size: int) -> JobBudget:

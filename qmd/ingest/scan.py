@@ -18,7 +18,7 @@ from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import IGNORE_FILES, Exclusion, RuledFolder, Rules
-from qmd.parse.photo import is_photo
+from qmd.parse.formats import format_of
 from qmd.system.beneath import scandir_beneath
 from qmd.system.surrogates import is_utf8
 
@@ -283,7 +283,7 @@ def judge_file(
     """Whether a file that the rules include can be a document; ``status`` of the name itself."""
     mode = status.st_mode
     if stat.S_ISREG(mode):
-        if status.st_size > max_bytes and not is_photo(path):  # of which only headers are read
+        if status.st_size > max_bytes and not format_of(path).reads_parts:
             return ScanSkip(
                 path, "too large", f"{status.st_size:,} bytes; the limit is {max_bytes:,}"
             )

@@ -10,7 +10,7 @@ from qmd.ingest.collection_paths import locate
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
 from qmd.ingest.verdict import SKIP_REMEDIES, RuleVerdict, judge_path
-from qmd.parse.photo import is_photo
+from qmd.parse.formats import format_of
 from qmd.values import Explanation
 
 if TYPE_CHECKING:
@@ -104,9 +104,7 @@ def explain_path(reader: Reader, path: str) -> Explanation:
 
 
 def _other_format(path: str) -> str:
-    if is_photo(path):
-        return "Give it the suffix of the format it is in, then run 'qmd index'."
-    return "Save it as UTF-8 text if it is meant to be read, then run 'qmd index'."
+    return f"{format_of(path).remedy}, then run 'qmd index'."
 
 
 def _documents(number: int) -> str:

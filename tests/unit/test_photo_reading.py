@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.errors import NotAPhotoError
-from qmd.parse.photo import heic, is_photo, jpeg, png
+from qmd.parse.formats import is_photo
+from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.document import parse_photo
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import PhotoStream

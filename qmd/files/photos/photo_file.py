@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, TypeVar
 from qmd.errors import NotAPhotoError, OutsideRootsError
 from qmd.files.photos import photo_errors
 from qmd.files.writing.resolved_path import ResolvedPath
-from qmd.parse.photo import heic, is_photo, jpeg, png
+from qmd.parse.formats import is_photo
+from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.metadata import read_kind
 from qmd.parse.photo.source import (
     MetadataBlocks,

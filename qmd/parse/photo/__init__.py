@@ -4,12 +4,3 @@ Read the metadata of JPEG, PNG and HEIC photos without decoding a pixel.
 The readers walk through the headers of the containers and ask a `PhotoSource` for the few bytes
 that matter, so a photo of any size costs the same, and a decompression bomb costs nothing.
 """
-
-from __future__ import annotations
-
-SUFFIXES = (".jpg", ".jpeg", ".png", ".heic")
-
-
-def is_photo(path: str) -> bool:
-    """Whether a file of this name is read as a photo, whatever it holds."""
-    return path.lower().endswith(SUFFIXES)
