@@ -1,8 +1,8 @@
 """
-KnowledgeBase: the library's face, and all that the command line and the servers call.
+`KnowledgeBase`: the interface of the library, which the command line and the servers call too.
 
-This module opens and closes it; each module beside it holds the methods of one capability. Most of
-them import a layer on the first call that needs it, which keeps `qmd search` quick to start.
+This module opens and closes it. Each of the other modules holds the methods of one capability.
+Most methods import the layers they need when they are called, so that `qmd search` starts quickly.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class KnowledgeBase(
     UpkeepMethods,
 ):
     """
-    One qmd database. Thread-safe: any thread may call any method.
+    An open qmd database. Thread-safe: any thread may call any method.
 
     ``with KnowledgeBase.open("notes.sqlite", create=True) as kb: ...``
 
-    Reading methods run on the calling thread; writing ones queue up behind each other and
-    wait for their turn. Every error a caller can cause is a `QmdError` with a hint.
+    A method that reads runs on the calling thread. A method that writes waits until earlier writes
+    are finished. Every error that a caller can cause is a `QmdError` with a hint.
     """
 
     @classmethod
@@ -52,14 +52,15 @@ class KnowledgeBase(
         Open a database file.
 
         Args:
-            settings: Which models it uses, and where its tools may write.
-            create: Make the file if there is none; an older one is brought up to date.
-            read_only: Never write; many processes may do so at once.
+            path: The SQLite file; ``~`` stands for the home directory.
+            settings: Which models to use, and where tools may write.
+            create: Create the file if it does not exist, and migrate a file of an older version.
+            read_only: Refuse every write. Any number of processes may open a database so.
 
         Raises:
             DatabaseMissingError: The file does not exist and ``create`` is false.
             SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
-            MigrationRequiredError: As their names say; the file is left as it was.
+            MigrationRequiredError: As their names say. The file is not changed.
         """
         store = open_store(Path(path).expanduser(), create=create, read_only=read_only)
         try:
@@ -70,7 +71,7 @@ class KnowledgeBase(
         return cls(store, settings)
 
     def close(self) -> None:
-        """Wait for what is being written, then close the file. May be called twice."""
+        """Wait for the running write to finish, then close the file. May be called twice."""
         if self._keeper is not None:
             self._keeper.stop()
         with self._reopening:
@@ -90,7 +91,7 @@ class KnowledgeBase(
 
 
 def _remove_abandoned_files(store: Store) -> None:
-    """Remove the temporary files of processes that died while they wrote; mostly there are none."""
+    """Remove the temporary files of processes that died while they wrote; usually none."""
     with store.reading() as reader:
         if not reader.pending.all():
             return

@@ -1,4 +1,4 @@
-"""Collections and contexts: which folders there are, and what lies in them."""
+"""Collections (the indexed folders) and contexts (descriptions of what lies below a path)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class CollectionMethods(Parts):
         Register a directory; `index` fills it.
 
         Args:
-            name: None for the directory's own name.
-            mask: Which files are documents: globs, by comma or braces.
+            name: The collection's name; None takes that of the directory.
+            mask: Which files are documents: globs, separated by commas or in braces.
             ignore: Patterns of files to leave out, as in a .gitignore.
 
         Raises:
-            InputError: No such directory, or a bad name or mask.
-            ConflictError: There is a collection of that name.
+            InputError: The directory does not exist, or the name or mask is not valid.
+            ConflictError: A collection of that name exists.
         """
         from qmd.ingest.new_collection import new_collection
 
@@ -45,23 +45,32 @@ class CollectionMethods(Parts):
 
     def collections(self) -> list[Collection]:
         """All collections, the most recently changed first."""
-
         with self._store.reading() as reader:
             return reader.collections.all()
 
     def collection(self, name: str) -> Collection:
-        """Raises CollectionNotFoundError."""
-
+        """The collection of this name. Raises CollectionNotFoundError."""
         with self._store.reading() as reader:
             return reader.collections.by_name(name)
 
     def remove_collection(self, name: str) -> Collection:
-        """Forget a collection; its files stay. Raises CollectionNotFoundError."""
+        """
+        Remove a collection from the index and return it; its files stay on the disk.
 
+        Raises:
+            CollectionNotFoundError.
+        """
         return self._store.write(lambda writer: writer.collections.remove(name))
 
     def rename_collection(self, old: str, new: str) -> Collection:
-        """Raises CollectionNotFoundError, ConflictError, InputError."""
+        """
+        Give a collection another name and return it.
+
+        Raises:
+            CollectionNotFoundError: There is no collection ``old``.
+            ConflictError: A collection ``new`` exists.
+            InputError: ``new`` is not a valid name.
+        """
         from qmd.ingest.new_collection import check_name
 
         check_name(new)
@@ -85,14 +94,18 @@ class CollectionMethods(Parts):
         return store.write(lambda writer: writer.contexts.put(collection_id, prefix, text.strip()))
 
     def contexts(self) -> list[Context]:
-        """From the global one to the most specific."""
-
+        """All contexts, from the global one to the most specific."""
         with self._store.reading() as reader:
             return reader.contexts.all()
 
     def remove_context(self, path: str) -> Context:
-        """Raises ContextNotFoundError, InputError."""
+        """
+        Remove the description of a path and return it.
 
+        Raises:
+            ContextNotFoundError: The path has no description.
+            InputError: The path lies in no collection.
+        """
         store = self._store
         collection_id, prefix = _context_location(store, path)
         return store.write(lambda writer: writer.contexts.remove(collection_id, prefix))
@@ -106,7 +119,7 @@ def _context_location(store: Store, path: str) -> tuple[int | None, str]:
 
 def select_collections(store: Store, names: Sequence[str]) -> list[Collection]:
     """
-    The collections of these names, each once; without names all, sorted by name.
+    The collections of these names, without repetitions; without names all, sorted by name.
 
     Raises:
         CollectionNotFoundError.

@@ -16,13 +16,19 @@ class DocumentMethods(Parts):
         self, file: str, *, from_line: int | None = None, max_lines: int | None = None
     ) -> DocumentSlice:
         """
-        One document, by ``collection/path``, ``qmd://…``, a path on the disk, a unique suffix,
-        ``#docid`` or six hex digits; ``:LINE`` (and ``:COUNT``) behind it beats ``from_line``.
+        Read one document, or some of its lines.
+
+        Args:
+            file: ``collection/path``, ``qmd://collection/path``, a path on the disk, the end of a
+                path that only one document has, ``#docid`` or its six hex digits. ``:LINE`` or
+                ``:LINE:COUNT`` behind it overrides the other arguments.
+            from_line: The first line, counted from 1; None for the first of the document.
+            max_lines: Return at most this many lines; None for all.
 
         Raises:
             DocumentNotFoundError: With up to three suggestions.
             AmbiguousNameError: More than one document fits.
-            InputError: ``max_lines`` below 1.
+            InputError: ``max_lines`` is less than 1.
         """
         from qmd.search.lookup import documents as lookup
 
@@ -33,11 +39,16 @@ class DocumentMethods(Parts):
         self, pattern: str, *, max_lines: int | None = None, max_bytes: int = 10240
     ) -> MultiGetReply:
         """
-        Several documents by glob or comma-separated list; larger ones than ``max_bytes`` are
-        named, not read.
+        Read several documents.
+
+        Args:
+            pattern: A glob, or names as `get` takes them, separated by commas.
+            max_lines: Return at most this many lines of each document; None for all.
+            max_bytes: A larger document is named in the reply and not read.
 
         Raises:
-            NoMatchError, InputError.
+            NoMatchError: No document matches.
+            InputError: ``max_lines`` is less than 1, or the pattern cannot be used.
         """
         from qmd.search.lookup import documents as lookup
 
@@ -51,26 +62,25 @@ class DocumentMethods(Parts):
         The documents below ``collection/prefix``, by collection and path.
 
         Args:
-            limit: None for all.
-            offset: How many to leave out at the start.
+            prefix: ``collection`` or ``collection/folder``; empty for all documents.
+            limit: Return at most this many; None for all.
+            offset: Leave out this many at the start.
 
         Raises:
             CollectionNotFoundError.
         """
-
         with self._store.reading() as reader:
             collection, rest = _folder(reader, prefix)
             return reader.documents.below(collection, rest, limit=limit, offset=offset)
 
     def count_documents(self, prefix: str = "") -> int:
         """How many documents `documents` lists without a limit. Raises CollectionNotFoundError."""
-
         with self._store.reading() as reader:
             return reader.documents.count_below(*_folder(reader, prefix))
 
 
 def _folder(reader: Reader, prefix: str) -> tuple[str | None, str]:
-
+    """The collection (None for all) and the path below it. Raises CollectionNotFoundError."""
     collection, _, rest = prefix.removeprefix("qmd://").strip("/").partition("/")
     if collection:
         reader.collections.by_name(collection)

@@ -1,4 +1,4 @@
-"""Store → vectors, and the models that make them."""
+"""Making vectors, and the models that make them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,15 @@ class EmbeddingMethods(Parts):
         progress: ProgressCallback | None = None,
     ) -> EmbedReport:
         """
-        Make the missing vectors (``force``: all vectors); finished ones survive an interruption.
+        Make the missing vectors. After an interruption the finished ones stay.
+
+        Args:
+            collections: Names of collections; empty for all.
+            force: Make all vectors, also those that exist.
+            progress: Called while the model is downloaded, and after each batch of chunks.
 
         Raises:
+            CollectionNotFoundError.
             ModelMissingError: The model is not on this machine and cannot be downloaded.
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
         """
@@ -35,7 +41,7 @@ class EmbeddingMethods(Parts):
 
         opened = self._current()
         ids = (
-            [each.id for each in select_collections(opened.store, collections)]
+            [collection.id for collection in select_collections(opened.store, collections)]
             if collections
             else []
         )
@@ -46,17 +52,17 @@ class EmbeddingMethods(Parts):
         self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
     ) -> NDArray[np.float32]:
         """
-        The vectors of these texts; nothing is stored.
+        Embed texts and return their vectors; nothing is stored.
 
         Args:
-            kind: Some models embed queries and passages differently.
+            kind: What the texts are; some models embed queries and passages differently.
 
         Returns:
             float32[len(texts), dimension], unit norm.
 
         Raises:
             ModelMissingError: The model is not on this machine.
-            InferenceError: It is, and fails.
+            InferenceError: The model failed.
         """
         import numpy as np
 
@@ -80,7 +86,7 @@ class EmbeddingMethods(Parts):
 
     @property
     def models(self) -> Catalogue:
-        """The models that there are, and the one in use; downloads and changes one."""
+        """Lists the models, downloads one, and changes the one that this database uses."""
         from qmd.ingest.keep.lock import is_locked
         from qmd.models.catalogue import Catalogue
 

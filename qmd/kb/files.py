@@ -1,4 +1,8 @@
-"""Files on the disk: notes, posts, photos, and writing them with what was there before kept."""
+"""
+The files that tools read and write: notes, posts, photos, summaries, and their earlier contents.
+
+Each property makes a new object from the settings and the collections as they are now.
+"""
 
 from __future__ import annotations
 
@@ -9,63 +13,129 @@ from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
     from qmd.files.notes.notes import Notes
+    from qmd.files.photos.exiftool import ExifTool
     from qmd.files.photos.images import Images
     from qmd.files.posts.archive import PostArchive
     from qmd.files.revisions import FileHistory
     from qmd.files.summary import Summary
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
-    from qmd.values import PhotoMetadata
+    from qmd.store import Store
+    from qmd.values import Collection, PhotoMetadata
 
 
 class FileMethods(Parts):
     @property
     def policy(self) -> WritePolicy:
         """
-        Where tools may change files: in the write roots of the settings; else in the collections,
-        the vault, the working directory, and what is not hidden in the home and temporary
-        directories. Where writes are confirmed: in the write roots; else in collections and vault.
+        Where tools may change files.
+
+        With write roots in the settings: below these. Without: in the collections, the vault, the
+        working directory, and what is not hidden in the home and temporary directories. Where each
+        write is confirmed: in the collections, the vault and the write roots, nowhere else.
         """
-        return self._file_tools.policy()
+        return self._policy(self._store)
 
     @property
     def confirms_writes(self) -> bool:
-        """Whether the settings have ``confirm_writes``, as for a language model."""
+        """Whether a person confirms each write (``Settings.confirm_writes``)."""
         return self._settings.confirm_writes is not None
 
     @property
     def files(self) -> FileWriter:
-        """Changes files on the disk, where `policy` allows it."""
-        return self._file_tools.files()
+        """Writes files where `policy` allows it."""
+        return self._writer(self._store)
 
     @property
     def revisions(self) -> FileHistory:
-        """What files held before tools changed them."""
-        return self._file_tools.revisions()
+        """The contents that files had before tools changed them."""
+        from qmd.files.revisions import FileHistory
+        from qmd.ingest.collection_paths import candidate_files
+
+        store = self._store
+        return FileHistory(
+            store, self._writer(store), lambda path: candidate_files(path, _collections(store))
+        )
 
     @property
     def summary(self) -> Summary:
-        """Writes texts that AI clients want kept, as the toolset ``summary`` does."""
-        return self._file_tools.summary()
+        """Writes the texts that AI clients keep with the toolset ``summary``."""
+        from qmd.files.summary import Summary
+
+        return Summary(self.files)
 
     @property
     def images(self) -> Images:
-        """What photos say about themselves, and writing it."""
-        return self._file_tools.images()
+        """Reads and writes the metadata of photos."""
+        from qmd.files.photos.images import Images
+
+        store = self._store
+        return Images(lambda: self._writer(store), self._exiftool())
 
     @staticmethod
     def photo_metadata(path: str | Path) -> PhotoMetadata:
-        """What a photo says about itself. Raises PhotoError."""
+        """Read the metadata of a photo. Raises PhotoError."""
         from qmd.files.photos.images import Images
 
         return Images.show(path)
 
     @property
     def notes(self) -> Notes:
-        """Read, create and list notes, in the vault or across the collections."""
-        return self._file_tools.notes()
+        """Reads, creates and lists notes, in the vault or in the collections."""
+        from qmd.files.notes.notes import Notes
+        from qmd.files.notes.vault import Vault
+
+        store = self._store
+        vault = self._settings.vault
+        if vault is not None:
+            directory = Path(vault).expanduser()
+            return Notes(lambda: Vault.of_directory(directory), lambda: self._writer(store))
+        return Notes(lambda: Vault.of_collections(_collections(store)), lambda: self._writer(store))
 
     @property
     def posts(self) -> PostArchive:
-        """The archive of posts: its authors, their posts, and literals in them."""
-        return self._file_tools.posts()
+        """Lists, reads and searches the archive of posts."""
+        from qmd.files.posts.archive import PostArchive
+
+        return PostArchive(self._store, Path(self._settings.posts_dir))
+
+    def _policy(self, store: Store) -> WritePolicy:
+        from qmd.files.writing.policy import WritePolicy
+
+        settings = self._settings
+        if settings.read_only_files:
+            return WritePolicy.read_only()
+        directories: list[str | Path] = [collection.path for collection in _collections(store)]
+        if settings.vault is not None:
+            directories.append(settings.vault)
+        if settings.confirm_writes is not None:
+            return WritePolicy.for_agent(directories, settings.write_roots)
+        if settings.write_roots:
+            return WritePolicy.explicit(settings.write_roots)
+        return WritePolicy.default(directories)
+
+    def _writer(self, store: Store) -> FileWriter:
+        from qmd.files.writing.writer import FileWriter
+        from qmd.ingest.index import index_file
+
+        return FileWriter(
+            store,
+            self._policy(store),
+            lambda file: index_file(store, file, _collections(store), self._events),
+            confirm=self._settings.confirm_writes,
+        )
+
+    def _exiftool(self) -> ExifTool:
+        """The program that writes into photos; one for each open database file."""
+        from qmd.files.photos.exiftool import ExifTool
+
+        opened = self._current()
+        with self._lock:
+            if opened.exiftool is None:
+                opened.exiftool = ExifTool(self._settings.exiftool)
+            return opened.exiftool
+
+
+def _collections(store: Store) -> list[Collection]:
+    with store.reading() as reader:
+        return reader.collections.all()

@@ -1,4 +1,4 @@
-"""Indexing: once, or from now on in the background; and why a file is a document or not."""
+"""Indexing, once or continuously in the background; and why a file is a document or is not."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class IndexingMethods(Parts):
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
         """
-        Bring the store in line with the disk; may be interrupted and repeated at any time.
+        Update the index from the files on the disk. A run may be interrupted and repeated.
 
         Args:
-            collections: Names; none for all.
-            verify: Read also the files that look unchanged.
+            collections: Names of collections; empty for all.
+            verify: Read the files that look unchanged as well.
+            progress: Called with the state of the run after each file.
 
         Raises:
             CollectionNotFoundError, DatabaseBusyError, DiskFullError. A collection whose
@@ -49,9 +50,10 @@ class IndexingMethods(Parts):
         self, *, pull: bool = False, progress: ProgressCallback | None = None
     ) -> IndexReport:
         """
-        Fetch and fast-forward each collection that is a git work tree (if ``pull``), then `index`.
+        Index all collections; if ``pull``, first fetch and fast-forward those that are git trees.
 
-        No program that a work tree names is run; ``errors`` lists what was not pulled for that.
+        A work tree whose configuration names a program to run is not pulled; ``report.errors``
+        lists it.
         """
         from qmd.ingest import git_pull
         from qmd.ingest.index import index_collections
@@ -65,10 +67,10 @@ class IndexingMethods(Parts):
 
     def why(self, path: str | Path) -> Explanation:
         """
-        Is this file a document, and if not, which rule says so?
+        Explain whether a file is a document and, if not, which rule leaves it out.
 
         Args:
-            path: On the disk, or ``collection/path``, or ``qmd://…``.
+            path: A path on the disk, ``collection/path`` or ``qmd://collection/path``.
         """
         from qmd.ingest import why
 
@@ -85,16 +87,16 @@ class IndexingMethods(Parts):
         reconcile_s: float = 600.0,
     ) -> Keeper:
         """
-        Begin to keep the index true to the disk, in the background, until `close`.
+        Keep the index up to date with the disk, in the background, until `close`.
 
-        Of all processes that do so on one database, one works; another takes over when it
-        ends. A second call gives the same keeper.
+        Of all processes that keep one database, one does the work; when it ends, another takes
+        over. A second call returns the same keeper.
 
         Args:
-            watch: React to changes at once; else only walk the folders every ``reconcile_s``.
+            watch: React to changes at once; if False, only walk the folders every ``reconcile_s``.
             embed: Make missing vectors, if the model is on this machine.
-            polling: Look for changes rather than rely on the file system's events.
-            poll_s: Seconds between two looks, where events fail or are not relied on.
+            polling: Compare the folders regularly instead of using the system's file events.
+            poll_s: Seconds between two such comparisons.
             reconcile_s: Seconds between two walks through all folders.
 
         Raises:
@@ -108,8 +110,8 @@ class IndexingMethods(Parts):
         events = self.events
         options = KeeperOptions(watch, embed, polling, poll_s, reconcile_s)
         models = (
-            EmbedderProvider(  # lambdas, for the embedders become others when the file is replaced
-                lambda connection: self._embedders.target_name(connection),  # noqa: PLW0108
+            EmbedderProvider(  # lambdas: the embedders change when the database file is replaced
+                lambda reader: self._embedders.target_name(reader),  # noqa: PLW0108
                 lambda name: self._embedders.is_available(name),  # noqa: PLW0108
                 lambda name: self._embedders.open(name),  # noqa: PLW0108
             )
@@ -123,11 +125,14 @@ class IndexingMethods(Parts):
 
     def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
         """
-        How far the index is behind the disk, and which process keeps it. Where the database was
-        deleted or replaced, and cannot be opened again, ``notices`` say only that.
+        How far the index is behind the disk.
+
+        If the database was deleted or replaced and cannot be opened again, ``notices`` says that
+        and the other fields are empty.
 
         Args:
-            embeddings_pending: The count, where a search has just made it.
+            embeddings_pending: The number of documents without vectors, if the caller knows it;
+                None to count them.
         """
         from qmd.ingest.keep import freshness
 

@@ -1,4 +1,4 @@
-"""What a knowledge base is made of."""
+"""The parts of an open knowledge base: the store, the models, and what is opened on first use."""
 
 from __future__ import annotations
 
@@ -13,45 +13,51 @@ from qmd.models.embedder_choice import EmbedderChoice
 from qmd.settings import Settings
 from qmd.store import open_store
 
-# What only some methods need is imported by them: `qmd search` is to be quick to start.
+# A module that few methods need is imported inside them, so that `qmd search` starts quickly.
 if TYPE_CHECKING:
+    from qmd.files.photos.exiftool import ExifTool
     from qmd.ingest.events import EventBus
     from qmd.ingest.keep.keeper import Keeper
-    from qmd.kb.file_tools import FileTools
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Store
 
 
 @dataclass(slots=True)
 class OpenParts:
-    """What belongs to one database file, and is closed when another file takes its place."""
+    """
+    The parts that belong to one database file. They are closed when another file takes its place.
+
+    Attributes:
+        exiftool: The running program that writes into photos; None until it is first needed.
+        vectors: The vectors held in memory; None until the first search by meaning.
+    """
 
     store: Store
     embedders: EmbedderChoice
     backends: Backends
-    file_tools: FileTools | None = None
+    exiftool: ExifTool | None = None
     vectors: VectorCache | None = None
 
     def close(self) -> None:
         """May be called twice."""
         if self.vectors is not None:
             self.vectors.close()
-        if self.file_tools is not None:
-            self.file_tools.close()
+        if self.exiftool is not None:
+            self.exiftool.close()
         self.store.close()
 
 
 class Parts:
     """
-    The parts of one open knowledge base, from which the classes in the modules beside are derived.
+    Base of the classes that make up `KnowledgeBase`: opens the parts and hands them out.
 
-    When another file takes the database's place, the parts are made anew for it. So two accesses
-    may give parts of two files, but never inside `Store.reading`. A method that needs one file
-    throughout takes the store once.
+    When another file takes the place of the database, the parts are opened again for that file. So
+    two accesses to ``self._store`` may give the stores of two files. A method that must work on
+    one file throughout reads ``self._store`` once and keeps the result.
     """
 
     def __init__(self, store: Store, settings: Settings = Settings()) -> None:
-        """Use `KnowledgeBase.open`."""
+        """For `KnowledgeBase.open`, which is how callers open a knowledge base."""
         if settings.embedder is not None:
             from qmd.models.checked import CheckedEmbedder
 
@@ -89,25 +95,15 @@ class Parts:
     def _backends(self) -> Backends:
         return self._current().backends
 
-    @property
-    def _file_tools(self) -> FileTools:
-        opened = self._current()
-        with self._lock:
-            if opened.file_tools is None:
-                from qmd.kb.file_tools import FileTools
-
-                opened.file_tools = FileTools(opened.store, self._settings, lambda: self._events)
-            return opened.file_tools
-
     def _current(self) -> OpenParts:
         """
-        The parts for the file that the path names now; they are opened here if it is another one.
+        The parts for the file that is at the database's path now, opened anew if it was replaced.
 
-        While there is no file, and while something still reads the old one, these are the parts
-        for the old one, whose store raises DatabaseReplacedError.
+        While no file is there, or something still reads from the old one, these remain the parts
+        of the old file, whose store raises DatabaseReplacedError.
 
         Raises:
-            StoreError: There is another file, and it cannot be opened.
+            StoreError: The new file cannot be opened.
         """
         opened = self._opened
         if not opened.store.is_superseded:
@@ -139,7 +135,7 @@ class Parts:
 
     @property
     def events(self) -> EventBus:
-        """Changes of the index that this process makes: ``kb.events.subscribe(print)``."""
+        """Publishes each change of the index in this process: ``kb.events.subscribe(print)``."""
         from qmd.ingest.events import EventBus
 
         with self._lock:

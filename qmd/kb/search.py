@@ -1,4 +1,4 @@
-"""Query → hits: by words, by meaning, by both."""
+"""The three searches: `search` by words, `vsearch` by meaning, `query` by both."""
 
 from __future__ import annotations
 
@@ -28,10 +28,22 @@ class SearchMethods(Parts):
         min_relevance: float = 0.0,
     ) -> SearchReply:
         """
-        Full text (BM25). ``limit`` None means all.
+        Search by words: full text, ranked by BM25.
+
+        Args:
+            query: Any string; docs/search.md describes the operators.
+            limit: Return at most this many hits, 1 to 1000; None for all.
+            min_score: Leave out hits that score less, 0..1.
+            filters: Which documents may be hits.
+            explain: Give each hit the parts of its score.
+            min_relevance: Leave out hits that are less likely to answer the query, 0..1.
+
+        Returns:
+            The hits, best first.
 
         Raises:
-            InputError, CollectionNotFoundError.
+            InputError: An argument is out of its range, or a filter has a wrong date.
+            CollectionNotFoundError: A filter names an unknown collection.
         """
         request = SearchRequest(
             query,
@@ -56,11 +68,17 @@ class SearchMethods(Parts):
         intent: str | None = None,
     ) -> SearchReply:
         """
-        Vectors; ``expand`` and ``intent`` as in `query`.
+        Search by meaning: the documents whose vectors are nearest to that of the query.
+
+        Args:
+            expand, intent: As in `query`; the other arguments as in `search`.
 
         Raises:
-            VectorIndexMissingError, ModelMissingError, ModelMismatchError,
-            VectorsUnavailableError, InputError, CollectionNotFoundError.
+            VectorIndexMissingError: No document has a vector yet.
+            ModelMissingError: The embedding model is not on this machine.
+            ModelMismatchError: The vectors were made by another model than the one in use.
+            VectorsUnavailableError: sqlite-vec cannot be loaded here.
+            InputError, CollectionNotFoundError: As `search`.
         """
         request = SearchRequest(
             query,
@@ -89,16 +107,20 @@ class SearchMethods(Parts):
         min_relevance: float = 0.0,
     ) -> SearchReply:
         """
-        Both, fused; full text alone where vectors are missing (``reply.degraded`` says why).
+        Search by words and by meaning, fuse both rankings and rerank the best.
+
+        Without vectors full text answers alone, and ``reply.degraded`` says why.
 
         Args:
-            rerank: Rerank the best ``candidates``: by the reranker, if one was given, else by
-                the scores of full text and vectors. Without, the fused order stays.
-            expand: Let the expander, if one was given, ask in other words too.
-            intent: What the question is about, for expander and reranker.
+            rerank: Rerank the best ``candidates``: by the reranker if the settings have one, else
+                by the scores of full text and vectors. If False, the fused order stays.
+            expand: Search for other wordings too, if the settings have an expander.
+            candidates: How many fused documents to rerank.
+            intent: What the query is about, for the expander and the reranker.
+            limit, min_score, filters, explain, min_relevance: As in `search`.
 
         Raises:
-            InputError, CollectionNotFoundError.
+            InputError, CollectionNotFoundError: As `search`.
         """
         request = SearchRequest(
             query,
@@ -116,10 +138,10 @@ class SearchMethods(Parts):
 
     def answer(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
         """
-        What the method named by ``command`` answers, with all options as one value.
+        Run the search that ``command`` names, with all its options as one value.
 
         Raises:
-            What that method raises.
+            The errors of the method of that name.
         """
         with self._store.reading() as reader:
             if command == "search":
@@ -130,14 +152,14 @@ class SearchMethods(Parts):
             return search(reader, request, models)
 
     def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> SearchModels:
-        """For one query; together they take no more time than it may cost."""
+        """The models for one query; together they take at most ``backends.budget_s`` seconds."""
         from qmd.models.guard import Budget
         from qmd.search.models import SearchModels
 
         backends = self._backends
         budget = Budget(backends.settings.budget_s)
         reranker = backends.reranker(budget) if rerank else None
-        # Whoever is slow must leave time to those that come after.
+        # A slow model must leave time for the models that are asked after it.
         share = 1.0 if reranker is None else 0.5
         first = 0.5 * share if self._embedders.asks_server(reader) else share
         return SearchModels(

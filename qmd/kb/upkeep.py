@@ -1,4 +1,4 @@
-"""The database itself: its state, its size, its copies, its health."""
+"""Care of the database: status, cleanup, backup, restore, rescue and the checks of doctor."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 class UpkeepMethods(Parts):
     def status(self) -> Status:
-        """What is indexed, waits for vectors, or was left out."""
+        """Count what is indexed, what waits for vectors and what was left out."""
         from qmd.health import status
 
         with self._store.reading() as reader:
             return status.read(reader, self.path)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
-        """Remove what nothing refers to any more, and give the space back to the disk."""
+        """
+        Remove rows that nothing refers to any more, and give their space back to the disk.
+
+        Args:
+            dry_run: Only count what would be removed.
+        """
         from qmd.values import CleanupReport
 
         store = self._store
@@ -45,16 +50,15 @@ class UpkeepMethods(Parts):
 
     def backup(self, path: str | Path, *, force: bool = False) -> int:
         """
-        Write a consistent copy of the database to a file, while others go on writing.
+        Write a consistent copy of the database to a file; other processes may write meanwhile.
 
         Returns:
             The copy's size in bytes.
 
         Raises:
             ConflictError: The file exists and ``force`` is false.
-            InputError, StoreError, DiskFullError: It cannot be written.
+            InputError, StoreError, DiskFullError: The copy cannot be written.
         """
-
         target = Path(path).expanduser().absolute()
         with self._store.reading() as reader:
             return reader.upkeep.copy_to(target, replace=force)
@@ -62,15 +66,15 @@ class UpkeepMethods(Parts):
     @staticmethod
     def restore(database: str | Path, backup: str | Path) -> Path | None:
         """
-        Put a backup in the place of a database that no program has open; the old one is kept.
+        Replace a database by a backup. The old database is kept under another name.
 
         Returns:
-            Where the old database is now, None if there was none.
+            The path of the old database; None if there was none.
 
         Raises:
-            DatabaseMissingError: There is no such backup.
-            ConflictError: A program keeps the database, or has it open.
-            StoreError: The backup is damaged, or none that this program can read.
+            DatabaseMissingError: The backup does not exist.
+            ConflictError: A program has the database open.
+            StoreError: The backup is damaged, or this program cannot read it.
         """
         from qmd.health.restore import restore
 
@@ -79,15 +83,15 @@ class UpkeepMethods(Parts):
     @staticmethod
     def rescue(database: str | Path) -> Rescued:
         """
-        Replace a damaged database by a new one with what can be read of it; the old one is kept.
+        Replace a damaged database by a new one that holds what can still be read of it.
 
-        Saved are collections, contexts, earlier contents of files and vectors; `index` makes the
-        documents anew.
+        Collections, contexts, earlier contents of files and vectors are saved; `index` then reads
+        the documents again. The damaged file is kept under another name.
 
         Raises:
-            DatabaseMissingError: There is no such file.
-            ConflictError: A program keeps the database, or has it open.
-            CorruptDatabaseError: Nothing can be read of it; it was left as it is.
+            DatabaseMissingError: The file does not exist.
+            ConflictError: A program has the database open.
+            CorruptDatabaseError: Nothing can be read of it; it is not changed.
         """
         from qmd.health.rescue import rescue
 
@@ -95,10 +99,10 @@ class UpkeepMethods(Parts):
 
     def doctor(self, *, home: Path | None = None) -> list[Check]:
         """
-        Everything that may be wrong, each with a remedy.
+        Check the database and its surroundings; each problem comes with a remedy.
 
         Args:
-            home: Where AI clients keep their settings; None for the user's home directory.
+            home: The directory with the settings of AI clients; None for the user's home.
         """
         from qmd.health import doctor
 

@@ -62,7 +62,7 @@ def kb(tmp_path: Path, album: Path, tool: ExifTool) -> Iterator[KnowledgeBase]:
     with KnowledgeBase.open(
         tmp_path / "kb.sqlite", Settings(write_roots=[tmp_path]), create=True
     ) as opened:
-        opened._file_tools._exiftool = tool
+        opened._opened.exiftool = tool
         opened.add_collection(album, mask=MASK)
         yield opened
 
