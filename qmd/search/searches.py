@@ -45,10 +45,10 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     Raises:
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
     """
-    from qmd.search.expand import expand
     from qmd.search.fuse import fuse_by_nearness
     from qmd.search.meaning import retrieval
     from qmd.search.meaning.candidates import semantic_candidates
+    from qmd.search.plan import expand
 
     question = with_exclusions(reader, parse_request(reader, request))
     retrieval.require_index(reader, None)

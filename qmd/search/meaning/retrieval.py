@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.search.expand import Expanded
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.models import SearchModels
     from qmd.search.parse import Scope
+    from qmd.search.plan import Expanded
     from qmd.store import Reader, Selection
     from qmd.store.models import StoredModel
 
