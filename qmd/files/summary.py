@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from qmd.errors import DecodeError, FileAccessError, SummaryError, UnencodableTextError
-from qmd.files.text_encoding import encoding_of
 from qmd.files.writing.writer import FileWriter
+from qmd.parse.decode import encoding_of
 from qmd.system.surrogates import shown
 
 SummaryMode = Literal["append", "overwrite"]

@@ -106,6 +106,20 @@ def decode(data: bytes) -> Decoded:
     return Decoded(text, "utf-8")
 
 
+def encoding_of(data: bytes) -> str:
+    """
+    The Python codec in which a text is written; what is appended to the text must use it too.
+
+    Raises:
+        DecodeError: The bytes are no text.
+    """
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return decode(data).encoding
+    return "utf-8"
+
+
 def _decode_marked(data: bytes, encoding: str) -> Decoded:
     warnings: tuple[str, ...] = ()
     try:

@@ -1,4 +1,4 @@
-"""What a tool is about to write, for whoever is asked whether it may."""
+"""A change that a tool is about to write, shown to a person who allows or declines it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from qmd.errors import WriteDeclinedError
+
 
 @dataclass(frozen=True, slots=True)
 class ProposedText:
     """
-    A file's whole content: ``before`` as it is on the disk (None: there is no such file) and
-    ``after``, the very bytes that will be written. ``path``: all links followed.
+    The new content of a file.
+
+    Attributes:
+        tool: The name of the tool that writes.
+        path: The file, all links followed.
+        before: The whole content on the disk; None if there is no such file.
+        after: The whole content that will be written, byte for byte.
     """
 
     tool: str
@@ -22,7 +29,15 @@ class ProposedText:
 
 @dataclass(frozen=True, slots=True)
 class ProposedFields:
-    """The metadata fields of a photo that would change: what they hold now, and then."""
+    """
+    New values of a photo's metadata fields.
+
+    Attributes:
+        tool: The name of the tool that writes.
+        path: The photo, all links followed.
+        before: Field → its values now; only fields that change.
+        after: Field → its values after the write; the same fields.
+    """
 
     tool: str
     path: Path
@@ -34,7 +49,12 @@ Proposed = ProposedText | ProposedFields
 
 Confirm = Callable[[Proposed], bool]
 """
-True: write it. Anything else, or a `WriteDeclinedError` with a reason: leave the file as it is.
-
-Called without a lock, so it may wait for a person.
+Returns True to allow the change. Any other result, or a `WriteDeclinedError` with a reason, leaves
+the file as it is. It is called without a lock held, so it may wait for a person.
 """
+
+
+def require_consent(confirm: Confirm, proposed: Proposed) -> None:
+    """Raises WriteDeclinedError unless ``confirm`` allows the change."""
+    if confirm(proposed) is not True:
+        raise WriteDeclinedError

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
 from qmd.files.posts.archive import PostArchive
+from qmd.files.posts.folder import post_at, printable
 from qmd.files.posts.literal import FOLDED_TO_ASCII, Literal, caseless
-from qmd.files.posts.names import post_at, printable
 from qmd.tools import posts_texts
 
 # Letters whose case folding is longer, or that several letters fold to.

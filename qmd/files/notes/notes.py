@@ -31,9 +31,8 @@ from qmd.files.notes.vault import (
     plain_path,
     suggestions,
 )
-from qmd.files.text_encoding import encoding_of
 from qmd.files.writing.resolved_path import ResolvedPath
-from qmd.parse.decode import decode
+from qmd.parse.decode import decode, encoding_of
 from qmd.system.beneath import READ
 from qmd.system.surrogates import shown
 

@@ -42,7 +42,6 @@ from qmd.files.photos.photo_file import (
     require_writable_photo,
 )
 from qmd.files.photos.photo_plan import FieldValues, MetadataPlan
-from qmd.files.writing.consent import require_consent
 from qmd.files.writing.locked_folder import state_of
 from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.parse.photo.iptc import read_iptc
@@ -50,7 +49,7 @@ from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import PhotoKind
 from qmd.system.beneath import READ
 from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
-from qmd.values.proposed import ProposedFields
+from qmd.values.proposed import ProposedFields, require_consent
 
 if TYPE_CHECKING:
     from qmd.files.writing.writer import Draft, FileWriter

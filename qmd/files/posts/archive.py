@@ -32,8 +32,8 @@ from qmd.errors import (
     UnreadablePostsError,
 )
 from qmd.files.posts import folder
+from qmd.files.posts.folder import SUFFIX, post_at, printable
 from qmd.files.posts.literal import Literal, around
-from qmd.files.posts.names import SUFFIX, post_at, printable
 from qmd.ingest.new_collection import new_collection
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules

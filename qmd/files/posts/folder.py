@@ -7,16 +7,19 @@ No link is followed, and nothing whose name begins with a dot counts (``.assets`
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from qmd.errors import ArchiveNotFoundError, QmdError, UnreadablePostsError
-from qmd.files.posts.names import SUFFIX, printable
+from qmd.ingest import scan
 from qmd.ingest.scan import is_vanished
 from qmd.system.beneath import scandir_beneath
+from qmd.values import Post
 
 MOTIONS = "motions"
+SUFFIX = ".md"
 #: As the index keeps them: size in bytes, time of change in nanoseconds, inode, device.
 FileState = tuple[int, int, int, int]
 
@@ -107,3 +110,33 @@ def _counts(entry: os.DirEntry[str]) -> bool:
 
 def _in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=os.fsencode)
+
+
+# --- names of posts ------------------------------------------------------------------
+
+# Only digits count as a date or time: a title may have "_" where a timestamp has it.
+_DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})_(?:[0-9]{2}_[0-9]{2}_[0-9]{2}_)?(.*)", re.DOTALL)
+_LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+def printable(path: str) -> str:
+    """
+    A path or name on one line, so that no file name can add a line to a list of posts: a line end
+    becomes ``\\n`` and the like. `PostArchive.read` accepts this form as well.
+    """
+    return _LINE_ENDS.sub(lambda end: ascii(end[0])[1:-1], scan.printable(path))
+
+
+def post_at(path: str) -> Post:
+    """
+    The post that a file name describes: ``author/album/YYYY-MM-DD[_HH_MM_SS]_title.md``.
+
+    A name of any other form has no date and is a title as a whole.
+    """
+    path = printable(path)
+    stem = path.rpartition("/")[2].removesuffix(SUFFIX)
+    dated = _DATED.fullmatch(stem)
+    if dated is None:
+        return Post(path, None, stem)
+    day, title = dated.groups()
+    return Post(path, day, title)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qmd.errors import ConflictError, FileChangedError, QmdError
-from qmd.files.writing.consent import require_consent
 from qmd.files.writing.locked_folder import (
     FileContent,
     LockedFolder,
@@ -27,7 +26,7 @@ from qmd.files.writing.policy import WritePolicy
 from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.store.revisions import MAX_REVISION_BYTES, RevisionContent, pack_revision
 from qmd.system import cancellation
-from qmd.values.proposed import Confirm, ProposedText
+from qmd.values.proposed import Confirm, ProposedText, require_consent
 
 if TYPE_CHECKING:
     from qmd.store import Store, Writer
