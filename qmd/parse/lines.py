@@ -7,7 +7,9 @@ Split a text into lines as an editor does: at ``\\n``, ``\\r\\n`` and ``\\r``, a
 from __future__ import annotations
 
 import re
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, count
+from operator import add
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _LINE_END_BYTES = re.compile(rb"\r\n|\r|\n")
@@ -26,8 +28,7 @@ def line_starts(text: str) -> list[int]:
     if "\r" in text:
         starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
     else:
-        starts = list(accumulate(map(len, text.split("\n")), _next_start, initial=0))
-        starts.pop()
+        starts = _starts(text.split("\n"))
     if starts[-1] == len(text):
         starts.pop()
     return starts
@@ -38,9 +39,7 @@ def lines_and_starts(text: str) -> tuple[list[str], list[int]]:
     lines = split_lines(text)
     if "\r" in text:
         return lines, line_starts(text)
-    starts = list(accumulate(map(len, lines), _next_start, initial=0))
-    starts.pop()
-    return lines, starts
+    return lines, _starts(lines)
 
 
 def byte_line_starts(text: str) -> list[int]:
@@ -51,12 +50,15 @@ def byte_line_starts(text: str) -> list[int]:
     if b"\r" in data:
         starts = [0, *(match.end() for match in _LINE_END_BYTES.finditer(data))]
     else:
-        starts = list(accumulate(map(len, data.split(b"\n")), _next_start, initial=0))
-        starts.pop()
+        starts = _starts(data.split(b"\n"))
     if starts[-1] == len(data):
         starts.pop()
     return starts
 
 
-def _next_start(start: int, length: int) -> int:
-    return start + length + 1
+def _starts(lines: Sequence[str] | Sequence[bytes]) -> list[int]:
+    """Where each line starts in a text whose lines end with one character."""
+    lengths_before = accumulate(map(len, lines), initial=0)
+    starts = list(map(add, lengths_before, count()))  # one line end for each line before
+    starts.pop()
+    return starts

@@ -194,9 +194,8 @@ def _passages(
     reader: Reader, document_ids: Sequence[int], chunks: Mapping[int, int]
 ) -> Iterable[str]:
     """For each document its best chunk (``chunks``: document id → chunk id), or its beginning."""
-    for document_id in document_ids:
-        page = reader.documents.full(document_id)
-        chunk = chunks.get(document_id)
+    for page in reader.documents.full(document_ids):
+        chunk = chunks.get(page.info.id)
         spans = reader.vectors.chunk_spans([chunk]) if chunk is not None else {}
         start, end, _ = spans[chunk] if chunk is not None else (page.body_start, None, 0)
         yield f"{page.info.title}\n{page.text[start:end]}"[:PASSAGE_CHARS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from qmd.store.selection import Selection
@@ -19,10 +19,6 @@ class FullDocument(NamedTuple):
 
 class Documents(Protocol):
     """Reads documents. Ids are those of `DocumentInfo.id`."""
-
-    def docid(self, digest: str) -> str:
-        """``#`` and the first digits of a hash: six, or as many as no other content shares."""
-        ...
 
     def by_id(self, document_id: int) -> DocumentInfo:
         """A document that exists."""
@@ -83,8 +79,8 @@ class Documents(Protocol):
         """What was wrong with the file when it was parsed, in sentences."""
         ...
 
-    def full(self, document_id: int) -> FullDocument:
-        """A document with its text."""
+    def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
+        """Documents that exist, with their texts, in the order of the ids; each id once."""
         ...
 
     def identities(self) -> list[tuple[int, str, str, str]]:

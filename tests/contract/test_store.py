@@ -204,8 +204,11 @@ def test_a_document_keeps_its_text_to_the_letter(store: Store, notes: int) -> No
             assert reader.documents.text(number) == NOTES[path]
             assert reader.documents.text_bytes(number) == len(NOTES[path].encode())
             assert reader.posts.text(number) == NOTES[path].encode()
-        full = reader.documents.full(ids(reader)["b.md"])
+        paths = ["zh/笔记.md", "b.md"]
+        chinese, full = reader.documents.full([ids(reader)[path] for path in paths])
+        assert [chinese.info.path, full.info.path] == paths
         assert full.text[full.body_start :].lstrip() == "# Lemons\n\nYellow and sour.\n"
+        assert reader.documents.full([]) == []
 
 
 def test_replacing_a_document_keeps_its_id(store: Store, notes: int) -> None:

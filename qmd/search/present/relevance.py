@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 WORDS = (-2.48, 4.65)
 #: The constant, and the coefficients of coverage and of nearness.
 BOTH = (-4.17, 3.76, 3.49)
+#: Documents that one statement reads. Few, as the later ones may not be needed.
+READ_AT_ONCE = 10
 #: Nearness beyond these says nothing more.
 NEAREST, FARTHEST = 1.25, -0.5
 
@@ -70,10 +72,12 @@ def _calibrate_each(
     reader: Reader, candidates: Sequence[Candidate], words: QueryWords
 ) -> Iterator[Calibrated]:
     stems = {word: stem(word) for word in words.weights} if candidates else {}
-    for candidate in candidates:
-        page = reader.documents.full(candidate.document)
-        evidence = Evidence(_coverage(candidate, page, words, stems), candidate.nearness)
-        yield Calibrated(candidate, page, evidence, estimate(evidence))
+    for start in range(0, len(candidates), READ_AT_ONCE):
+        batch = candidates[start : start + READ_AT_ONCE]
+        pages = reader.documents.full([candidate.document for candidate in batch])
+        for candidate, page in zip(batch, pages, strict=True):
+            evidence = Evidence(_coverage(candidate, page, words, stems), candidate.nearness)
+            yield Calibrated(candidate, page, evidence, estimate(evidence))
 
 
 def _coverage(

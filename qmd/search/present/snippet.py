@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from qmd.parse.lines import line_starts, split_lines
+from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import CJK_RUN, fold, pairs_of
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import loose_parts
@@ -67,10 +67,9 @@ def make_snippet(
         span: start_char and end_char of the best chunk, if there is one: its lines win ties,
             and where no line holds a word of the query it starts the snippet.
     """
-    lines = split_lines(text)
+    lines, starts = lines_and_starts(text)
     if not lines:
         return Snippet("", 1)
-    starts = line_starts(text)
     first = bisect_right(starts, body_start) - 1 if body_start < len(text) else 0
     best = _best_line(text, lines, starts, max(first, 0), query_needles, span)
     return Snippet(_window(lines, best, query_needles), best + 1)
@@ -90,7 +89,9 @@ def _best_line(
     present = fold(text[:MAX_SCAN])  # folding moves no line end
     best, best_score = -1, 0.0
     telling = [needle for needle in query_needles if needle.weight >= 1 and needle.text in present]
-    for number, weight in sorted(_weights(present, telling or query_needles).items()):
+    present_starts = starts if text.isascii() else line_starts(present)
+    weights = _weights(present, present_starts, telling or query_needles)
+    for number, weight in sorted(weights.items()):
         score = weight + 1.5 if low <= number <= high else weight
         if number < first:
             score *= 0.5  # frontmatter counts, but the text explains more
@@ -105,9 +106,10 @@ def _best_line(
     return start
 
 
-def _weights(folded: str, query_needles: Sequence[Needle]) -> dict[int, float]:
+def _weights(
+    folded: str, starts: Sequence[int], query_needles: Sequence[Needle]
+) -> dict[int, float]:
     """Line number (from 0) → weight of all that stands in the line, for lines with something."""
-    starts = line_starts(folded)
     weights: dict[int, float] = {}
     for needle, weight in query_needles:
         # From hit to hit, and from there to the next line: most lines hold nothing.

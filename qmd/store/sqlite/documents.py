@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from qmd.store.documents import FullDocument
 from qmd.store.selection import Selection
@@ -15,10 +15,13 @@ from qmd.values import DocumentInfo
 
 DOCID_DIGITS = 6
 
+#: For `_info`. The last two are the hashes of other contents before and after it, or NULL.
 _INFO = """
-    SELECT d.id, c.name, d.path, d.title, d.hash, d.bytes, d.modified_at
-    FROM documents d JOIN collections c ON c.id = d.collection_id
+    d.id, c.name, d.path, d.title, d.hash, d.bytes, d.modified_at,
+    (SELECT max(hash) FROM documents WHERE hash < d.hash),
+    (SELECT min(hash) FROM documents WHERE hash > d.hash)
 """
+_FROM = "FROM documents d JOIN collections c ON c.id = d.collection_id"
 
 
 def _below(collection: str | None, prefix: str) -> tuple[str, list[object]]:
@@ -38,35 +41,36 @@ def name_key(path: str) -> str:
     return name.rpartition(".")[0] or name
 
 
+def _info(row: Sequence[Any]) -> DocumentInfo:
+    """From a row of `_INFO`."""
+    *stored, before, after = row
+    require_types(stored, int, str, str, str, str, int, str)
+    document_id, collection, path, title, digest, size, modified = stored
+    docid = _docid(digest, before, after)
+    return DocumentInfo(document_id, collection, path, title, docid, size, modified)
+
+
+def _docid(digest: str, *neighbours: str | None) -> str:
+    """``#`` and the first digits of a hash: six, or as many as no other content shares."""
+    digits = DOCID_DIGITS
+    for neighbour in neighbours:
+        if neighbour is not None:
+            shared = 0
+            while shared < len(digest) and neighbour[shared] == digest[shared]:
+                shared += 1
+            digits = max(digits, shared + 1)
+    return "#" + digest[:digits]
+
+
 class SqliteDocuments:
     """`qmd.store.documents.Documents` in SQLite."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def docid(self, digest: str) -> str:
-        digits = DOCID_DIGITS
-        neighbours = self._connection.execute(
-            "SELECT (SELECT max(hash) FROM documents WHERE hash < :h),"
-            " (SELECT min(hash) FROM documents WHERE hash > :h)",
-            {"h": digest},
-        ).fetchone()
-        for neighbour in neighbours:
-            if neighbour is not None:
-                shared = 0
-                while shared < len(digest) and neighbour[shared] == digest[shared]:
-                    shared += 1
-                digits = max(digits, shared + 1)
-        return "#" + digest[:digits]
-
     def _infos(self, where: str, values: Sequence[object]) -> Iterator[DocumentInfo]:
-        rows = self._connection.execute(_INFO + where, values).fetchall()
-        for row in rows:
-            require_types(row, int, str, str, str, str, int, str)
-            document_id, collection, path, title, digest, size, modified = row
-            yield DocumentInfo(
-                document_id, collection, path, title, self.docid(digest), size, modified
-            )
+        rows = self._connection.execute(f"SELECT {_INFO} {_FROM} {where}", values).fetchall()
+        return map(_info, rows)
 
     def by_id(self, document_id: int) -> DocumentInfo:
         return next(self._infos("WHERE d.id = ?", [document_id]))
@@ -143,13 +147,18 @@ class SqliteDocuments:
         warnings: list[str] = json.loads(row[0])
         return warnings
 
-    def full(self, document_id: int) -> FullDocument:
-        row = self._connection.execute(
-            "SELECT text, body_start FROM documents WHERE id = ?", [document_id]
-        ).fetchone()
-        require_types(row, str, int)
-        text, body_start = row
-        return FullDocument(self.by_id(document_id), text, body_start)
+    def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
+        rows = self._connection.execute(
+            f"SELECT d.text, d.body_start, {_INFO} {_FROM}"
+            " WHERE d.id IN (SELECT value FROM json_each(?))",
+            [json.dumps(document_ids)],
+        )
+        documents = {}
+        for text, body_start, *info_row in rows:
+            require_types((text, body_start), str, int)
+            document = FullDocument(_info(info_row), text, body_start)
+            documents[document.info.id] = document
+        return [documents[document_id] for document_id in document_ids]
 
     def identities(self) -> list[tuple[int, str, str, str]]:
         rows = self._connection.execute(

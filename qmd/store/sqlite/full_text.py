@@ -17,6 +17,9 @@ from qmd.store.sqlite.match import render
 #: as well. Measured nearly flat: .556 to .569 mean MRR@10 of five sets of questions, these best.
 WEIGHTS = (3.0, 0.5, 1.0, 1.5, 0.5)
 
+#: The share of the most that an expression can add to bm25 never reaches 1; rounding may.
+MOST_SHARE = 0.999
+
 
 class SqliteFullText:
     """`qmd.store.full_text.FullText` in SQLite."""
@@ -36,12 +39,12 @@ class SqliteFullText:
             else f" AND rowid IN (SELECT d.id FROM documents d WHERE {where.sql})"
         )
         rows = self._connection.execute(
-            f"SELECT rowid, -bm25(documents_fts, {weights}) AS score FROM documents_fts"
+            f"SELECT rowid, bm25(documents_fts, {weights}) AS score FROM documents_fts"
             f" WHERE documents_fts MATCH ?{condition}"
-            f" ORDER BY bm25(documents_fts, {weights}), rowid LIMIT ?",
+            " ORDER BY score, rowid LIMIT ?",
             [render(match), *where.values, -1 if limit is None else limit],
         )
-        return [(document_id, score) for document_id, score in rows]
+        return [(document_id, -score) for document_id, score in rows]
 
     def frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
@@ -56,10 +59,11 @@ class SqliteFullText:
             " WHERE documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             [render(match), json.dumps(list(ids))],
         )
+        most = idf * (BM25_K1 + 1)
         frequencies = {}
         for document_id, score in rows:
-            share = min(max(score / (idf * (BM25_K1 + 1)), 0.0), 0.999)
-            frequencies[document_id] = share / (1 - share)
+            share = min(score / most, MOST_SHARE)
+            frequencies[document_id] = share / (1 - share) if share > 0.0 else 0.0
         return frequencies
 
     def count(self, match: Expression, most: int) -> int:
