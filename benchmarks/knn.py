@@ -129,7 +129,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
                     exact = time.process_time() - start
                 ours.append(spent * 1000)
                 theirs.append(exact * 1000)
-                found += len({hit.chunk for hit in hits} & {int(row) + 1 for row in best})
+                found += len({hit.chunk_id for hit in hits} & {int(row) + 1 for row in best})
     return ours, theirs, found / (K * len(asked))
 
 

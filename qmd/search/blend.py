@@ -1,4 +1,4 @@
-"""The blend of fused and reranked scores, and its documents as candidates."""
+"""The end of reranking in `query`: mix fused and reranked scores, and make candidates of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from qmd.search.retrieve import Retrieved
 
 
 def blend_weights(rank: int) -> tuple[float, float]:
-    """Weights of fused and reranked score for a 0-based rank (source 003)."""
+    """
+    The weights of the fused and of the reranked score, which add up to 1.
+
+    Args:
+        rank: The document's rank after fusion, from 0.
+
+    Source: tobi/qmd. The better the fused rank, the less a reranker may change it.
+    """
     if rank < 3:
         return 0.75, 0.25
     if rank < 10:
@@ -24,15 +31,23 @@ def blend_weights(rank: int) -> tuple[float, float]:
     return 0.40, 0.60
 
 
-#: The fused score enters a blend as its eighth root. The score itself has so wide a range (a
-#: document that is tenth in both lists has half of the first one's) that a reranker could hardly
-#: move anything past the first three; the blend then lost half of the reranker's measured gain.
+#: The fused score enters the blend as its eighth root. The plain score has so wide a range (the
+#: tenth document of both runs has half the score of the first) that a reranker could hardly move
+#: a document past the first three; half of the reranker's measured gain was lost.
 ROOT = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Blended:
-    """``score`` = by_rank * rrf + by_model * reranked (None: 0), 0..1."""
+    """
+    A document with its blended score.
+
+    Attributes:
+        rrf: The fused score as it entered the blend.
+        reranked: The reranked score, 0..1; None if the document was not reranked.
+        by_rank, by_model: The weights of ``rrf`` and ``reranked``.
+        score: ``by_rank * rrf + by_model * reranked``, 0..1; None counts as 0.
+    """
 
     fused: Fused
     rrf: float
@@ -48,8 +63,8 @@ def blend(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended
 
     Args:
         fused: Best first.
-        reranked: Document id → 0..1; if there are none at all, the fused scores stay as they
-            are. A document without one, behind the candidates, has 0.
+        reranked: Document id → score, 0..1. If it is empty, the fused scores stay as they are.
+            A document that is missing counts as 0.
 
     Returns:
         Best first, ties by document id.
@@ -58,12 +73,12 @@ def blend(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended
         return [Blended(entry, entry.rrf, None, 1.0, 0.0, entry.rrf) for entry in fused]
     mixed = []
     for rank, entry in enumerate(fused):
-        value = reranked.get(entry.document)
+        value = reranked.get(entry.document_id)
         by_rank, by_model = blend_weights(rank)
         rrf = entry.rrf ** (1 / ROOT)
         score = by_rank * rrf + by_model * (value or 0.0)
         mixed.append(Blended(entry, rrf, value, by_rank, by_model, score))
-    return sorted(mixed, key=lambda item: (-item.score, item.fused.document))
+    return sorted(mixed, key=lambda entry: (-entry.score, entry.fused.document_id))
 
 
 def blended_candidates(
@@ -73,28 +88,33 @@ def blended_candidates(
     *,
     with_explanation: bool,
 ) -> list[Candidate]:
+    """The candidates of `query`, in the order of ``blended``."""
     lexical_hits, semantic_hits = retrieved.lexical_hits, retrieved.semantic_hits
     candidates = []
-    for each in blended:
-        document = each.fused.document
-        lexical, semantic = lexical_hits.get(document), semantic_hits.get(document)
-        reranked = reranking.by_document.get(document)
+    for entry in blended:
+        document_id = entry.fused.document_id
+        lexical, semantic = lexical_hits.get(document_id), semantic_hits.get(document_id)
+        reranked = reranking.by_document.get(document_id)
         candidates.append(
             Candidate(
-                document,
-                each.score,
+                document_id,
+                entry.score,
                 lexical.match if lexical else "semantic" if semantic else "relaxed",
                 lexical.words if lexical else (),
-                _nearness(semantic, retrieved, document in reranking.unembedded_ids),
-                semantic.chunk if semantic else None,
-                _explain(each, reranked) if with_explanation else None,
+                _nearness(semantic, retrieved, document_id in reranking.unembedded_ids),
+                semantic.chunk_id if semantic else None,
+                _explain(entry, reranked) if with_explanation else None,
             )
         )
     return candidates
 
 
 def _nearness(hit: SemanticHit | None, retrieved: Retrieved, is_unembedded: bool) -> float | None:
-    """That of the hit; a document behind the end of a full list is as near as the last one."""
+    """
+    The relative nearness of a document; None if it is not known.
+
+    A document that a full run does not hold is taken to be as near as the run's last one.
+    """
     if not retrieved.by_meaning:
         return None
     nearest = retrieved.by_meaning[0]
@@ -107,7 +127,9 @@ def _nearness(hit: SemanticHit | None, retrieved: Retrieved, is_unembedded: bool
 
 def _explain(blended: Blended, reranked: Reranked | None) -> dict[str, Any]:
     """
-    rrf = all contributions + bonus, scaled to it;
+    The parts of a blended score, as `--explain` shows them.
+
+    The contributions and the bonus are scaled so that they add up to rrf;
     score = blend.rrf * rrf + blend.rerank * (rerank or 0).
     """
     fused = blended.fused

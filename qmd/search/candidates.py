@@ -1,4 +1,4 @@
-"""A candidate: a document that one of the three searches has scored, as calibration takes it."""
+"""A candidate: a document with its final score, the input of calibration in all three searches."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from qmd.values import Match
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """
-    A scored document that is not read yet.
+    A scored document whose text was not read yet.
 
     Attributes:
-        words: The words of the query that full text found in it, if any.
-        nearness: See `qmd.search.meaning.nearness.relative_nearness`; None where it is not known.
-        chunk: The id of its chunk nearest to the question.
-        explanation: The parts of the score.
+        score: 0..1; candidates are sorted by it, best first.
+        words: The words of the query that full text matched in the document.
+        nearness: `qmd.search.meaning.nearness.relative_nearness`; None if it is not known.
+        chunk_id: The document's chunk nearest to the question; None if it is not known.
+        explanation: The parts of the score, if the request asks for them.
     """
 
-    document: int
+    document_id: int
     score: float
     match: Match
     words: Collection[str] = ()
     nearness: float | None = None
-    chunk: int | None = None
+    chunk_id: int | None = None
     explanation: Mapping[str, Any] | None = None

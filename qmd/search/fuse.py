@@ -1,4 +1,9 @@
-"""Merging the runs of several retrievers and of several texts into one ranking."""
+"""
+The third step of a search: merge several runs into one ranking.
+
+`query` fuses the runs of both retrievers by reciprocal rank. `vsearch` fuses the runs of the query
+and of its expansions by nearness.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +16,24 @@ from qmd.search.meaning.nearness import SemanticHit, nearness_score
 from qmd.search.meaning.retrieval import ExpandedRun, MeaningRun
 from qmd.values import Source
 
-#: Source 003: the original query's runs weigh 2, those of expansions 1.
+#: The runs of the original query count twice as much as those of its expansions.
 ORIGINAL_WEIGHT = 2.0
 EXPANSION_WEIGHT = 1.0
+#: The rank offset k of reciprocal rank fusion; 60 is the value of its authors.
 RRF_K = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One retriever's answer to one query: document ids with the retriever's score, best first."""
+    """
+    The ranking that one retriever made for one text.
+
+    Attributes:
+        source: "fts" for full text, "vec" for the vectors.
+        query: The text that was searched for.
+        weight: How much the run counts in fusion.
+        hits: Document ids with the retriever's score, best first.
+    """
 
     source: Source
     query: str
@@ -30,7 +44,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """The part that one run adds to a document's score; ``rank`` is 1-based."""
+    """
+    The part of a document's fused score that one run adds.
+
+    Attributes:
+        rank: The document's rank in the run, from 1.
+        score: The retriever's score.
+        contribution: weight / (k + rank).
+    """
 
     source: Source
     query: str
@@ -43,9 +64,16 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """A document's fused score: ``rrf`` = (sum of contributions + bonus) / best possible, 0..1."""
+    """
+    A document with its fused score.
 
-    document: int
+    Attributes:
+        lists: One contribution for each run that has the document.
+        bonus: For a place among the first three of a run: 0.05, 0.02 or 0.
+        rrf: (Sum of the contributions + bonus) / (the greatest possible sum), 0..1.
+    """
+
+    document_id: int
     lists: tuple[Contribution, ...]
     bonus: float
     rrf: float
@@ -63,24 +91,24 @@ def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> list[Fused
         Best first; ties broken by document id, so the order is stable. Independent of the
         order of the runs.
 
-    Source: Cormack, Clarke and Büttcher, SIGIR 2009; bonus (+0.05 for rank 1, +0.02 for
-    ranks 2 and 3, the best one counts) and weights from source 003.
+    Source: Cormack, Clarke and Büttcher, SIGIR 2009. The weights, and the bonus for a document's
+    best rank (0.05 for rank 1, 0.02 for ranks 2 and 3), are those of tobi/qmd.
     """
     # fsum is exact, so that no score depends on the order of the runs.
     best_possible = fsum(run.weight / (k + 1) for run in runs) + 0.05
     contributions: dict[int, list[Contribution]] = {}
     for run in runs:
-        for rank, (document, score) in enumerate(run.hits, 1):
+        for rank, (document_id, score) in enumerate(run.hits, 1):
             share = run.weight / (k + rank)
-            contributions.setdefault(document, []).append(
+            contributions.setdefault(document_id, []).append(
                 Contribution(run.source, run.query, run.type, rank, score, run.weight, share)
             )
     fused = []
-    for document, parts in contributions.items():
+    for document_id, parts in contributions.items():
         bonus = _bonus(min(part.rank for part in parts))
         total = fsum(part.contribution for part in parts) + bonus
-        fused.append(Fused(document, tuple(parts), bonus, total / best_possible))
-    return sorted(fused, key=lambda entry: (-entry.rrf, entry.document))
+        fused.append(Fused(document_id, tuple(parts), bonus, total / best_possible))
+    return sorted(fused, key=lambda entry: (-entry.rrf, entry.document_id))
 
 
 def _bonus(best_rank: int) -> float:
@@ -92,10 +120,15 @@ def _bonus(best_rank: int) -> float:
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """
-    A document's score by meaning and the chunk that has it.
+    A document with its score by meaning.
 
-    ``original`` is its chunk nearest to the question, with ``original_score``. ``expansion`` is
-    the text that raised the score, with that text's score, or None.
+    Attributes:
+        hit: The chunk that the score is of.
+        score: 0..1.
+        original: The document's chunk nearest to the question.
+        original_score: The score of that chunk for the question alone, 0..1.
+        expansion: The expansion that raised the score, and the chunk's score for it, 0..1; None
+            if no expansion raised it.
     """
 
     hit: SemanticHit
@@ -107,26 +140,33 @@ class Nearest:
 
 def fuse_by_nearness(original: MeaningRun, expanded: Sequence[ExpandedRun]) -> list[Nearest]:
     """
-    The best of a document's score for the question and, for each expansion, of the mean of the
-    question's (weight 2) and the expansion's (1). Best first, ties by nearness, then by id.
+    Merge the run of a question and the runs of its expansions by nearness.
+
+    A document's score for the question is `nearness_score`. Its score for an expansion is the mean
+    of its scores for the question (weight 2) and for the expansion (weight 1). The best of these
+    counts.
+
+    Returns:
+        Best first; ties by nearness, then by document id.
     """
     best: dict[int, Nearest] = {}
     for hit in original.hits:
         question_score = nearness_score(hit.nearness, original.spec)
-        best[hit.document] = Nearest(hit, question_score, hit, question_score)
-    for each in expanded:
-        for hit in each.run.hits:
-            candidate = _with_expansion(hit, each, original)
-            other = best.get(hit.document)
+        best[hit.document_id] = Nearest(hit, question_score, hit, question_score)
+    for expanded_run in expanded:
+        for hit in expanded_run.run.hits:
+            candidate = _with_expansion(hit, expanded_run, original)
+            other = best.get(hit.document_id)
             if other is None or (candidate.expansion and candidate.score > other.score):
-                best[hit.document] = candidate
+                best[hit.document_id] = candidate
     return sorted(
-        best.values(), key=lambda item: (-item.score, -item.hit.nearness, item.hit.document)
+        best.values(),
+        key=lambda nearest: (-nearest.score, -nearest.hit.nearness, nearest.hit.document_id),
     )
 
 
 def _with_expansion(hit: SemanticHit, expanded: ExpandedRun, original: MeaningRun) -> Nearest:
-    plain = expanded.by_question.get(hit.document, hit)
+    plain = expanded.by_question.get(hit.document_id, hit)
     plain_score = nearness_score(plain.nearness, original.spec)
     expansion_score = nearness_score(hit.nearness, original.spec)
     total = ORIGINAL_WEIGHT + EXPANSION_WEIGHT

@@ -1,4 +1,4 @@
-"""The models that take part in a search."""
+"""The models that one search may use."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class SearchModels:
     """
-    The models for one search; each is optional.
+    The models for one search; None where there is none.
 
     Attributes:
-        embedder: Opens the embedding model at the first need; raises ModelMissingError.
-        timeout_s: For one call of the expander or the reranker.
-        cache: The vectors that are kept in memory between searches.
+        embedder: Opens the embedding model; called when a text has to be embedded. Raises
+            ModelMissingError.
+        timeout_s: Seconds that one call of the expander or the reranker may take.
+        cache: The vectors that stay in memory between searches.
     """
 
     embedder: Callable[[], Embedder] | None = None

@@ -1,4 +1,4 @@
-"""The first step of every search: which documents may be candidates, and what to look for."""
+"""The first step of every search: parse the query, and select the documents it may return."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 class Scope(NamedTuple):
     """
-    Which documents may be candidates, and how many of them a retriever ranks (None: all).
+    Which documents a retriever may return.
 
-    ``exclusions`` are for retrievers that do not know the query: full text leaves out by itself
-    what its own query excludes.
+    Attributes:
+        selection: The documents that pass the filters and tags.
+        depth: The retriever returns at most this many; None for all.
+        exclusions: What the query excludes, for retrieval by meaning. (Full text applies the
+            exclusions of its query itself.)
     """
 
     selection: Selection
@@ -36,24 +39,24 @@ class Question(NamedTuple):
 
 def parse_request(reader: Reader, request: SearchRequest) -> Question:
     """
-    The question of a request.
+    Check a request, parse its query and select the documents.
 
     Raises:
-        InputError: See `SearchRequest.check`; or a filter is no date.
-        CollectionNotFoundError: With suggestions.
+        InputError: See `SearchRequest.check`; or a date filter is not a date.
+        CollectionNotFoundError: A filter names an unknown collection; with suggestions.
     """
     request.check()
     return parse_text(reader, request, request.query, request.depth)
 
 
 def with_exclusions(reader: Reader, question: Question) -> Question:
-    """For a retriever by meaning: look up the documents that the query excludes."""
+    """Look up the documents that the query excludes, as retrieval by meaning needs them."""
     scope = question.scope._replace(exclusions=exclusions(reader, question.query))
     return question._replace(scope=scope)
 
 
 def parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | None) -> Question:
-    """As `parse_request`, of a text in place of the request's query, to a depth."""
+    """As `parse_request`, for ``text`` instead of the request's query, and another depth."""
     filters = _with_iso_dates(request.filters)
     query = parse(text)
     selection = reader.select(

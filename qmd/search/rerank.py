@@ -75,9 +75,9 @@ def rerank(
     if not best:
         return Reranking()
     problem = None
-    candidate_ids = [each.document for each in best]
+    candidate_ids = [each.document_id for each in best]
     if models.reranker is not None:
-        chunks = {hit.document: hit.chunk for hit in retrieved.semantic_hits.values()}
+        chunks = {hit.document_id: hit.chunk_id for hit in retrieved.semantic_hits.values()}
         passages = list(_passages(reader, candidate_ids, chunks))
         scores, problem = _ask_model(models.reranker, prompt, passages, models.timeout_s)
         if scores:
@@ -89,7 +89,7 @@ def rerank(
     by_scores = rerank_by_scores(
         candidate_ids,
         {document_id: hit.bm25 for document_id, hit in retrieved.lexical_hits.items()},
-        {hit.document: hit.nearness for hit in nearest.hits},
+        {hit.document_id: hit.nearness for hit in nearest.hits},
         whole,
         retrieved.words.document_count,
     )

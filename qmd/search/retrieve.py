@@ -1,4 +1,4 @@
-"""Retrieval by words and by meaning, side by side."""
+"""The second step of `query`: full text and the vectors search for every text of the plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WordRun:
-    """The documents that full text ranks for one text, best first."""
+    """The hits of full text for one text, best first."""
 
     text: str
     hits: Sequence[LexicalHit]
@@ -32,9 +32,14 @@ class WordRun:
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """
-    The runs of both retrievers; the first run of each is that of the original query.
+    The runs of both retrievers. The first run of each is for the original query.
 
-    ``problem`` is a sentence, where retrieval by meaning failed.
+    Attributes:
+        words: The words of the original query and their weights.
+        by_words: One run of full text for each text of ``Plan.for_words``.
+        by_meaning: One run of the vectors for each text of ``Plan.for_meaning``; fewer if
+            retrieval by meaning failed.
+        problem: A sentence that says how retrieval by meaning failed; None if it did not.
     """
 
     words: QueryWords
@@ -44,38 +49,40 @@ class Retrieved:
 
     @property
     def runs(self) -> list[Run]:
-        """All runs, for fusion."""
+        """All runs, in the form that fusion takes."""
         lexical = [
-            _run("fts", each.text, number, [(hit.document, hit.score) for hit in each.hits])
-            for number, each in enumerate(self.by_words)
+            _run("fts", run.text, index, [(hit.document_id, hit.score) for hit in run.hits])
+            for index, run in enumerate(self.by_words)
         ]
         semantic = [
-            _run("vec", each.text, number, [(hit.document, hit.nearness) for hit in each.hits])
-            for number, each in enumerate(self.by_meaning)
+            _run("vec", run.text, index, [(hit.document_id, hit.nearness) for hit in run.hits])
+            for index, run in enumerate(self.by_meaning)
         ]
         return lexical + semantic
 
     @property
     def lexical_hits(self) -> dict[int, LexicalHit]:
-        """Document id → its hit by the words of the original query."""
+        """Document id → its hit in the first run of full text."""
         first = self.by_words[0].hits if self.by_words else ()
-        return {hit.document: hit for hit in first}
+        return {hit.document_id: hit for hit in first}
 
     @property
     def semantic_hits(self) -> dict[int, SemanticHit]:
-        """Document id → its hit by meaning, from the first run that has it."""
+        """Document id → its hit in the first run of the vectors that has the document."""
         hits: dict[int, SemanticHit] = {}
         for run in self.by_meaning:
             for hit in run.hits:
-                hits.setdefault(hit.document, hit)
+                hits.setdefault(hit.document_id, hit)
         return hits
 
 
 def retrieve(reader: Reader, plan: Plan, models: SearchModels) -> Retrieved:
     """
-    Ask full text and vectors for every text of the plan.
+    Search full text and the vectors for every text of the plan.
 
-    Full text alone answers where the vectors cannot, also what was meant for them only.
+    If the vectors cannot be searched, full text answers alone; it then searches for the texts that
+    were meant for the vectors too, if the plan has no other. Raises nothing for that:
+    `Retrieved.problem` says why.
     """
     words = weigh_words(reader, plan.query)
     by_words = _retrieve_texts_by_words(reader, plan.for_words, words, plan.scope)
@@ -95,17 +102,17 @@ def _retrieve_texts_by_words(
     reader: Reader, texts: Sequence[str], words: QueryWords, scope: Scope
 ) -> tuple[WordRun, ...]:
     runs = []
-    for number, text in enumerate(texts):
+    for index, text in enumerate(texts):
         query = parse(text)
         query_words = words if query == words.query else weigh_words(reader, query)
         hits = retrieve_by_words(reader, query_words, scope.selection, scope.depth)
-        if number and scope.exclusions is not None:  # an expansion knows no exclusions
-            hits = [hit for hit in hits if scope.exclusions.admit(reader, hit.document)]
+        if index > 0 and scope.exclusions is not None:  # an expansion has no exclusions itself
+            hits = [hit for hit in hits if scope.exclusions.admit(reader, hit.document_id)]
         runs.append(WordRun(text, hits))
     return tuple(runs)
 
 
-def _run(source: Source, text: str, number: int, hits: Sequence[tuple[int, float]]) -> Run:
-    if number == 0:
+def _run(source: Source, text: str, index: int, hits: Sequence[tuple[int, float]]) -> Run:
+    if index == 0:
         return Run(source, text, "original", ORIGINAL_WEIGHT, hits)
     return Run(source, text, "expansion", EXPANSION_WEIGHT, hits)

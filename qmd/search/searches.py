@@ -3,8 +3,8 @@ The three searches, each a composition of the same steps::
 
     parse → retrieve → fuse → rerank → calibrate → present
 
-Each step takes values and returns a value. A step that could not do all of its work says so in
-the ``problem`` of its result, and the reply has these sentences in `degraded`.
+Each step takes values and returns a value. A step that could do only a part of its work says so in
+the ``problem`` of its result. `SearchReply.degraded` joins these sentences.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from qmd.search.words.retrieval import retrieve_by_words
 from qmd.search.words.weights import weigh_words
 from qmd.values import SearchReply, SearchRequest
 
-# The steps that take vectors are imported where they are used: `qmd search` needs none of them,
-# and as a process it would take a fifth longer.
+# The steps that need vectors are imported inside functions: `qmd search` uses none of them, and
+# importing them would make it a fifth slower.
 if TYPE_CHECKING:
     from qmd.search.models import SearchModels
     from qmd.store import Reader
@@ -39,8 +39,10 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
 
 def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
     """
-    `vsearch`: vectors. A query that only narrows has no meaning to compare: it lists what
-    `search` lists.
+    `vsearch`: vectors.
+
+    A query without text, such as ``tag:work``, has no meaning to compare. The reply is then that
+    of `search`.
 
     Raises:
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
@@ -67,8 +69,10 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
 
 def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
     """
-    `query`: words and meaning, fused by reciprocal rank and reranked; full text alone where
-    vectors are missing, saying so. A query that only narrows lists what `search` lists.
+    `query`: full text and vectors, fused by reciprocal rank and reranked.
+
+    Without vectors full text answers alone, and `SearchReply.degraded` says why. For a query
+    without text, such as ``tag:work``, the reply is that of `search`.
     """
     from qmd.search.blend import blend, blended_candidates
     from qmd.search.fuse import reciprocal_rank_fusion

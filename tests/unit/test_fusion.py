@@ -26,17 +26,19 @@ def test_the_order_of_the_runs_does_not_matter(runs: list[Run], random: object) 
     shuffled = list(runs)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     one, two = reciprocal_rank_fusion(runs), reciprocal_rank_fusion(shuffled)
-    assert [(f.document, f.rrf, f.bonus) for f in one] == [
-        (f.document, f.rrf, f.bonus) for f in two
+    assert [(f.document_id, f.rrf, f.bonus) for f in one] == [
+        (f.document_id, f.rrf, f.bonus) for f in two
     ]
 
 
 @given(RUNS)
 def test_fused_scores_are_0_to_1_best_first_ties_by_id(runs: list[Run]) -> None:
     fused = reciprocal_rank_fusion(runs)
-    assert [(-f.rrf, f.document) for f in fused] == sorted((-f.rrf, f.document) for f in fused)
+    assert [(-f.rrf, f.document_id) for f in fused] == sorted(
+        (-f.rrf, f.document_id) for f in fused
+    )
     assert all(0 < f.rrf <= 1 for f in fused)
-    assert {f.document for f in fused} == {number for r in runs for number, _ in r.hits}
+    assert {f.document_id for f in fused} == {number for r in runs for number, _ in r.hits}
 
 
 @given(RUNS)
@@ -51,18 +53,18 @@ def test_the_parts_add_up_to_the_score(runs: list[Run]) -> None:
 
 def test_a_document_on_top_of_every_run_scores_1() -> None:
     fused = reciprocal_rank_fusion([run([7, 8]), run([7, 9], 1.0)])
-    assert fused[0].document == 7
+    assert fused[0].document_id == 7
     assert fused[0].rrf == pytest.approx(1.0)
 
 
 def test_the_bonus_is_for_the_first_three_ranks_and_counts_once() -> None:
     fused = reciprocal_rank_fusion([run([1, 2, 3, 4]), run([2, 1, 3, 4])])
-    assert {f.document: f.bonus for f in fused} == {1: 0.05, 2: 0.05, 3: 0.02, 4: 0.0}
+    assert {f.document_id: f.bonus for f in fused} == {1: 0.05, 2: 0.05, 3: 0.02, 4: 0.0}
 
 
 def test_the_original_query_weighs_twice_an_expansion() -> None:
     fused = reciprocal_rank_fusion([run([1]), run([2], 1.0)])
-    assert [f.document for f in fused] == [1, 2]
+    assert [f.document_id for f in fused] == [1, 2]
     assert fused[0].lists[0].contribution == 2 * fused[1].lists[0].contribution
 
 
@@ -83,10 +85,10 @@ def test_the_reranker_counts_more_further_down(rank: int, weights: tuple[float, 
 def test_blended_scores_are_sorted_and_0_to_1(runs: list[Run], scores: dict[int, float]) -> None:
     fused = reciprocal_rank_fusion(runs)
     mixed = blend(fused, scores)
-    order = [(-item.score, item.fused.document) for item in mixed]
+    order = [(-item.score, item.fused.document_id) for item in mixed]
     assert order == sorted(order)
     assert all(0 <= item.score <= 1 for item in mixed)
-    assert {item.fused.document for item in mixed} == {entry.document for entry in fused}
+    assert {item.fused.document_id for item in mixed} == {entry.document_id for entry in fused}
     for item in mixed:
         assert item.rrf == pytest.approx(item.fused.rrf ** (1 / ROOT if scores else 1))
         parts = item.by_rank * item.rrf + item.by_model * (item.reranked or 0.0)
@@ -96,7 +98,7 @@ def test_blended_scores_are_sorted_and_0_to_1(runs: list[Run], scores: dict[int,
 def test_behind_the_candidates_a_document_has_nothing_from_the_reranker() -> None:
     fused = reciprocal_rank_fusion([run([1, 2])])
     mixed = blend(fused, {1: 0.5})
-    by_id = {item.fused.document: (item.reranked, item.score) for item in mixed}
+    by_id = {item.fused.document_id: (item.reranked, item.score) for item in mixed}
     rrf = [entry.rrf ** (1 / ROOT) for entry in fused]
     assert by_id[1] == (0.5, pytest.approx(0.75 * rrf[0] + 0.25 * 0.5))
     assert by_id[2] == (None, pytest.approx(0.75 * rrf[1]))
@@ -104,14 +106,14 @@ def test_behind_the_candidates_a_document_has_nothing_from_the_reranker() -> Non
 
 def test_without_a_reranker_the_fused_scores_stay() -> None:
     fused = reciprocal_rank_fusion([run([1, 2]), run([2, 3])])
-    assert [(item.fused.document, item.score) for item in blend(fused, {})] == [
-        (entry.document, entry.rrf) for entry in fused
+    assert [(item.fused.document_id, item.score) for item in blend(fused, {})] == [
+        (entry.document_id, entry.rrf) for entry in fused
     ]
 
 
 @given(RUNS)
 def test_no_document_behind_the_candidates_comes_before_one_of_them(runs: list[Run]) -> None:
     fused = reciprocal_rank_fusion(runs)
-    candidates = {entry.document: 0.0 for entry in fused[:5]}
+    candidates = {entry.document_id: 0.0 for entry in fused[:5]}
     mixed = blend(fused, candidates)
-    assert {item.fused.document for item in mixed[:5]} == set(candidates)
+    assert {item.fused.document_id for item in mixed[:5]} == set(candidates)

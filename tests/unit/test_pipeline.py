@@ -194,7 +194,7 @@ def test_the_int8_index_with_exact_rescoring_finds_the_true_nearest(
             assert [hit.cosine for hit in near] == sorted(
                 (hit.cosine for hit in near), reverse=True
             )
-            found += len({hit.document for hit in near} & {hit.document for hit in true[:10]})
+            found += len({hit.document_id for hit in near} & {hit.document_id for hit in true[:10]})
     assert found / 300 >= 0.99
 
 

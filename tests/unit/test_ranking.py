@@ -84,10 +84,10 @@ def test_what_all_texts_share_is_taken_out_of_a_question_on_the_scale_of_cosines
         assert max(shared) > 0.001 > -0.001 > min(shared)
         assert sum(shared) / len(shared) == pytest.approx(0, abs=0.01)
         assert hits[0].nearness == max(hit.nearness for hit in hits)
-        some = [hit.document for hit in hits[:5]]
+        some = [hit.document_id for hit in hits[:5]]
         whole = mean_nearness(reader, model, question, some)
         # These documents have one chunk each.
-        assert whole == pytest.approx({hit.document: hit.nearness for hit in hits[:5]}, abs=1e-5)
+        assert whole == pytest.approx({hit.document_id: hit.nearness for hit in hits[:5]}, abs=1e-5)
     corpus.kb.close()
 
 

@@ -104,7 +104,7 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
                 step = 2 if name == "a" else 1
                 mine = np.arange(COUNT)[step - 1 :: step]  # even ids are in collection a
                 best = mine[np.argsort(-cosines[mine])[:10]] + 1
-                found[name] += len({hit.document for hit in hits} & set(best.tolist()))
+                found[name] += len({hit.document_id for hit in hits} & set(best.tolist()))
     store.close()
     assert min(found.values()) / (10 * len(queries)) >= 0.99
 
@@ -150,7 +150,7 @@ def exactly(reader: Reader, bits: VectorCache, text: str = "word 3") -> Sequence
     assert bool(coded) == (number > 0)
     mine = nearest_documents(reader, model, bare(query), reader.all_documents, 100, bits)
     true = nearest_documents(reader, model, bare(query), reader.all_documents, None)
-    assert [hit.document for hit in mine] == [hit.document for hit in true]
+    assert [hit.document_id for hit in mine] == [hit.document_id for hit in true]
     assert [hit.cosine for hit in mine] == pytest.approx([hit.cosine for hit in true], abs=1e-6)
     return mine
 
@@ -312,7 +312,7 @@ def test_threads_search_while_one_writes_and_all_find_what_is_there(
                         reader, model, bare(query), reader.all_documents, 100, bits
                     )
                     true = nearest_documents(reader, model, bare(query), reader.all_documents, None)
-                    assert {hit.document for hit in near} == {hit.document for hit in true}
+                    assert {hit.document_id for hit in near} == {hit.document_id for hit in true}
         except BaseException as error:  # noqa: BLE001  told to the test below
             errors.append(error)
 

@@ -1,4 +1,4 @@
-"""Documents scored by meaning as candidates, with the parts of their scores."""
+"""Make candidates of the documents that `vsearch` has scored, with the parts of their scores."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from qmd.values import ModelSpec
 def semantic_candidates(
     nearest: Sequence[Nearest], spec: ModelSpec, *, with_explanation: bool
 ) -> list[Candidate]:
+    """The candidates of `vsearch`, in the order of ``nearest``."""
     return [
         Candidate(
-            each.hit.document,
-            each.score,
+            entry.hit.document_id,
+            entry.score,
             "semantic",
-            nearness=relative_nearness(each.hit.nearness, spec),
-            chunk=each.hit.chunk,
-            explanation=_explain(each, spec) if with_explanation else None,
+            nearness=relative_nearness(entry.hit.nearness, spec),
+            chunk_id=entry.hit.chunk_id,
+            explanation=_explain(entry, spec) if with_explanation else None,
         )
-        for each in nearest
+        for entry in nearest
     ]
 
 
 def _explain(nearest: Nearest, spec: ModelSpec) -> dict[str, Any]:
     """
+    The parts of a score by meaning, as `--explain` shows them.
+
     nearness = cosine - shared; own = (nearness - low) / (high - low), within 0 and 1;
-    score = own, or (2 * own + expansion) / 3.
+    score = own, or (2 * own + expansion) / 3 if an expansion raised it.
     """
     original = nearest.original
     explained: dict[str, Any] = {

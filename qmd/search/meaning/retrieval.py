@@ -1,4 +1,9 @@
-"""Vector retrieval: nearest chunks, rescored with the exact vectors, best chunk per document."""
+"""
+Retrieval by meaning: embed a text, and rank documents by their chunk nearest to it.
+
+The nearest chunks come from a scan of int8 vectors or from vectors in memory; they are then scored
+with the exact vectors.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +34,24 @@ if TYPE_CHECKING:
     from qmd.store import Reader, Selection
     from qmd.store.models import StoredModel
 
-#: Chunks to ask of the int8 index for each document, at first.
+#: The first scan of the int8 vectors returns this many chunks for each document to return.
 CHUNKS_PER_DOCUMENT = 2
-#: And never fewer, so that rescoring sees also what int8 has ranked too low.
+#: A scan returns at least this many chunks, so that exact scoring can correct int8's order.
 LEAST = 100
-#: The vectors in memory are not asked for more chunks than this.
+#: The vectors in memory return at most this many chunks; the database answers if more are needed.
 MOST_CACHED = 8000
 
 
 @dataclass(frozen=True, slots=True)
 class MeaningRun:
-    """The documents nearest to one text, best first."""
+    """
+    The documents nearest to one text, best first.
+
+    Attributes:
+        spec: The model that embedded the text.
+        model: The same model, as the database has recorded it.
+        question: The vector of the text.
+    """
 
     text: str
     spec: ModelSpec
@@ -51,9 +63,10 @@ class MeaningRun:
 @dataclass(frozen=True, slots=True)
 class ExpandedRun:
     """
-    The run of an expansion, and how near the same documents are to the question itself.
+    The run of an expansion, and how near its documents are to the question itself.
 
-    ``by_question``: document id → its chunk nearest to the question.
+    Attributes:
+        by_question: Document id → the document's chunk nearest to the question.
     """
 
     run: MeaningRun
@@ -62,7 +75,7 @@ class ExpandedRun:
 
 @dataclass(frozen=True, slots=True)
 class ExpandedRuns:
-    """The runs of a query's expansions; ``problem`` is a sentence, where not all were possible."""
+    """The runs of a query's expansions; ``problem`` is a sentence if one of them failed."""
 
     runs: tuple[ExpandedRun, ...]
     problem: str | None
@@ -70,7 +83,12 @@ class ExpandedRuns:
 
 @dataclass(frozen=True, slots=True)
 class MeaningRuns:
-    """A run for each text; where ``problem`` is not None, for those before it."""
+    """
+    A run for each text.
+
+    If a text could not be embedded, ``problem`` is the error, and the runs are those of the texts
+    before it.
+    """
 
     runs: tuple[MeaningRun, ...] = ()
     problem: InferenceError | None = None
@@ -80,7 +98,11 @@ def retrieve_by_meaning(
     reader: Reader, text: str, scope: Scope, models: SearchModels
 ) -> MeaningRun:
     """
-    The documents nearest to a text.
+    Embed a text and rank the documents nearest to it.
+
+    Args:
+        text: Its first `MAX_QUESTION` characters are embedded.
+        scope: Which documents may be hits, and how many.
 
     Raises:
         InferenceError: See `require_index`; or the text cannot be embedded.
@@ -98,12 +120,12 @@ def retrieve_by_meaning(
 def retrieve_texts_by_meaning(
     reader: Reader, texts: Iterable[str], scope: Scope, models: SearchModels
 ) -> MeaningRuns:
-    """A run for each text, up to the first that cannot be embedded."""
+    """A run for each text, up to the first text that cannot be embedded. Raises nothing for it."""
     runs: list[MeaningRun] = []
     try:
         for text in texts:
             if not runs:
-                require_index(reader, None)  # before a model is opened in vain
+                require_index(reader, None)  # raises before a model is opened for nothing
             runs.append(retrieve_by_meaning(reader, text, scope, models))
     except InferenceError as error:
         return MeaningRuns(tuple(runs), error)
@@ -117,11 +139,11 @@ def retrieve_expansions(
     scope: Scope,
     models: SearchModels,
 ) -> ExpandedRuns:
-    """A run for each expansion, with how near its documents are to the original question."""
+    """A run for each expansion; each run says how near its documents are to the question too."""
     others = retrieve_texts_by_meaning(reader, expanded.for_meaning, scope, models)
     runs = []
     for run in others.runs:
-        document_ids = [hit.document for hit in run.hits]
+        document_ids = [hit.document_id for hit in run.hits]
         by_question = best_chunks_of(reader, original.model, original.question, document_ids)
         runs.append(ExpandedRun(run, by_question))
     problem = f"Expanded in part: {others.problem}" if others.problem else expanded.problem
@@ -130,11 +152,14 @@ def retrieve_expansions(
 
 def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
     """
-    The model of the vector index.
+    The model whose vectors the database holds.
+
+    Args:
+        spec: The model that it must be; None for any.
 
     Raises:
-        VectorIndexMissingError: Nothing was embedded yet.
-        ModelMismatchError: The index holds vectors of another model than ``spec``.
+        VectorIndexMissingError: No chunk has a vector yet.
+        ModelMismatchError: The vectors were made by another model than ``spec``.
         VectorsUnavailableError: sqlite-vec cannot be loaded here.
     """
     model = reader.models.active()
@@ -158,13 +183,13 @@ def _nearest_in_scope(
     scope: Scope,
     cache: VectorCache | None,
 ) -> list[SemanticHit]:
-    """As `nearest_documents`, without those that the query excludes."""
+    """As `nearest_documents`, without the documents that the query excludes."""
     depth = scope.depth
     while True:
         hits = nearest_documents(reader, model, question, scope.selection, depth, cache)
         if scope.exclusions is None:
             return hits
-        admitted = [hit for hit in hits if scope.exclusions.admit(reader, hit.document)]
+        admitted = [hit for hit in hits if scope.exclusions.admit(reader, hit.document_id)]
         if scope.depth is None or depth is None:
             return admitted
         if len(admitted) >= scope.depth or len(hits) < depth:
@@ -181,10 +206,11 @@ def nearest_documents(
     cache: VectorCache | None = None,
 ) -> list[SemanticHit]:
     """
-    The ``limit`` nearest documents (None: all), best first, ties by id.
+    The documents nearest to a question, best first; ties by document id.
 
     Args:
-        cache: Vectors that are kept between searches of the same database.
+        limit: Return at most this many; None for all.
+        cache: The vectors in memory; None to scan the database.
     """
     if limit is None or limit * CHUNKS_PER_DOCUMENT > MAX_NEAREST:
         return best_chunks(list(reader.vectors.all(model, selection)), question)[:limit]
@@ -203,7 +229,7 @@ def _nearest_in_memory(
     limit: int,
     cache: VectorCache,
 ) -> list[SemanticHit] | None:
-    """None where the index is to answer."""
+    """As `nearest_documents`; None if the vectors in memory cannot answer."""
     direction = _unit(question)
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while chunks <= MOST_CACHED:
@@ -213,7 +239,7 @@ def _nearest_in_memory(
         hits = best_chunks(rows, question)
         if len(hits) >= limit:
             return hits[:limit]
-        chunks *= 4  # long documents took all places
+        chunks *= 4  # a few long documents had all of these chunks
     return None
 
 
@@ -229,7 +255,7 @@ def _nearest_in_index(
     while True:
         rows = reader.vectors.nearest(model, direction, chunks, selection)
         hits = best_chunks(rows, question)
-        # Long documents may take all places: then ask for more, as long as there are more.
+        # A few long documents may have all of these chunks: then scan for more, if there are more.
         if len(hits) >= limit or len(rows) < chunks:
             return hits[:limit]
         if chunks >= MAX_NEAREST:
@@ -239,7 +265,7 @@ def _nearest_in_index(
 
 
 def _unit(question: QuestionVector) -> NDArray[np.float32]:
-    """The direction of the centred question, float32[dimension] of unit norm."""
+    """The direction of the centred question: float32[dimension], unit norm."""
     import numpy as np
 
     direction: NDArray[np.float32] = question.centred / (

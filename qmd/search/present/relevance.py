@@ -74,7 +74,7 @@ def _calibrate_each(
     stems = {word: stem(word) for word in words.weights} if candidates else {}
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
-        pages = reader.documents.full([candidate.document for candidate in batch])
+        pages = reader.documents.full([candidate.document_id for candidate in batch])
         for candidate, page in zip(batch, pages, strict=True):
             evidence = Evidence(_coverage(candidate, page, words, stems), candidate.nearness)
             yield Calibrated(candidate, page, evidence, estimate(evidence))

@@ -30,13 +30,13 @@ def present(
         problem: What a missing model or index took away, in sentences.
     """
     contexts = reader.contexts.all()
-    chunks = [each.candidate.chunk for each in calibrated if each.candidate.chunk is not None]
+    chunks = [each.candidate.chunk_id for each in calibrated if each.candidate.chunk_id is not None]
     spans = reader.vectors.chunk_spans(chunks) if chunks else {}
     query_needles = needles(query)
     hits = []
     for each in calibrated:
         candidate, page = each.candidate, each.page
-        span = spans.get(candidate.chunk) if candidate.chunk is not None else None
+        span = spans.get(candidate.chunk_id) if candidate.chunk_id is not None else None
         snippet = make_snippet(
             page.text, page.body_start, query_needles, span[:2] if span else None
         )

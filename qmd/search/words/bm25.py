@@ -38,7 +38,7 @@ class Word(NamedTuple):
 class Scored(NamedTuple):
     """A document with its ``bm25``, the sum of ``parts``: word → score."""
 
-    document: int
+    document_id: int
     bm25: float
     parts: Mapping[str, float]
 
@@ -82,7 +82,7 @@ def rank(
         Scored(document_id, fsum(by_word.values()), by_word)
         for document_id, by_word in parts.items()
     ]
-    scored.sort(key=lambda each: (-each.bm25, each.document))
+    scored.sort(key=lambda each: (-each.bm25, each.document_id))
     last = scored[-1].bm25 if scored else 0.0
     for document_id, score in rows[POOL:]:
         last = min(last, score)

@@ -16,7 +16,7 @@ def lexical_candidates(
 ) -> list[Candidate]:
     return [
         Candidate(
-            hit.document,
+            hit.document_id,
             hit.score,
             hit.match,
             hit.words,

@@ -44,7 +44,7 @@ class LexicalHit:
     whose bm25 is FTS5's own.
     """
 
-    document: int
+    document_id: int
     score: float
     bm25: float
     match: Match
@@ -65,7 +65,7 @@ def retrieve_by_words(
     exact = _exact_hits(reader, words, selection, limit)
     if limit is not None and len(exact) >= limit:
         return exact
-    exact_ids = {hit.document for hit in exact}
+    exact_ids = {hit.document_id for hit in exact}
     return exact + _relaxed_hits(reader, words, selection, limit, exact_ids)
 
 
@@ -182,7 +182,7 @@ def _rank(
 
 def _hits(ranked: Iterable[bm25.Scored], match: Match) -> list[LexicalHit]:
     return [
-        LexicalHit(each.document, _score(each.bm25, match), each.bm25, match, each.parts)
+        LexicalHit(each.document_id, _score(each.bm25, match), each.bm25, match, each.parts)
         for each in ranked
     ]
 
