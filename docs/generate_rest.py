@@ -30,35 +30,37 @@ INTRODUCTION = """\
 
 <!-- generated: python docs/generate_rest.py -->
 
-`qmd server` answers HTTP on port 18765 of this machine: JSON in, JSON out. How the server is
-started and guarded is in [server.md](server.md); `GET /openapi.json` describes every field for
-programs, and `GET /` shows a person what runs.
+`qmd server` answers HTTP requests on port 18765 of this machine: JSON in, JSON out.
+[server.md](server.md) says how to start and protect the server. `GET /openapi.json` describes every
+field for programs, and `GET /` shows a person what is running.
 
-- A body is a JSON object with `Content-Type: application/json`, at most 4 MiB; anything else
-  is a 415 or 413. Unknown names are refused with the list of the known ones. `null` counts as
-  absent, for optional arguments a blank string does, too.
-- A text has at most 16,384 characters and a list 100 items; a query 120,000 characters, a list of
-  names 200,000, what is said about a context 10,000. More is a 400 that says the limit.
-- `/embed` takes 1,000 texts, 32,000 characters of each and 1,000,000 in all (413). While it works
-  on many, others have their turns between.
-- Without a token programs of the user who started the server are answered, on Linux no others
-  (403); with one, requests that send `Authorization: Bearer TOKEN` (else 401), and pages of the
-  server itself in a browser that came by the link of `qmd open` (`POST /open` makes it).
-- Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods; a
-  browser that asks for a page is shown the same text as one.
-- What changes the index (`add`, `PUT`, `DELETE`, `/index`, `/update`) waits in one queue and
-  never holds up a search; with `--read-only` it is a 403. `/collections/add` takes directories
-  below a write root, by an absolute path: the collections, the working directory, your home and
-  the temporary directory, in the last two nothing hidden.
-- Eight reads run at once, of `/multi_get`, which may read many documents, two.
-- A read has 30 seconds, an embedding 5 minutes, a change 10 minutes; then the answer is a 503 and
-  the work ends. It ends, too, when the client closes its connection. What is being written at that
-  moment is finished.
-- `freshness` says how far the index is behind the disk, `degraded` what a missing model took
-  away from a search.
+- A body is a JSON object with `Content-Type: application/json` and at most 4 MiB; otherwise the
+  answer is 415 or 413. An unknown name is refused, with a list of the valid names. For an optional
+  argument, `null` and a blank string count as absent.
+- A text may have at most 16,384 characters and a list 100 items. A query may have 120,000
+  characters, a list of names 200,000, the text of a context 10,000. If a value is too long, the
+  answer is 400 and names the limit.
+- `/embed` takes 1,000 texts of at most 32,000 characters each and 1,000,000 in all (413). Between
+  the texts of a large request, other requests get their turn.
+- Without a token, the server answers programs of the user who started it; on Linux, all others get
+  403. With a token, it answers requests that send `Authorization: Bearer TOKEN` (others get 401).
+  It also answers its own pages in a browser that was let in by the link of `qmd open`
+  (`POST /open` creates the link).
+- Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods. A browser
+  that requests a page gets the same text as a page.
+- Requests that change the index (`add`, `PUT`, `DELETE`, `/index`, `/update`) wait in one queue and
+  never delay a search; with `--read-only` they get 403. `/collections/add` takes the absolute path
+  of a directory below a write root: below the collections, the working directory, your home
+  directory or the temporary directory, but in the last two nothing hidden.
+- Eight reads run at once; of these, two may be `/multi_get`, which may read many documents.
+- A read may take 30 seconds, an embedding 5 minutes, a change 10 minutes; then the work ends and
+  the answer is 503. The work also ends when the client closes its connection, except that a write
+  in progress is finished.
+- `freshness` says how far the index is behind the disk; `degraded` says which part of a search was
+  not possible because a model is missing.
 - `GET /events` is a stream of server-sent events: `added`, `updated`, `moved`, `removed` (of a
-  document), `indexing`, `embedding` (progress), `synced`, `problem`. After `missed` a client
-  that reads too slowly should ask for everything again.
+  document), `indexing`, `embedding` (progress), `synced`, `problem`. The event `missed` means that
+  the client read too slowly and should request the whole state again.
 """
 
 #: Run in this order against docs/example; the replies are shown.

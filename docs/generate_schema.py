@@ -22,14 +22,15 @@ INTRODUCTION = """\
 
 <!-- generated: python docs/generate_schema.py -->
 
-One SQLite file holds everything, in ordinary tables, FTS5 and views. Any SQLite of version 3.40
-or newer opens, counts, searches and browses all of it, without an extension: the `sqlite3`
+One SQLite file holds all of qmd's data, in ordinary tables, FTS5 and views. Any SQLite of version
+3.40 or newer opens, counts, searches and browses all of it without an extension: the `sqlite3`
 shell, [Datasette](https://datasette.io) (which offers to search the table `documents`),
-[sqlite-utils](https://sqlite-utils.datasette.io), DB Browser. Look as much as you like while qmd
-runs; change files rather than rows, and let `qmd index` do the rest.
+[sqlite-utils](https://sqlite-utils.datasette.io), DB Browser. You may read the file at any time,
+even while qmd runs. To change something, do not change rows: change your files, and `qmd index`
+updates the database.
 
-Times are ISO 8601 in UTC. Spans are half-open: characters count from 0 in the decoded text,
-bytes in its UTF-8 form, lines from 1. Columns that hold lists or objects hold JSON.
+Times are ISO 8601 in UTC. Spans are half-open: characters count from 0 in the decoded text, bytes
+from 0 in its UTF-8 form, lines from 1. Columns that hold lists or objects hold JSON.
 
 ```sql
 -- sqlite3 -readonly ~/.local/share/qmd/index.sqlite   ('qmd status' names your file)
@@ -46,12 +47,12 @@ pip install datasette
 datasette ~/.local/share/qmd/index.sqlite
 ```
 
-Datasette splits text at blanks, so there a Chinese word is typed as in the third example: its
-overlapping pairs, within quotation marks.
+Datasette splits text at blanks. So type a Chinese word there as in the third example: as its
+overlapping pairs, in quotation marks.
 """
 
 BY_LIBRARIES = {
-    "_sqlite_migrations": "Which migrations this file has had; sqlite-utils keeps it.",
+    "_sqlite_migrations": "Which migrations were applied to this file; sqlite-utils writes it.",
 }
 
 _DESCRIBED = re.compile(
@@ -74,7 +75,7 @@ def document() -> str:
 
 
 def descriptions() -> dict[str, str]:
-    """Table or view → what the migrations say of it; the latest migration counts."""
+    """Table or view → its description in the migrations; the latest migration counts."""
     found = dict(BY_LIBRARIES)
     for script in sorted(migrate.migrations_folder().glob("*.sql")):
         for comment, name in _DESCRIBED.findall(script.read_text(encoding="utf-8")):

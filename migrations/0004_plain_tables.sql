@@ -1,8 +1,8 @@
 -- Only ordinary tables, FTS5 and views: every tool that opens SQLite files can open, count and browse this one.
 
---: The vectors that are scanned for the nearest: one row a chunk and model, int8[dimension], 256 times the value, within
---: -63 and 63. The exact ones are in embeddings, from which these can be made again at any time. During a change
---: of the model there are rows of both.
+--: The vectors that a search scans for the nearest: one row per chunk and model, int8[dimension], 256 times the exact
+--: value, clipped to -63..63. The exact vectors are in embeddings; these rows can be computed from them at any time.
+--: During a change of the model there are rows of both models.
 CREATE TABLE vectors (
     id            INTEGER PRIMARY KEY,
     chunk_id      INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
@@ -23,7 +23,7 @@ DROP TRIGGER searchable_delete;
 DROP TABLE documents_fts;
 DROP VIEW v_searchable;
 
---: The text that full text is made of, whole. It is there for FTS5, not for people.
+--: The text that the full-text index is built from. It is for FTS5, not for people.
 CREATE VIEW documents_fts_text AS
 SELECT d.id,
        coalesce(s.title, d.title) AS title,
@@ -33,8 +33,8 @@ SELECT d.id,
        coalesce(s.front, substr(d.text, 1, d.body_start)) || char(10) || s.words AS extra
 FROM searchable s JOIN documents d ON d.id = s.document_id;
 
---: Full text, one row a document (rowid = documents.id). It keeps no text of its own but reads documents_fts_text,
---: so search for Chinese as it is written there: "数据 据库".
+--: The full-text index, one row per document (rowid = documents.id). It stores no text but reads documents_fts_text,
+--: so search for Chinese in the form that it has there: "数据 据库".
 CREATE VIRTUAL TABLE documents_fts USING fts5 /* content="documents" */ (
     title, headings, body, path, extra,
     content = 'documents_fts_text', content_rowid = 'id',
@@ -56,7 +56,7 @@ INSERT INTO documents_fts (documents_fts) VALUES ('rebuild');
 DROP VIEW v_documents;
 DROP VIEW v_hits;
 
---: Documents as people think of them; tags are JSON. The text is in the table documents.
+--: Documents in a form for people; tags are JSON. The text is in the table documents.
 CREATE VIEW v_documents AS
 SELECT d.id,
        c.name AS collection,
@@ -73,7 +73,7 @@ SELECT d.id,
 FROM documents d JOIN collections c ON c.id = d.collection_id;
 
 --: Full-text search by hand: SELECT file, title FROM v_hits WHERE v_hits.match MATCH 'word' ORDER BY rank.
---: beginning: the first 200 characters below the frontmatter.
+--: beginning is the first 200 characters below the frontmatter.
 CREATE VIEW v_hits AS
 SELECT documents_fts AS match,
        rank,
