@@ -22,7 +22,7 @@ from qmd.errors import TransientInferenceError
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
-    from qmd.cli.ask_view import View
+    from qmd.cli.ask_view import RunView
     from qmd.inference.llm import LlmClient
     from qmd.kb import KnowledgeBase
     from qmd.values.proposed import Confirm
@@ -138,7 +138,7 @@ def _question(words: tuple[str, ...]) -> str:
 def _loop(
     kb: KnowledgeBase,
     model: LlmClient,
-    view: View,
+    view: RunView,
     interrupts: _Interrupts,
     max_rounds: int,
     toolsets: tuple[str, ...],

@@ -29,7 +29,7 @@ _LINES, _CHARS = 8, 600  # of a value or result in a card
 _LINE_CHARS = 160  # of a value or result in a line
 
 
-class View(Protocol):
+class RunView(Protocol):
     """What hears of a run and shows it."""
 
     def __call__(self, happening: Happening) -> None: ...
@@ -40,7 +40,7 @@ class View(Protocol):
 
 
 @contextmanager
-def view_of_a_run(model: str, *, silent: bool) -> Iterator[View]:
+def view_of_a_run(model: str, *, silent: bool) -> Iterator[RunView]:
     """
     What is seen of a run while it goes on.
 

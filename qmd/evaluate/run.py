@@ -112,9 +112,9 @@ def run(
     if not collections and judgments.collection is not None:
         collections = (judgments.collection,)
     filters = Filters(collections=tuple(collections))
-    files = [each.file for name in collections or ("",) for each in kb.documents(name)]
+    files = _files(kb, collections)
     grades, unknown = _resolved(judgments, files, ids)
-    answerable = sum(1 for relevant in grades.values() if relevant)
+    answerable = sum(map(bool, grades.values()))
     if answerable and len(unknown) == sum(map(len, grades.values())):
         raise _wrong_database(judgments, unknown)
     runs: dict[str, _SystemRun] = {}
@@ -138,6 +138,11 @@ def run(
         left_out,
         tuple(unknown),
     )
+
+
+def _files(kb: KnowledgeBase, collections: Sequence[str]) -> list[str]:
+    """The documents of these collections, or all, as ``collection/path``."""
+    return [document.file for name in collections or ("",) for document in kb.documents(name)]
 
 
 def _wrong_database(judgments: Judgments, unknown: Sequence[str]) -> InputError:

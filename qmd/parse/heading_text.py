@@ -36,14 +36,7 @@ def heading_text(raw: str) -> str:
     text = _ESCAPE.sub(lambda match: match[1].translate(_SHIELD), text)
     if "`" in text:
         text = _CODE.sub(lambda match: match[2].strip().translate(_SHIELD), text)
-    if "[" in text:
-        text = _FOOTNOTE.sub("", text)
-        text = _WIKILINK.sub(r"\1", text)
-        text = _INLINE_LINK.sub(r"\1", text)
-        text = _INLINE_LINK.sub(r"\1", text)  # an image inside a link
-    if "<" in text:
-        text = _AUTOLINK.sub(r"\1", text)
-        text = _TAG.sub("", text)
+    text = _without_links_and_tags(text)
     for _ in range(3):
         bare = _EMPHASIS.sub(lambda match: match[2] or match[3] or match[4] or match[6], text)
         if bare == text:
@@ -54,3 +47,16 @@ def heading_text(raw: str) -> str:
     text = " ".join(text.translate(_UNSHIELD).split())
     # html.unescape can make what the decoder never lets through.
     return text.replace("\0", "\ufffd")
+
+
+def _without_links_and_tags(text: str) -> str:
+    """Links as their text, footnotes and HTML tags left out."""
+    if "[" in text:
+        text = _FOOTNOTE.sub("", text)
+        text = _WIKILINK.sub(r"\1", text)
+        text = _INLINE_LINK.sub(r"\1", text)
+        text = _INLINE_LINK.sub(r"\1", text)  # an image inside a link
+    if "<" in text:
+        text = _AUTOLINK.sub(r"\1", text)
+        text = _TAG.sub("", text)
+    return text

@@ -25,6 +25,8 @@ from qmd.values.facts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from _typeshed import DataclassInstance
 
 ValueT = TypeVar("ValueT")
@@ -37,7 +39,7 @@ _SCALARS = frozenset({str, int, float, bool, NoneType})
 def to_wire(value: DataclassInstance, rename: Callable[[str], str] = ...) -> dict[str, object]: ...
 @overload
 def to_wire(
-    value: list[Any] | tuple[Any, ...], rename: Callable[[str], str] = ...
+    value: Sequence[DataclassInstance], rename: Callable[[str], str] = ...
 ) -> list[object]: ...
 @overload
 def to_wire(value: object, rename: Callable[[str], str] = ...) -> object: ...

@@ -6,7 +6,8 @@ import threading
 from typing import Any
 
 from qmd import KnowledgeBase
-from qmd.values import SearchReply
+from qmd.values import SearchReply, SearchRequest
+from qmd.values.search import SearchCommand
 
 WAIT_S = 60
 """Long enough for a busy machine; nothing ever waits for it to pass."""
@@ -19,7 +20,7 @@ class SlowKnowledgeBase(KnowledgeBase):
 
     begun = threading.Semaphore(0)
 
-    def search(self, query: str, **options: Any) -> SearchReply:
+    def answer(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
         return self._endless()
 
     def multi_get(self, pattern: str, **options: Any) -> Any:

@@ -126,11 +126,15 @@ def test_looking_leaves_no_descriptor_open() -> None:
 # --- the tables -----------------------------------------------------------------------
 
 addresses = st.builds(
-    peer._Address, st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)), st.integers(0, 65535)
+    peer._SocketAddress,
+    st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)),
+    st.integers(0, 65535),
 )
 
 
-def line(number: int, ours: peer._Address, theirs: peer._Address, entry: peer._Entry) -> bytes:
+def line(
+    number: int, ours: peer._SocketAddress, theirs: peer._SocketAddress, entry: peer._SocketEntry
+) -> bytes:
     shown = (peer._shown(each, b"") for each in (ours, theirs))
     return b"%4d: %s %s %02X 00000000:00000000 00:00000000 00000000 %5d        0 %d 1 x\n" % (
         number, *shown, entry.state, entry.uid, entry.inode
@@ -140,14 +144,14 @@ def line(number: int, ours: peer._Address, theirs: peer._Address, entry: peer._E
 @given(addresses, addresses, st.integers(1, 12), st.integers(0, 2**32 - 2), st.integers(0, 2**32))
 def test_what_a_table_says_of_a_socket_is_read(
     tmp_path_factory: pytest.TempPathFactory,
-    ours: peer._Address,
-    theirs: peer._Address,
+    ours: peer._SocketAddress,
+    theirs: peer._SocketAddress,
     state: int,
     uid: int,
     inode: int,
 ) -> None:
     table = tmp_path_factory.getbasetemp() / "table"
-    entry = peer._Entry(state, uid, inode)
+    entry = peer._SocketEntry(state, uid, inode)
     table.write_bytes(b"  sl  local_address\n" + line(7, ours, theirs, entry))
     key = peer._shown(ours, b""), peer._shown(theirs, b"")
     assert peer._in_table(table, *key) == entry
@@ -160,7 +164,7 @@ def test_a_table_of_anything_is_read_to_its_end(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     table = tmp_path_factory.getbasetemp() / "garbage"
-    here = peer._Address(ipaddress.ip_address("127.0.0.1"), 1)
+    here = peer._SocketAddress(ipaddress.ip_address("127.0.0.1"), 1)
     key = peer._shown(here, b"")
     table.write_bytes(data)
     assert peer._in_table(table, key, key) is None
@@ -170,10 +174,10 @@ def test_a_table_of_anything_is_read_to_its_end(
 
 def test_a_table_is_read_in_pieces_up_to_a_limit(tmp_path: Path) -> None:
     table = tmp_path / "tcp"
-    server = peer._Address(ipaddress.ip_address("127.0.0.1"), 18765)
-    entry = peer._Entry(1, 1000, 4711)
+    server = peer._SocketAddress(ipaddress.ip_address("127.0.0.1"), 18765)
+    entry = peer._SocketEntry(1, 1000, 4711)
     clients = [
-        peer._Address(ipaddress.ip_address(0x7F000001 + number // 60000), number % 60000)
+        peer._SocketAddress(ipaddress.ip_address(0x7F000001 + number // 60000), number % 60000)
         for number in range(180_000)
     ]
     table.write_bytes(b"".join(line(0, client, server, entry) for client in clients))

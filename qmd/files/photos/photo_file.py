@@ -53,21 +53,7 @@ def require_writable_photo(named_path: str, files: FileWriter) -> tuple[PhotoKin
         files.policy.require_writable()
     except OutsideRootsError as error:
         raise photo_errors.outside(error) from error
-    try:
-        mode = os.stat(named_path).st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise photo_errors.not_found(named_path) from error
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            raise photo_errors.not_found(named_path) from error
-        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
-    if not stat.S_ISREG(mode):
-        raise photo_errors.unreadable(named_path, "it is no regular file")
-    # The superuser may write any file; we respect a mode that forbids it.
-    if not mode & 0o444 or not os.access(named_path, os.R_OK):
-        raise photo_errors.unreadable(named_path, "its permissions forbid it")
-    if not mode & 0o222 or not os.access(named_path, os.W_OK):
-        raise photo_errors.unwritable(named_path, "its permissions forbid it")
+    _require_permissions(named_path)
     try:
         place = files.resolve(named_path)
         str(place.target).encode()
@@ -87,6 +73,25 @@ def require_writable_photo(named_path: str, files: FileWriter) -> tuple[PhotoKin
         photo_source(descriptor, named_path) as source,
     ):
         return read_photo(named_path, lambda: read_kind(source, named_path)), place
+
+
+def _require_permissions(named_path: str) -> None:
+    """Raises PhotoError: there is no such regular file, or its mode forbids to read or write it."""
+    try:
+        mode = os.stat(named_path).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise photo_errors.not_found(named_path) from error
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise photo_errors.not_found(named_path) from error
+        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
+    if not stat.S_ISREG(mode):
+        raise photo_errors.unreadable(named_path, "it is no regular file")
+    # The superuser may write any file; we respect a mode that forbids it.
+    if not mode & 0o444 or not os.access(named_path, os.R_OK):
+        raise photo_errors.unreadable(named_path, "its permissions forbid it")
+    if not mode & 0o222 or not os.access(named_path, os.W_OK):
+        raise photo_errors.unwritable(named_path, "its permissions forbid it")
 
 
 def read_photo(named_path: str, read: Callable[[], ResultT]) -> ResultT:

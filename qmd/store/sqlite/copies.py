@@ -15,9 +15,8 @@ from qmd.errors import (
     InputError,
     StoreError,
 )
-from qmd.store.sqlite import migrate
+from qmd.store.sqlite import damage, migrate
 from qmd.store.sqlite.library import FAILURES, Connection, Error, connect, translate
-from qmd.store.sqlite.upkeep import SqliteUpkeep
 
 #: What SQLite keeps beside a database while it is open, or after a crash.
 COMPANIONS = ("-wal", "-shm", "-journal")
@@ -67,7 +66,7 @@ def check(connection: Connection, path: Path) -> None:
             raise StoreError(
                 f"{path} is an empty database.", hint="Give a file that 'qmd backup' made."
             )
-        problems = SqliteUpkeep(connection).problems()
+        problems = damage.first_problems(connection)
     except FAILURES as error:
         raise translate(error, path) from error
     if problems:

@@ -14,6 +14,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
@@ -48,6 +49,24 @@ def find(path: Path, *, timeout: float = BUSY_TIMEOUT_S) -> str | None:
         return None
     finally:
         connection.close()
+
+
+def first_problems(connection: Connection) -> list[str]:
+    """
+    What is wrong with the database, in words, at most 20 of it: damage, or a document that full
+    text does not know.
+    """
+    damages = list(islice(problems(connection), 20))
+    if damages:
+        return damages
+    documents, indexed = connection.execute(
+        "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM documents_fts_docsize)"
+    ).fetchone()
+    return (
+        []
+        if documents == indexed
+        else [f"{documents} documents, but {indexed} in the full-text index"]
+    )
 
 
 def problems(connection: Connection) -> Iterator[str]:

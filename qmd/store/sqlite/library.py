@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from qmd.errors import (
@@ -35,7 +35,7 @@ from qmd.system import cancellation
 
 if TYPE_CHECKING:
     import sqlite3 as dbapi
-    from sqlite3 import Connection, Cursor, Error, OperationalError
+    from sqlite3 import Connection, Cursor, Error, OperationalError, _Parameters
 
 __all__ = [
     "FAILURES",
@@ -102,7 +102,7 @@ class ReadingConnection(Connection):
 
     waiting: tuple[tuple[int, int], int] | None = None
 
-    def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
+    def execute(self, sql: str, parameters: _Parameters = (), /) -> Cursor:
         """Raises RequestEndedError."""
         cancellation.check()
         return super().execute(sql, parameters)

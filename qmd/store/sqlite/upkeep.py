@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 
 from qmd.store.sqlite import old_vectors, tables, vector_state
@@ -100,15 +99,7 @@ class SqliteUpkeep:
     def problems(self) -> list[str]:
         from qmd.store.sqlite import damage
 
-        problems = list(islice(damage.problems(self._connection), 20))
-        if not problems:
-            documents, indexed = self._connection.execute(
-                "SELECT (SELECT count(*) FROM documents),"
-                " (SELECT count(*) FROM documents_fts_docsize)"
-            ).fetchone()
-            if documents != indexed:
-                problems.append(f"{documents} documents, but {indexed} in the full-text index")
-        return problems
+        return damage.first_problems(self._connection)
 
     def migrations(self) -> list[str]:
         from qmd.store.sqlite import migrate

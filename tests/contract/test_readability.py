@@ -1,0 +1,167 @@
+"""How the code is to read: names, complexity, imports and types, checked in the code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "qmd"
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+#: They say that a value came from somewhere, never what it is.
+VAGUE_NAMES = {
+    "asked", "everything", "found", "given", "its", "known", "made", "of", "own", "said", "told",
+    "wanted",
+}  # fmt: skip
+MAX_COMPLEXITY = 15
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def bound_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Every name that a module gives to something, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, Function | ast.ClassDef):
+            yield node.name, node.lineno
+
+
+def test_names_say_what_a_thing_is() -> None:
+    vague = [
+        f"{file}:{line} {name}"
+        for file, tree in SOURCES.items()
+        for name, line in bound_names(tree)
+        if name.strip("_").lower() in VAGUE_NAMES
+    ]
+    assert vague == []
+
+
+def functions(tree: ast.Module) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def complexity(function: Function) -> int:
+    """
+    The number of paths through a function as radon counts them, those of functions inside it
+    left out: one, and one more for each decision, ``and``/``or``, and part of a comprehension.
+    """
+    paths = 1
+    pending = list(ast.iter_child_nodes(function))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Function):
+            continue
+        if isinstance(node, ast.If | ast.IfExp | ast.Assert | ast.Lambda):
+            paths += 1
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            paths += 1 + bool(node.orelse)
+        elif isinstance(node, ast.Try):
+            paths += len(node.handlers) + bool(node.orelse)
+        elif isinstance(node, ast.comprehension):
+            paths += 1 + len(node.ifs)
+        elif isinstance(node, ast.BoolOp):
+            paths += len(node.values) - 1
+        elif isinstance(node, ast.match_case):
+            paths += 1
+        pending.extend(ast.iter_child_nodes(node))
+    return paths
+
+
+def test_the_complexity_of_a_function_is_counted() -> None:
+    (function,) = functions(
+        ast.parse("def f(a, b):\n  if a and b: return [c for c in a if c]\n  return b or 0")
+    )
+    assert complexity(function) == 1 + 1 + 1 + 2 + 1
+
+
+def test_no_function_has_more_paths_than_a_reader_can_follow() -> None:
+    complex_functions = {
+        f"{file}:{function.lineno} {function.name}": paths
+        for file, tree in SOURCES.items()
+        for function in functions(tree)
+        if (paths := complexity(function)) > MAX_COMPLEXITY
+    }
+    assert complex_functions == {}
+
+
+def module_name(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def imported_modules(tree: ast.Module, modules: set[str]) -> Iterator[str]:
+    """The modules of qmd that a module imports when it runs, in its functions too."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            pending.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in modules else node.module
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def test_no_module_imports_in_a_circle() -> None:
+    names = {module_name(file) for file in SOURCES}
+    imports = {
+        module_name(file): {*imported_modules(tree, names)} & names - {module_name(file)}
+        for file, tree in SOURCES.items()
+    }
+    # What imports nothing of the rest, or is imported by none of it, is in no circle.
+    while True:
+        imported = set().union(*imports.values())
+        free = {name for name in imports if name not in imported or not imports[name]}
+        if not free:
+            break
+        imports = {name: targets - free for name, targets in imports.items() if name not in free}
+    assert sorted(imports) == []
+
+
+def public_annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """The types in the signatures of public functions and methods, and of public fields."""
+    scopes: list[ast.Module | ast.ClassDef] = [tree]
+    while scopes:
+        for node in scopes.pop().body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                scopes.append(node)
+            elif isinstance(node, Function) and not node.name.startswith("_"):
+                arguments = node.args
+                every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+                every += [each for each in (arguments.vararg, arguments.kwarg) if each]
+                yield from ((node.name, each.annotation) for each in every if each.annotation)
+                if node.returns:
+                    yield node.name, node.returns
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                yield node.target.id, node.annotation
+
+
+def test_public_signatures_name_their_types() -> None:
+    untyped = [
+        f"{file}: {name}"
+        for file, tree in SOURCES.items()
+        if file.startswith(("qmd/kb/", "qmd/values/", "qmd/store/"))
+        for name, annotation in public_annotations(tree)
+        if any(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(annotation))
+    ]
+    assert untyped == []
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    homes: dict[str, list[str]] = {}
+    for file, tree in SOURCES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(file)
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
