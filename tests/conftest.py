@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import coverage
 import pytest
 from hypothesis import settings
 
 from qmd.inference.embedded import source
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
+from qmd.system.worker import process
 
 # How long an example takes is the machine's business: a fifth of a second, Hypothesis's own
 # limit, can pass while another process has the core.
@@ -20,6 +23,47 @@ settings.load_profile("qmd")
 # A shell ignores Ctrl-C for what it starts in the background, and so would the processes that
 # the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def measure_worker_processes() -> None:
+    """
+    Have the branches counted that a worker process takes.
+
+    It starts without Python's `site`, which is where coverage would otherwise begin. This holds
+    for the workers of the tests' own process.
+    """
+    start = process._command
+    site_packages = str(Path(coverage.__file__).parents[1])
+    begin = f"import sys; sys.path.append({site_packages!r}); import coverage;"
+
+    def measured(function: str, idle_s: float) -> list[str]:
+        *command, code = start(function, idle_s)
+        if MEASURED not in os.environ:
+            return [*command, code]
+        return [*command, f"{begin} coverage.process_startup(slug='worker'); {code}"]
+
+    process._command = measured
+
+
+#: The variable by which coverage begins in every process that a test starts.
+MEASURED = "COVERAGE_PROCESS_CONFIG"
+if MEASURED in os.environ:
+    measure_worker_processes()
+
+
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For tests that look at time, memory, modules or files: coverage would be in the picture."""
+    monkeypatch.delenv(MEASURED, raising=False)
+    running = coverage.Coverage.current()
+    if running is None:
+        yield
+        return
+    running.stop()
+    try:
+        yield
+    finally:
+        running.start()
 
 
 @pytest.fixture(scope="session")

@@ -93,10 +93,12 @@ def tour(tmp_path_factory: pytest.TempPathFactory) -> Tour:
         scratch.write(name, text)
     made = Tour(scratch)
     made.before = made.all_files()
-    _commands(made)
-    _http_server(made)
-    _stdio_server(made)
-    _ask(made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # it would write files, too
+        _commands(made)
+        _http_server(made)
+        _stdio_server(made)
+        _ask(made)
     return made
 
 

@@ -67,7 +67,7 @@ class Scratch:
             "TMP",
             "LANG",
             "LD_LIBRARY_PATH",
-            "COVERAGE_PROCESS_START",
+            "COVERAGE_PROCESS_CONFIG",
         )
         inherited = {name: os.environ[name] for name in kept if name in os.environ}
         return inherited | {"HOME": home, "USERPROFILE": home, "PYTHONUTF8": "1"} | self.extra

@@ -36,6 +36,8 @@ from qmd.search.words import literals
 from qmd.values import FileState
 from tests.support import growth
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 TEXT = "Some words 数据库 and a-b c++ “quoted” (a) [x] tag:b - OR * lines\n" * 50
 RDF = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description '
 STATE = FileState(0, 0, 0, 0)

@@ -14,6 +14,8 @@ from qmd.search.present.snippet import MAX_NEEDLES, make_snippet, needles
 from qmd.search.query import language
 from qmd.values import ParsedDocument
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 
 def parse(text: str | bytes) -> ParsedDocument:
     return parse_document("note.md", text if isinstance(text, bytes) else text.encode())

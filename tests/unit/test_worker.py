@@ -151,6 +151,7 @@ def test_what_a_library_prints_comes_between_no_answers(workers: WorkerPool) -> 
     assert run(workers, "print", echo(1)) == [JobAnswer(""), JobAnswer(1)]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_the_process_has_nothing_of_what_it_does_not_need(workers: WorkerPool) -> None:
     found = facts(workers)
     assert found["directory"] == "/"
