@@ -39,7 +39,7 @@ def _model_options(function: F) -> F:
         setting_option("llm_timeout", click.FloatRange(0, min_open=True)),
         setting_option("allow_insecure_key"),
         click.option("--max-rounds", type=click.IntRange(1, ROUNDS), default=ROUNDS,
-                     show_default=True, metavar="N", help="Ask the model so often at most."),
+                     show_default=True, metavar="N", help="Ask the model at most N times."),
     ]  # fmt: skip
     return apply_options(options, function)
 
@@ -76,11 +76,11 @@ def ask(
     """
     Ask a language model that searches and reads your notes.
 
-    With --write it may write them, too: inside the collections and the vault, never a file that
-    steers other programs, and only what you have seen and agreed to. QUESTION '-' is read from
-    stdin. Any server that speaks as OpenAI's does will do; the key comes from QMD_LLM_API_KEY,
-    for DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode 600 (QMD_LLM_KEY_FILE). What
-    the model reads of your notes is sent to that server.
+    With --write it may also write notes: inside the collections and the vault, never a file
+    that steers other programs, and only what you have seen and agreed to. QUESTION '-' is read
+    from stdin. Any OpenAI-compatible server works; the key comes from QMD_LLM_API_KEY, for
+    DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode 600 (QMD_LLM_KEY_FILE). What the
+    model reads of your notes is sent to that server.
     """
     question_text = _question(question)
     here = session()

@@ -51,7 +51,7 @@ _SYSTEMS = (
     default="query",
     show_default=True,
     metavar="NAME",
-    help="What the others are compared with.",
+    help="The system that the others are compared with.",
 )
 @click.option(
     "--system",

@@ -32,7 +32,7 @@ def collection() -> None:
     ),
 )
 @click.argument("path", default=".", metavar="[PATH]")
-@click.option("--name", help="Its name.  [default: the directory's]")
+@click.option("--name", help="The name of the collection.  [default: the directory's]")
 @click.option(
     "--mask",
     default="**/*.md",

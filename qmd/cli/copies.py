@@ -39,8 +39,8 @@ def restore_db(file: str, as_json: bool) -> None:
     """
     Put a backup in the place of the database.
 
-    The backup is checked first. The old database is kept beside it as FILE.bak. End servers,
-    'qmd watch' and MCP clients before: a database that a program has open is not replaced.
+    The backup is checked first. The old database is kept beside it as FILE.bak. Stop servers,
+    'qmd watch' and MCP clients first: a database that a program has open is not replaced.
     """
     from qmd.kb import KnowledgeBase
 
@@ -59,12 +59,12 @@ def restore_db(file: str, as_json: bool) -> None:
 @json_option
 def rescue(as_json: bool) -> None:
     """
-    Save what can be read of a damaged database in a new one.
+    Copy what can be read of a damaged database into a new one.
 
-    Collections, contexts, earlier contents of files ('qmd history') and vectors are taken over,
-    row by row; what is damaged is left out and counted. The damaged file is kept beside it as
-    FILE.bak. Then 'qmd index' makes the documents anew from your files. End servers, 'qmd watch'
-    and MCP clients before.
+    Collections, contexts, earlier contents of files ('qmd history') and vectors are copied, row
+    by row; what is damaged is left out and counted. The damaged file is kept beside it as
+    FILE.bak. Then 'qmd index' indexes your files again. Stop servers, 'qmd watch' and MCP
+    clients first.
     """
     from qmd.kb import KnowledgeBase
 

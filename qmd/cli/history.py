@@ -24,8 +24,8 @@ def history(path: str, show: int | None, as_json: bool) -> None:
     """
     List what a file held before qmd's tools changed it.
 
-    The newest comes first. PATH is on the disk, collection/path or qmd://…; the file itself
-    may be gone. Of each file 20 revisions and 10 MiB are kept.
+    The newest comes first. PATH is a path on the disk, collection/path or qmd://…; the file
+    itself may be gone. For each file, 20 revisions and 10 MiB are kept.
     """
     with session().open() as kb:
         if show is not None:
@@ -49,15 +49,17 @@ def history(path: str, show: int | None, as_json: bool) -> None:
     examples=("qmd restore notes/plan.md", "qmd restore notes/plan.md --revision 12"),
 )
 @click.argument("path")
-@click.option("--revision", type=int, metavar="N", help="Which, as 'qmd history' numbers them.")
+@click.option(
+    "--revision", type=int, metavar="N", help="The revision's number, from 'qmd history'."
+)
 @setting_option("write_roots")
 @json_option
 def restore(path: str, revision: int | None, as_json: bool) -> None:
     """
-    Give a file the content again that a tool replaced.
+    Restore the content of a file that a tool replaced.
 
-    Without --revision it is the newest one that differs from what the file holds. What it
-    holds now becomes a revision, so that restoring twice undoes it.
+    Without --revision it is the newest revision that differs from the file. The present content
+    becomes a revision, so restoring twice undoes it.
     """
     with session().open(write=True) as kb:
         done = kb.revisions.restore(path, revision)

@@ -39,7 +39,9 @@ def image() -> None:
 )
 @click.argument("file")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="A keyword; repeatable.")
-@click.option("--person", "people", multiple=True, metavar="P", help="Who is seen; repeatable.")
+@click.option(
+    "--person", "people", multiple=True, metavar="P", help="Someone in the photo; repeatable."
+)
 @click.option("--description", metavar="D", help="What is seen.")
 @click.option("--location", metavar="L", help="Where it was taken.")
 @click.option("--append", is_flag=True, help="Add to the lists; texts that are there stay.")
@@ -57,8 +59,8 @@ def tag(
     """
     Write metadata into a JPG, PNG or HEIC photo.
 
-    What is given takes the place of what is there, unless --append is given; everything else
-    in the photo stays as it is. Needs exiftool. Searches find the new words at once, if the
+    The new values replace the old ones, unless --append is given; everything else in the photo
+    stays as it is. Needs exiftool. Searches find the new words at once, if the
     photo belongs to a collection.
     """
     from qmd.values import PhotoChange

@@ -56,9 +56,10 @@ def update(pull: bool, embed: bool | None) -> None:
     """
     Pull the collections that are git work trees, then index all.
 
-    A pull is a fetch and a fast-forward. No hook and no program that a collection's own git
-    configuration names is run: a collection that has such a key is not pulled, and the key is
-    told. Programs of your own ~/.gitconfig (ssh, credential helpers, git-lfs) run as ever.
+    A pull is a fetch and a fast-forward. It runs no hook, and no program that a collection's
+    own git configuration names: a collection with such a key is not pulled, and the message
+    names the key. Programs that your own ~/.gitconfig names (ssh, credential helpers,
+    git-lfs) do run.
     """
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
 
@@ -71,7 +72,7 @@ def update(pull: bool, embed: bool | None) -> None:
 
 
 @command("embed", examples=("qmd embed", "qmd embed -c notes --force"))
-@click.option("-f", "--force", is_flag=True, help="Make all vectors anew.")
+@click.option("-f", "--force", is_flag=True, help="Make all vectors again.")
 @_collections
 def embed(force: bool, collections: tuple[str, ...]) -> None:
     """

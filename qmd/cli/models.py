@@ -37,10 +37,9 @@ def list_(ready: bool, as_json: bool) -> None:
     """
     List the models: embedding models first, then rerankers.
 
-    A star marks the one whose vectors answer, an arrow one that is to take its place, a plus
-    those that need no download. Beside these, any folder that holds an ONNX model and
-    tokenizer.json can be named by its path, and openai:MODEL is one of an OpenAI-compatible
-    server.
+    A star marks the model whose vectors answer, an arrow a model that will replace it, a plus
+    models that need no download. Besides these, you can name the path of any folder with an
+    ONNX model and tokenizer.json, and openai:MODEL for a model of an OpenAI-compatible server.
     """
     listed = _list(session())
     if ready:
@@ -61,8 +60,8 @@ def pull(name: str | None, as_json: bool) -> None:
     """
     Fetch a model: an embedding model or a reranker.
 
-    Without NAME the one that this database is to have, or the default. Models other than the
-    default come from the Hugging Face hub; HF_ENDPOINT names a mirror.
+    Without NAME it is the model chosen for this database, or else the default. Models other
+    than the default come from the Hugging Face hub; HF_ENDPOINT names a mirror.
     """
     session().interrupted = "What was fetched stays: run the command again to go on."
     with progress_bar() as progress:
@@ -101,8 +100,8 @@ def use(name: str, as_json: bool) -> None:
     Choose the embedding model of this database, for all programs.
 
     All documents get new vectors: in the background, if a server or 'qmd watch' runs, else by
-    'qmd embed'. Until the last is made the old ones go on answering; then the new ones do, at
-    once. The old ones stay, should you want to go back, until 'qmd cleanup'.
+    'qmd embed'. The old vectors answer searches until the last new one is made. They stay until
+    'qmd cleanup', in case you want to go back.
     """
     with session().open(write=True) as kb:
         change = kb.models.use(name)

@@ -36,8 +36,8 @@ def note_() -> None:
     """
     Read, write and list notes, as the tools of AI clients do.
 
-    A PATH begins with a collection, as in what a search prints; with --vault it begins in that
-    directory. It takes .md behind it if it does not end so.
+    A PATH begins with a collection, as in the output of a search; with --vault it begins in
+    that directory. If it does not end in .md, that is added.
     """
 
 
@@ -52,7 +52,7 @@ def read(path: str, as_json: bool) -> None:
     """
     Print a note as it is on the disk now.
 
-    A name alone is enough where only one note has it. On a terminal control characters are
+    A name alone is enough if only one note has it. On a terminal control characters are
     made harmless; in a file or a pipe every byte of a UTF-8 note arrives.
     """
     with _opened() as notes:
@@ -84,8 +84,8 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
     """
     Write a note; '-' takes its text from stdin, every byte as it is.
 
-    Folders are made as needed. A note that is there is replaced, unless --append puts the text
-    right behind it; 'qmd restore' brings an earlier text back. Searches find it at once.
+    Missing folders are created. An existing note is replaced, unless --append adds the text to
+    its end; 'qmd restore' brings an earlier text back. Searches find the new text at once.
     """
     data = _text(source, content)
     with _opened(to_write=True) as notes:

@@ -16,12 +16,12 @@ _ANSWER_S = 10.0
 
 @command("open", examples=("qmd open", "qmd open --print"))
 @click.option("--print", "--no-browser", "print_only", is_flag=True,
-              help="Only print the link; so it is where stdout is no terminal.")  # fmt: skip
+              help="Only print the link, as without a terminal.")  # fmt: skip
 def open_(print_only: bool) -> None:
     """
     Show the page of the running server in the browser.
 
-    Where the server wants a token the link lets the browser in: it works once, within a
+    If the server requires a token, the link lets the browser in: it works once, within a
     minute, for programs of the user who started the server.
     """
     address, path = _link()

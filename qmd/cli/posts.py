@@ -147,8 +147,8 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
     """
     Find the lines that hold a text, whatever its letter case.
 
-    A hit is a line, in the order of authors, paths and lines. For search by words and by
-    meaning, in the archive as in all else, there are 'qmd search' and 'qmd query'.
+    A hit is a line; hits are ordered by author, path and line. To search the archive by words
+    and by meaning, use 'qmd search' and 'qmd query'.
     """
 
     with _archive() as archive:

@@ -42,9 +42,9 @@ def get(
     """
     Print a document as it is stored.
 
-    FILE is what a search printed, qmd://…, a path on the disk, the end of a path if no other
-    document ends so, or a #docid. Numbered lines are for reading: with --no-line-numbers, and
-    in --json, --csv and --xml, the text is exactly the document's.
+    FILE is what a search printed, qmd://…, a path on the disk, the end of a path if only one
+    document's path ends that way, or a #docid. Numbered lines are for reading: with
+    --no-line-numbers, and in --json, --csv and --xml, the text is exactly the document's.
     """
 
     with session().open() as kb:
@@ -83,9 +83,9 @@ def multi_get(
     """
     Print several documents, by glob or list of names.
 
-    PATTERN is a glob, or names separated by commas; several are a list of names, so that an
-    unquoted glob, which the shell has resolved, will do. Names that match nothing are named on
-    stderr, and the exit code is then 1.
+    PATTERN is a glob, or names separated by commas. Several PATTERNs are a list of names, so
+    a glob without quotes, which the shell expands, works too. Names that match nothing are
+    listed on stderr, and the exit code is then 1.
     """
 
     with session().open() as kb:

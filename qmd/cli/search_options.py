@@ -66,7 +66,7 @@ _SPELLINGS = {
     "explain": _Spelling(),
     "rerank": _Spelling(("--no-rerank",), help="Leave the fused order as it is."),
     "expand": _Spelling(
-        ("--no-expand",), help="Search for the query alone, without variants of it."
+        ("--no-expand",), help="Search for the query alone, without other versions of it."
     ),
     "candidates": _Spelling(("-C", "--candidates", "--candidate-limit"), "N"),
     "intent": _Spelling(metavar="TEXT"),

@@ -36,10 +36,10 @@ def address_options(function: F) -> F:
         click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
                      metavar="N", help="Listen on this port; 0 takes a free one."),
         click.option("--token", callback=_token, metavar="TOKEN",
-                     help="Ask for 'Authorization: Bearer TOKEN'; 'auto' makes one, which the "
-                     "commands of qmd find.  [env: QMD_TOKEN]"),
+                     help="Require 'Authorization: Bearer TOKEN'; 'auto' creates a token, which "
+                     "qmd's own commands find.  [env: QMD_TOKEN]"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
-                     help="Answer to this name too, as behind a proxy; repeat for several."),
+                     help="Accept this host name too, e.g. that of a proxy; repeat for several."),
         setting_option("allow_other_users"),
     ]  # fmt: skip
     return apply_options(options, function)
@@ -49,7 +49,7 @@ def conduct_options(function: F) -> F:
     """What the server does and says."""
     options = [
         click.option("--read-only", is_flag=True, help="Refuse everything that writes."),
-        click.option("--no-watch", is_flag=True, help="Leave keeping the index to others."),
+        click.option("--no-watch", is_flag=True, help="Do not keep the index up to date."),
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
                      show_default=True, help="How to write to stderr what happens."),
         click.option("--access-log", is_flag=True, help="Log each request, without its query."),
@@ -109,8 +109,8 @@ def server(ctx: click.Context, /, **options: Any) -> None:
     Serve REST and MCP over HTTP, and MCP over stdin and stdout.
 
     REST and MCP (at /mcp) share one port, and listen to this machine alone. With both
-    transports the server ends when its stdin does, unless that is a terminal or /dev/null,
-    where HTTP alone is served. SIGTERM and Ctrl-C finish what is being answered.
+    transports the server ends when its stdin ends; if stdin is a terminal or /dev/null, only
+    HTTP is served. After SIGTERM or Ctrl-C the requests in progress are answered first.
     """
     ctx.exit(_serve(options))
 

@@ -16,8 +16,8 @@ def config(as_json: bool) -> None:
     """
     Show every setting and where it came from.
 
-    A flag beats the environment (QMD_DB, QMD_MODEL, QMD_CACHE_DIR), that the file
-    config.toml, that the default.
+    A value comes from an option, else from the environment (QMD_DB, QMD_MODEL, QMD_CACHE_DIR),
+    else from the file config.toml, else from the default.
     """
     settings = session().settings
     values = {name: getattr(settings, name) for name in SETTINGS}

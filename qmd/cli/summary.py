@@ -29,11 +29,11 @@ def summary(
     file: str, source: str | None, overwrite: bool, content: str | None, as_json: bool
 ) -> None:
     """
-    Write a text to a Markdown file, behind what it holds.
+    Append a text to a Markdown file.
 
-    FILE is a path on the disk. An appended text stands under a heading with the time. Folders
-    are made as needed; what --overwrite replaces can be had back with 'qmd restore'. Searches
-    find the text at once.
+    FILE is a path on the disk. An appended text gets a heading with the time. Missing folders
+    are created; 'qmd restore' brings back what --overwrite replaces. Searches find the text at
+    once.
     """
     from qmd.files.summary import SummaryMode, checked
     from qmd.tools import summary_texts

@@ -46,12 +46,12 @@ def up(
     once: bool,
 ) -> None:
     """
-    Make folders searchable, and keep them so.
+    Make folders searchable, and keep their index up to date.
 
-    Each PATH becomes a collection if it is none yet, is indexed and embedded. REST and MCP
-    are served over HTTP until Ctrl-C, and meanwhile the index follows the disk; in another
-    terminal you can search at once. By words everything is found before the vectors are
-    made. Ctrl-C loses nothing: the next 'qmd up' goes on.
+    Each PATH becomes a collection if it is not one yet, and is indexed and embedded. Until
+    Ctrl-C, REST and MCP are served over HTTP, and the index follows the disk. You can search
+    in another terminal at once; search by words is complete before the vectors are. Ctrl-C
+    loses nothing: the next 'qmd up' continues.
     """
     for path in paths:
         refuse_missing(path)

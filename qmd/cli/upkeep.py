@@ -44,7 +44,7 @@ def why(path: str, as_json: bool) -> None:
 
 
 @command("cleanup", examples=("qmd cleanup --dry-run", "qmd cleanup"))
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @json_option
 def cleanup(dry_run: bool, as_json: bool) -> None:
     """Remove what nothing refers to, and give the space back."""

@@ -30,11 +30,11 @@ _STYLES = {"added": "ok", "updated": "file", "moved": "file", "removed": "warnin
 @click.option("--no-embed", is_flag=True, help="Make no vectors.")
 def watch(as_json: bool, polling: bool, no_embed: bool) -> None:
     """
-    Keep the index true to the disk until stopped.
+    Keep the index in line with the disk until stopped.
 
-    Prints a line for each document that comes (+), changes (~), moves (>) or goes (-). New
-    vectors follow in the background, if a model is on this machine. A running 'qmd server'
-    does the same; of several processes one works, and another takes over when it ends.
+    Prints a line for each document that is added (+), changed (~), moved (>) or removed (-).
+    New text gets vectors in the background, if a model is on this machine. A running 'qmd
+    server' does the same; of several processes one works, and another takes over when it ends.
     """
     session().interrupted = "Run 'qmd watch' to go on; what changes meanwhile is found then."
     signal.signal(signal.SIGTERM, _leave)

@@ -52,7 +52,7 @@ class Setting(NamedTuple):
 
 _ROWS = (
     Setting("db", "path", "the database file", "--db", "FILE"),
-    Setting("model", "text", "the embedding model; unset means the embedded one"),
+    Setting("model", "text", "the embedding model; unset means the built-in one"),
     Setting("cache_dir", "path", "where models are kept"),
     Setting(
         "vault",
@@ -108,10 +108,10 @@ _ROWS = (
         "seconds to wait for the language model; unset means 120",
         "--timeout",
         "SECONDS",
-        "Wait so long for the next piece of an answer.",
+        "Longest wait for the next piece of an answer.",
         default="120",
     ),
-    Setting("expander", "text", "what asks in other words, too: none, llm or llm:MODEL"),
+    Setting("expander", "text", "what writes other versions of a query: none, llm or llm:MODEL"),
     Setting(
         "reranker",
         "text",
