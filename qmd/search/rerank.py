@@ -1,10 +1,10 @@
 """
-Reranking of the best candidates: by the scores of retrieval, or by a model that the user chose.
+Rerank the best fused documents, by a model if the user has chosen one, else by their scores.
 
-Reranking by scores needs no model. Fusion uses only places in lists; this step looks at how far
-apart the scores are: each list's scores are standardised over its first hundred and added. So a
-document far ahead in one list beats one that is middling in both. It costs one more read of the
-candidates' vectors, for how near each is as a whole.
+Reranking by scores needs no model. Fusion has used only the ranks; this step looks at how far apart
+the scores are. The scores of each run are standardised over its first hundred, weighted and added,
+so that a document far ahead in one run beats one that is middling in both. It reads the vectors of
+the candidates once more, to see how near each document is as a whole.
 """
 
 from __future__ import annotations
@@ -24,22 +24,26 @@ if TYPE_CHECKING:
     from qmd.search.models import SearchModels
     from qmd.store import Reader
 
-#: Weights of the words, of the nearest chunk, and of the document as a whole.
+#: The weights of bm25, of the nearest chunk, and of the whole document.
 WORDS, NEAREST, WHOLE = 1.25, 1.0, 0.5
-#: The list over which scores are standardised.
+#: Scores are standardised over this many documents of a run.
 DEPTH = 100
-#: No value counts as farther out than this: the one document of a hundred that holds a word of
-#: the question would be ten deviations away. (4 costs .013 mean MRR@10, no bound gains nothing.)
+#: The greatest standardised value, in standard deviations. Without a bound, the only document of a
+#: hundred that holds a word of the question would be at 10. (A bound of 4 costs .013 mean MRR@10.)
 MOST = 6.0
 #: The sum, from the last candidate (0) to the best (1), is raised to this power.
 POWER = 3
-#: As much of a passage is shown to a reranker.
+#: A reranker reads this many characters of a passage.
 PASSAGE_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """``score`` 0..1; ``parts`` are the summands of reranking by scores, for explanations."""
+    """
+    Attributes:
+        score: 0..1.
+        parts: The summands of the score, for explanations; None if a model gave the score.
+    """
 
     score: float
     parts: Mapping[str, Any] | None = None
@@ -48,11 +52,12 @@ class Reranked:
 @dataclass(frozen=True, slots=True)
 class Reranking:
     """
-    The result for the best candidates, by document id; empty where nothing could rerank them.
+    The reranked scores of the best fused documents.
 
     Attributes:
-        unembedded_ids: Candidates whose vectors are still to be made.
-        problem: A sentence, where the model failed.
+        by_document: Document id → score; empty if nothing could rerank them.
+        unembedded_ids: The documents that have no vectors yet.
+        problem: A sentence that says how the model failed; None if it did not.
     """
 
     by_document: Mapping[int, Reranked] = field(default_factory=dict)
@@ -61,6 +66,7 @@ class Reranking:
 
     @property
     def scores(self) -> dict[int, float]:
+        """Document id → score, 0..1."""
         return {document_id: entry.score for document_id, entry in self.by_document.items()}
 
 
@@ -71,11 +77,17 @@ def rerank(
     best: Sequence[Fused],
     models: SearchModels,
 ) -> Reranking:
-    """The best by the model, if there is one; by scores where there is none, or where it fails."""
+    """
+    Rerank documents by the model, if there is one; by their scores if not, or if the model fails.
+
+    Args:
+        prompt: The query as the model reads it.
+        best: The best fused documents, best first.
+    """
     if not best:
         return Reranking()
     problem = None
-    candidate_ids = [each.document_id for each in best]
+    candidate_ids = [fused.document_id for fused in best]
     if models.reranker is not None:
         chunks = {hit.document_id: hit.chunk_id for hit in retrieved.semantic_hits.values()}
         passages = list(_passages(reader, candidate_ids, chunks))
@@ -104,28 +116,30 @@ def rerank_by_scores(
     document_count: int,
 ) -> dict[int, Reranked]:
     """
-    Rerank by the scores that retrieval gave.
+    Rerank documents by the scores of retrieval.
 
     Args:
-        candidates: Document ids.
-        words: bm25 of the documents that full text ranks.
-        nearest: Nearness of the best chunk of the documents that the vectors rank.
-        whole: Mean nearness of the candidates' chunks.
-        document_count: How many documents the index has.
+        candidates: The ids of the documents to rerank.
+        words: Document id → bm25, for the hits of full text.
+        nearest: Document id → nearness of its nearest chunk, for the hits of the vectors.
+        whole: Document id → mean nearness of its chunks, for the candidates.
+        document_count: The number of documents in the index.
 
     Returns:
-        Document id → ((sum - least sum) / (greatest - least)) ** `POWER` over the candidates,
-        where sum = `WORDS` · words + `NEAREST` · nearest + `WHOLE` · whole, each standardised.
-        A document that a list lacks counts as the last one of the list; one that has no vector
-        yet (neither list has it) as the average of those near: not to know is not to be far.
-        Nothing, if there is no vector at all: then only the order by words is left.
+        Document id → ((sum - least sum) / (greatest sum - least sum)) ** `POWER`, 0..1, where
+        sum = `WORDS` · words + `NEAREST` · nearest + `WHOLE` · whole, each standardised.
+        A document that is missing in a run counts as the run's last one. A document without
+        vectors counts as average in nearness, because it may be near. The result is empty if no
+        document has vectors.
     """
     if not nearest or not candidates:
         return {}
-    # A document without any of the words has 0, so a short list goes on with zeros.
+    # A document without any of the words has a bm25 of 0, so a short run is continued with zeros.
     by_words = _Standardised(words, zeros=document_count - len(words)) if words else None
     by_nearest = _Standardised(nearest)
-    by_whole = _Standardised({each: whole[each] for each in candidates if each in whole})
+    by_whole = _Standardised(
+        {document_id: whole[document_id] for document_id in candidates if document_id in whole}
+    )
 
     def parts(document_id: int) -> dict[str, float]:
         has_vectors = document_id in whole or document_id in nearest
@@ -139,8 +153,8 @@ def rerank_by_scores(
 
 
 def _scale(parts: Mapping[int, Mapping[str, float]]) -> dict[int, Reranked]:
-    """The sums of the parts, from the least (0) to the greatest (1), to the power of `POWER`."""
-    sums = {document_id: fsum(each.values()) for document_id, each in parts.items()}
+    """Document id → the sum of its parts, scaled to 0..1 and raised to the power of `POWER`."""
+    sums = {document_id: fsum(summands.values()) for document_id, summands in parts.items()}
     least, greatest = min(sums.values()), max(sums.values())
     reach = greatest - least
     return {
@@ -159,7 +173,11 @@ def _scale(parts: Mapping[int, Mapping[str, float]]) -> dict[int, Reranked]:
 
 
 class _Standardised:
-    """Document id → its value in standard deviations from the mean of the first `DEPTH`."""
+    """
+    Called with a document id: its value in standard deviations from the mean of the best `DEPTH`.
+
+    ``zeros``: how many documents with the value 0 the values leave out.
+    """
 
     def __init__(self, values: Mapping[int, float], zeros: int = 0) -> None:
         top = sorted(values.values(), reverse=True)[:DEPTH]
@@ -172,7 +190,7 @@ class _Standardised:
 
     def __call__(self, document_id: int) -> float:
         value = max(self._values.get(document_id, self._last), self._last)
-        # Rounding alone makes 1e-8 of equal values.
+        # Equal values have a deviation of up to 1e-8, from rounding.
         deviations = (value - self._mean) / self._deviation if self._deviation > 1e-6 else 0.0
         return min(deviations, MOST)
 
@@ -180,7 +198,7 @@ class _Standardised:
 def _ask_model(
     reranker: Reranker, prompt: str, passages: Sequence[str], timeout_s: float
 ) -> tuple[list[float], str | None]:
-    """A score 0..1 for each passage; or none, and a sentence on what went wrong."""
+    """A score (0..1) for each passage; or no scores, and a sentence that says what went wrong."""
     try:
         scores = reranker.rerank(prompt, passages, timeout_s=timeout_s)
     except InferenceError as error:
@@ -193,7 +211,11 @@ def _ask_model(
 def _passages(
     reader: Reader, document_ids: Sequence[int], chunks: Mapping[int, int]
 ) -> Iterable[str]:
-    """For each document its best chunk (``chunks``: document id → chunk id), or its beginning."""
+    """
+    For each document a passage for the reranker: its title, then its best chunk or its beginning.
+
+    ``chunks``: document id → chunk id.
+    """
     for page in reader.documents.full(document_ids):
         chunk = chunks.get(page.info.id)
         spans = reader.vectors.chunk_spans([chunk]) if chunk is not None else {}

@@ -1,11 +1,11 @@
 """
-The step that calibrates: how likely is it that a hit answers the question, whatever its rank?
+The fifth step of every search, calibration: estimate how likely a hit is to answer the question.
 
-A score orders the hits of one reply, and every reply has a best hit. `relevance` is an estimated
-chance: of best hits with 0.7, about seven in ten answer their question, where every other
-question has an answer in the collection at all. It is a logistic regression on two measures that
-do not depend on the rank, fitted by ``benchmarks/relevance.py``; docs/search.md shows how well
-it holds.
+A score only orders the hits of one reply, and even a hopeless query has a best hit. `relevance` is
+a probability: of the best hits with a relevance of 0.7, about seven in ten answer their question,
+in a collection that answers every second question. It is a logistic regression on two measures
+that do not depend on the rank, fitted by ``benchmarks/relevance.py``; docs/search.md shows how
+well it holds.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.store.documents import FullDocument
 
-#: The constant, and the coefficient of coverage, where no vectors took part.
+#: The constant and the coefficient of coverage, for a search without vectors.
 WORDS = (-2.48, 4.65)
-#: The constant, and the coefficients of coverage and of nearness.
+#: The constant and the coefficients of coverage and of nearness, for a search with vectors.
 BOTH = (-4.17, 3.76, 3.49)
 #: Documents that one statement reads. Few, as the later ones may not be needed.
 READ_AT_ONCE = 10
-#: Nearness beyond these says nothing more.
+#: Nearness is limited to this range, beyond which it says nothing more.
 NEAREST, FARTHEST = 1.25, -0.5
 
 
 class Evidence(NamedTuple):
     """
-    ``coverage``: the share of the query's words that the document holds, rare ones counting more
-    (also those that no document holds); 1 for an exact hit, None where the query has no words.
-    ``near``: nearness in meaning, the model's off-topic level being 0, its on-topic level 1
-    (`qmd.search.meaning.nearness.relative_nearness`); None where it is not known.
+    The two measures from which relevance is estimated.
+
+    Attributes:
+        coverage: The share of the query's words that the document holds, 0..1. Rare words count
+            more. An exact hit has 1; None if the query has no words.
+        near: `qmd.search.meaning.nearness.relative_nearness`; None if it is not known.
     """
 
     coverage: float | None
@@ -61,10 +63,16 @@ def calibrate(
     candidates: Sequence[Candidate],
     words: QueryWords,
 ) -> list[Calibrated]:
-    """The best candidates with at least the minimum score and relevance, up to the limit."""
-    good = [each for each in candidates if each.score >= request.min_score]
+    """
+    Estimate the relevance of the best candidates, and drop those that the request does not want.
+
+    Returns:
+        At most ``request.limit`` candidates with at least the minimum score and the minimum
+        relevance, in their order.
+    """
+    good = [candidate for candidate in candidates if candidate.score >= request.min_score]
     calibrated = _calibrate_each(reader, good[: request.depth], words)
-    relevant = (each for each in calibrated if each.relevance >= request.min_relevance)
+    relevant = (entry for entry in calibrated if entry.relevance >= request.min_relevance)
     return list(islice(relevant, request.limit))
 
 
@@ -83,7 +91,7 @@ def _calibrate_each(
 def _coverage(
     candidate: Candidate, page: FullDocument, words: QueryWords, stems: Mapping[str, str]
 ) -> float | None:
-    """The share of the query's words that the document holds; None where it has only signs."""
+    """`Evidence.coverage` of a candidate; ``stems``: word of the query → its stem."""
     if candidate.match == "exact":
         return 1.0
     if candidate.words:
@@ -91,11 +99,11 @@ def _coverage(
     if not stems:
         return None
     folded = segment.fold(f"{page.info.path}\n{page.info.title}\n{page.text}")
-    return words.coverage(word for word, each in stems.items() if each in folded)
+    return words.coverage(word for word, stem_of_word in stems.items() if stem_of_word in folded)
 
 
 def estimate(evidence: Evidence) -> float:
-    """0..1; rises with coverage and with nearness."""
+    """The estimated probability that a hit answers the question, 0..1."""
     coverage = 0.0 if evidence.coverage is None else evidence.coverage
     if evidence.near is None:
         constant, by_words = WORDS

@@ -1,4 +1,4 @@
-"""The last step of every search: the hits as the caller gets them."""
+"""The last step of every search: make the hits of the reply."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def present(
     problem: str | None = None,
 ) -> SearchReply:
     """
-    The reply to a request.
+    Make the reply: give each candidate its snippet, its context and, on request, an explanation.
 
     Args:
-        query: Its words choose the lines of the snippets.
-        problem: What a missing model or index took away, in sentences.
+        query: The query whose words choose the lines of the snippets.
+        problem: Sentences that say what a missing model or index took away; None for nothing.
     """
     contexts = reader.contexts.all()
     chunks = [each.candidate.chunk_id for each in calibrated if each.candidate.chunk_id is not None]

@@ -1,12 +1,12 @@
 """
-BM25 for questions, computed from the frequencies that FTS5's own BM25 tells.
+BM25 with constants that suit questions, computed from the term frequencies of FTS5.
 
-FTS5 has two constants that cannot be changed, and both are against questions in words. Its idf
-is nothing for a word in more than half of all documents and little for one in a third, so that
-of "which switch makes it pick one" only the rare words count; and its k1 of 1.2 takes the third
-occurrence of a word for hardly more than the second. So the best of a first ranking, which FTS5
-does fast, are ranked again. On five sets of known-item questions the mean MRR@10 rose from .560
-to .590, on nine collections with judgments nDCG@10 stayed as it was.
+The BM25 of FTS5 has two fixed properties that do not suit questions. Its idf is 0 for a word in
+more than half of all documents and small for a word in a third, so that of "which switch makes it
+pick one" only the rare words count. And with its k1 of 1.2 the third occurrence of a word adds
+hardly anything. So FTS5 makes a first ranking, which is fast, and the best of it are ranked again
+here. On five sets of known-item questions the mean MRR@10 rose from .560 to .590; on nine
+collections with judgments nDCG@10 did not change.
 """
 
 from __future__ import annotations
@@ -21,22 +21,28 @@ from qmd.store.full_text import BM25_K1
 if TYPE_CHECKING:
     from qmd.store import Reader
 
-#: So many of the first ranking are ranked again, whatever the limit: a longer list of hits
-#: begins like a shorter one.
+#: This many of the first ranking are ranked again, whatever the limit, so that a longer list of
+#: hits begins like a shorter one.
 POOL = 100
-#: Occurrences count on for longer than with FTS5's 1.2.
+#: The constant k1; with a greater k1, further occurrences of a word add more. FTS5 has 1.2.
 K1 = 2.0
 
 
 class Word(NamedTuple):
-    """In how many documents a word of the query stands, and its weight (> 0)."""
+    """
+    A word of the query.
+
+    Attributes:
+        documents: How many documents hold it.
+        idf: Its weight, above 0.
+    """
 
     documents: int
     idf: float
 
 
 class Scored(NamedTuple):
-    """A document with its ``bm25``, the sum of ``parts``: word → score."""
+    """A document with its bm25; ``parts``: word → the part of bm25 that it adds."""
 
     document_id: int
     bm25: float
@@ -47,7 +53,7 @@ def idf(documents: int, total: int) -> float:
     """
     The weight of a word that ``documents`` of ``total`` documents hold.
 
-    It is more than 0 also for a word that all documents hold.
+    The weight is above 0 even for a word that all documents hold.
     """
     return log1p((max(total - documents, 0) + 0.5) / (documents + 0.5))
 
@@ -59,13 +65,17 @@ def rank(
     document_count: int,
 ) -> list[Scored]:
     """
-    The first `POOL` rows in a new order, best first, ties by id; then the others as they were,
-    with scores not above those before them.
+    Rank the first `POOL` rows again; the others follow as they were.
+
+    The scores of the others are lowered to that of the last ranked row where they are above it.
 
     Args:
         rows: Document ids with FTS5's bm25, best first.
-        words: The words that count.
+        words: The words that count, by their text.
         document_count: How many documents the index has.
+
+    Returns:
+        Best first; ties by document id.
     """
     pool = [document_id for document_id, _ in rows[:POOL]]
     parts: dict[int, dict[str, float]] = {document_id: {} for document_id in pool}
@@ -82,7 +92,7 @@ def rank(
         Scored(document_id, fsum(by_word.values()), by_word)
         for document_id, by_word in parts.items()
     ]
-    scored.sort(key=lambda each: (-each.bm25, each.document_id))
+    scored.sort(key=lambda entry: (-entry.bm25, entry.document_id))
     last = scored[-1].bm25 if scored else 0.0
     for document_id, score in rows[POOL:]:
         last = min(last, score)

@@ -1,4 +1,4 @@
-"""Lexical hits as candidates, with the parts of their scores."""
+"""Make candidates of the hits of full text, with the parts of their scores."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from qmd.search.words.weights import QueryWords
 def lexical_candidates(
     hits: Sequence[LexicalHit], words: QueryWords, *, with_explanation: bool
 ) -> list[Candidate]:
+    """The candidates of `search`, in the order of ``hits``."""
     return [
         Candidate(
             hit.document_id,
@@ -28,8 +29,10 @@ def lexical_candidates(
 
 def _explain(hit: LexicalHit, words: QueryWords) -> dict[str, Any]:
     """
-    bm25 = the sum of the words' scores (FTS5's own, where the query has phrases, fields or
-    signs); score = base + 0.5 * bm25 / (bm25 + half).
+    The parts of a score by words, as `--explain` shows them.
+
+    bm25 is the sum of the words' scores, or that of FTS5 if the query has phrases, fields or signs;
+    score = base + 0.5 * bm25 / (bm25 + half).
     """
     return {
         "terms": [

@@ -1,7 +1,7 @@
 """
-What the index cannot tell is looked up in the raw text of a document: literals and exclusions.
+Check literals and exclusions in the raw text of a document.
 
-The index has lost signs, spacing and word endings, so it matches more than such terms ask for.
+The index holds no signs, spacing or word endings, so it matches more than such terms ask for.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class RawCheck:
     """
-    What a document must hold in its raw text: one of the ``patterns``.
+    A condition on the raw text of a document: it must hold one of the patterns.
 
     Attributes:
-        patterns: Each in the title, in the path, or (None) in title and text.
-        indexed_ids: Documents for which the index says enough. They pass without a look at their
-            text; if ``negated``, only they can hold a pattern.
-        negated: The document must hold none of the patterns.
+        patterns: Pairs of the field to look in (None: title and text) and the pattern.
+        indexed_ids: The documents that pass without a look at their text, because the index is
+            sure of them. If ``negated``: the only documents that can hold a pattern.
+        negated: The document must hold none of the patterns instead.
     """
 
     patterns: tuple[tuple[Field | None, literals.Pattern], ...]
@@ -54,7 +54,7 @@ class Exclusions(NamedTuple):
 
 
 def exclusions(reader: Reader, query: ParsedQuery) -> Exclusions | None:
-    """None where the query excludes nothing."""
+    """Look up what a query excludes; None if it excludes nothing."""
     if not query.excluded:
         return None
     indexed_ids = frozenset(excluded_ids(reader, query))
@@ -62,7 +62,7 @@ def exclusions(reader: Reader, query: ParsedQuery) -> Exclusions | None:
 
 
 def excluded_ids(reader: Reader, query: ParsedQuery) -> list[int]:
-    """Documents that hold an excluded term which needs no check."""
+    """The ids of the documents that hold an excluded term, for terms that need no check."""
     phrases = list(excluded_expressions(query.excluded))
     return reader.full_text.matching_ids(any_distinct(phrases)) if phrases else []
 
@@ -79,7 +79,7 @@ def raw_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
 
 
 def _indexed_ids(reader: Reader, terms: Sequence[Term]) -> frozenset[int]:
-    """The documents that hold one of the terms, by the index."""
+    """The ids of the documents that hold one of the terms according to the index."""
     expressions = [e for e in map(expression, terms) if e is not None]
     matching = reader.full_text.matching_ids(any_distinct(expressions)) if expressions else ()
     return frozenset(matching)
@@ -101,7 +101,7 @@ def _negated_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
 
 def _patterns(terms: Sequence[Term]) -> tuple[tuple[Field | None, literals.Pattern], ...]:
     patterns = [(term.field, literals.pattern(term.text)) for term in terms]
-    patterns += [  # words are looked for in the path as well
+    patterns += [  # a plain word may also be in the path
         ("path", literals.pattern(term.text))
         for term in terms
         if term.prefix and not (term.field or term.literal or term.chinese)
@@ -110,7 +110,7 @@ def _patterns(terms: Sequence[Term]) -> tuple[tuple[Field | None, literals.Patte
 
 
 def passes(reader: Reader, document_id: int, checks: Sequence[RawCheck]) -> bool:
-    """Whether a document passes all checks; each of its fields is read at most once."""
+    """Whether a document passes all checks. Each field of the document is read at most once."""
     if not checks:
         return True
 

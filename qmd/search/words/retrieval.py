@@ -1,12 +1,12 @@
 """
-Full-text retrieval: documents that hold all of the query first, looser matches behind them.
+Retrieval by words: rank the documents that hold all of the query, then looser matches.
 
-Scores are 0..1: 0.5 and above, the document holds all that the query asks for (``exact``);
-below, only a part of it (``relaxed``). Inside each half bm25 orders
-(`qmd.search.words.bm25`), squeezed by x / (x + 10).
+Scores are 0..1. An ``exact`` hit holds all that the query asks for and scores at least 0.5; a
+``relaxed`` hit holds a part of it and scores less. Each half is ordered by bm25
+(`qmd.search.words.bm25`), mapped to 0..0.5 by 0.5 · x / (x + 10).
 
-Loose matches are ordered by bm25 alone: mixing in how much of the query a document covers
-lowered nDCG@10 on five of six test collections (cranfield .528 to .478).
+Relaxed hits are ordered by bm25 alone. Counting how much of the query a document covers as well
+lowered nDCG@10 on five of six test collections (cranfield from .528 to .478).
 """
 
 from __future__ import annotations
@@ -29,19 +29,22 @@ from qmd.values import Match
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection
 
-#: Where the scores of each kind of match begin; what bm25 adds stays below 0.5.
+#: The lowest score of each kind of match; bm25 adds less than 0.5.
 BASE: dict[Match, float] = {"exact": 0.5, "relaxed": 0.0}
-#: The bm25 that adds half of the most it can add.
+#: A bm25 of this value adds 0.25, half of what bm25 can add.
 HALF = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalHit:
     """
-    A document with its score (0..1) and the parts of the score.
+    A document that full text has found.
 
-    ``words``: word → its part of ``bm25``; empty where the query has phrases, fields or signs,
-    whose bm25 is FTS5's own.
+    Attributes:
+        score: 0..1.
+        bm25: At least 0.
+        words: Word of the query → the part of ``bm25`` that it adds. Empty if the query has
+            phrases, fields or signs; then ``bm25`` is that of FTS5.
     """
 
     document_id: int
@@ -55,9 +58,17 @@ def retrieve_by_words(
     reader: Reader, words: QueryWords, selection: Selection, limit: int | None
 ) -> list[LexicalHit]:
     """
-    Exact hits, filled up with relaxed ones to ``limit`` (None: all), best first.
+    Rank documents by full text: the exact hits, then relaxed ones until there are ``limit``.
 
-    A query that only narrows retrieves all documents that are left, the latest first.
+    A query without text, such as ``tag:work``, returns all documents that pass it, latest first.
+
+    Args:
+        words: The words of the query and their weights; it has the parsed query too.
+        selection: The documents that may be hits.
+        limit: Return at most this many; None for all.
+
+    Returns:
+        Best first; ties by document id.
     """
     query = words.query
     if not query.groups and not query.only_narrows:
@@ -83,7 +94,7 @@ def _exact_hits(
     if not checks and all(map(_is_bare_word, query.terms)):
         rows = reader.full_text.search(match, selection, _pool(limit))
         return _hits(_rank(reader, rows, words)[:limit], "exact")
-    # A check in Python may refuse any of the rows, so there is no telling how many to ask for.
+    # A check in Python may refuse any of the rows, so no limit would be sure to suffice.
     rows = reader.full_text.search(match, selection, None if checks else limit)
     return _accept(reader, rows, checks, limit)
 
@@ -94,7 +105,12 @@ def _is_bare_word(term: Term) -> bool:
 
 
 def _scan(reader: Reader, query: ParsedQuery, selection: Selection) -> Iterable[int]:
-    """For signs, or nothing to look for: then tags, a part of ``where``, and exclusions narrow."""
+    """
+    The ids of the documents that pass a query of which the index holds nothing.
+
+    If the query has signs, their texts are scanned; if it has nothing to search for, all documents
+    of the selection pass, latest first. What the query excludes is left out.
+    """
     signs = [[term.text for term in group] for group in query.groups]
     candidates = (
         literals.scan_documents(reader, signs, selection)
@@ -111,13 +127,17 @@ def _accept(
     checks: Sequence[RawCheck],
     limit: int | None,
 ) -> list[LexicalHit]:
-    """The first rows that pass all checks, with FTS5's own bm25."""
+    """Exact hits of the first rows that pass all checks, with the bm25 of FTS5."""
     accepted = (row for row in rows if passes(reader, row[0], checks))
     return _hits([bm25.Scored(*row, {}) for row in islice(accepted, limit)], "exact")
 
 
 class _LooseMatch(NamedTuple):
-    """``expression`` holds a part of the query; ``is_strict``: all phrases and fields of it."""
+    """
+    A match expression for a part of the query.
+
+    ``is_strict``: the query has phrases or fields, which the expression requires.
+    """
 
     expression: Expression
     is_strict: bool
@@ -130,7 +150,7 @@ def _relaxed_hits(
     limit: int | None,
     exact_ids: Collection[int],
 ) -> list[LexicalHit]:
-    """Documents that hold a part of the query, up to ``limit`` together with the exact ones."""
+    """Documents that hold a part of the query; ``limit`` counts the exact hits too."""
     loose = _loose_match(words)
     if loose is None:
         return []
@@ -151,15 +171,15 @@ def _relaxed_hits(
 
 
 def _loose_match(words: QueryWords) -> _LooseMatch | None:
-    """None where the query has no loose part, or the index holds none of its words."""
+    """The expression for relaxed hits; None if the query has no loose part, or none is indexed."""
     groups = words.query.groups
     strict_groups = [group for group in groups if any(t.quoted or t.field for t in group)]
     if len(strict_groups) == len(groups):
         return None
-    # A strict group that the index does not hold is left to a check of the raw text.
+    # A strict group that the index cannot express is checked in the raw text instead.
     strict = [e for e in map(group_expression, strict_groups) if e is not None]
     held = [word for word, weighed in words.weights.items() if weighed.documents]
-    phrases = [each for each in map(phrase, held) if each is not None]
+    phrases = [match for match in map(phrase, held) if match is not None]
     loose = loose_expression(strict, phrases)
     return None if loose is None else _LooseMatch(loose, is_strict=bool(strict))
 
@@ -170,7 +190,7 @@ def _quoted_part(query: ParsedQuery) -> ParsedQuery:
 
 
 def _pool(limit: int | None) -> int | None:
-    """How many hits of FTS5 to ask for, so that enough of them are ranked again."""
+    """How many hits FTS5 returns, so that enough of them are ranked again; None for all."""
     return None if limit is None else max(limit, bm25.POOL)
 
 
@@ -182,8 +202,8 @@ def _rank(
 
 def _hits(ranked: Iterable[bm25.Scored], match: Match) -> list[LexicalHit]:
     return [
-        LexicalHit(each.document_id, _score(each.bm25, match), each.bm25, match, each.parts)
-        for each in ranked
+        LexicalHit(scored.document_id, _score(scored.bm25, match), scored.bm25, match, scored.parts)
+        for scored in ranked
     ]
 
 

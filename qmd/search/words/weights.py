@@ -1,4 +1,4 @@
-"""The words of a query that loose matching looks for, and what each of them weighs."""
+"""The words of a query that loose matching searches for, and how much each of them counts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from qmd.search.words.expressions import phrase
 if TYPE_CHECKING:
     from qmd.store import Reader
 
-#: In a collection of more documents than this, a word in more than this share of them is left
-#: out of loose matching if rarer ones stay: it costs most of the time. In small ones it is kept,
-#: because leaving it out costs quality (cisi .319 to .293).
+#: In an index of more than `LARGE` documents, loose matching leaves out a word that more than the
+#: share `COMMON` of them hold, if rarer words remain: such words take most of the time. In a small
+#: index they are kept, because leaving them out costs quality (cisi from .319 to .293).
 LARGE = 20_000
 COMMON = 0.10
-#: Most terms in one loose expression.
+#: The most words in one loose expression.
 MAX_PARTS = 96
 
 #: Words that say nothing about a document's subject (loose matching only).
@@ -34,9 +34,9 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
 )
 
-#: Pairs of characters that Chinese questions are made of; simplified and traditional. They count
-#: `QUIET` as much as their rarity says: in documents that explain they are rare. MRR@10 of two
-#: sets of Chinese questions .647 to .672; left out entirely, full text alone loses.
+#: Pairs of characters that are typical of Chinese questions, simplified and traditional. They are
+#: rare in documents, so their idf is too high; it is multiplied by `QUIET`. This raised the MRR@10
+#: of two sets of Chinese questions from .647 to .672; without the pairs full text alone gets worse.
 CHATTER = frozenset(
     """
     怎么 什么 如何 为什 怎样 哪些 哪个 哪里 可以 能不 不能 有没 没有 一个 这个 那个
@@ -58,9 +58,12 @@ _Kind = Literal["telling", "common", "stop", "absent"]
 @dataclass(frozen=True, slots=True)
 class QueryWords:
     """
-    The words of a query with their weights, in an index of ``document_count`` documents.
+    The words of a query with their weights.
 
-    Words that no document holds have a weight as well: a document covers less of the query.
+    Attributes:
+        weights: Word → weight. Words that no document holds have one too, so that a document
+            without them covers less of the query.
+        document_count: How many documents the index has.
     """
 
     query: ParsedQuery
@@ -68,7 +71,7 @@ class QueryWords:
     document_count: int
 
     def coverage(self, held: Iterable[str]) -> float:
-        """The share of the words' weight that these words have, 0..1."""
+        """The weight of the ``held`` words, as a share of the weight of all words, 0..1."""
         total = fsum(word.idf for word in self.weights.values())
         share = fsum(self.weights[word].idf for word in held if word in self.weights)
         return share / total if total else 0.0
@@ -76,10 +79,10 @@ class QueryWords:
 
 def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
     """
-    Look up in how many documents each word of the query stands.
+    Count how many documents hold each word of the query, and weigh the words by that.
 
-    Stop words are left out, unless there is nothing else, and in a large collection words that
-    too many documents hold, as long as the query has a rarer one.
+    Stop words are left out unless the query has no other words. In a large index, words that too
+    many documents hold are left out if the query has rarer ones.
     """
     total = reader.documents.count()
     is_large = total > LARGE
@@ -90,8 +93,10 @@ def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
         is_common = is_large and weighed.documents >= most
         by_kind[_kind(word, weighed, is_common)][word] = weighed
     content = (by_kind["telling"] or by_kind["common"]) | by_kind["absent"]
-    # A page that shares "the" with a question has nothing to do with it.
-    held_stop_words = {word: it for word, it in by_kind["stop"].items() if it.documents}
+    # A document that shares only "the" with a question has nothing to do with it.
+    held_stop_words = {
+        word: weighed for word, weighed in by_kind["stop"].items() if weighed.documents
+    }
     return QueryWords(query, content or held_stop_words, total)
 
 
@@ -104,7 +109,7 @@ def _kind(word: str, weighed: bm25.Word, is_common: bool) -> _Kind:
 
 
 def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> dict[str, bm25.Word]:
-    """All words of a query; documents are counted up to ``most``."""
+    """Word → its weight, for all words of a query; documents are counted up to ``most``."""
     terms = [term for group in query.groups for term in group]
     loose = [part for t in terms if not t.quoted and not t.field for part in loose_parts(t)]
     weights = {}
@@ -118,7 +123,7 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
 
 
 def stem(word: str) -> str:
-    """A rough stem of a folded word, enough to see whether a text holds it."""
+    """A rough stem of a word, folded; enough to see whether a text holds the word."""
     word = segment.fold(word)
     if not word.isascii() or len(word) < 4:
         return word
