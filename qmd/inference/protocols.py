@@ -1,6 +1,4 @@
-"""
-What search and ingest need of models: embedders, expanders and rerankers.
-"""
+"""The interfaces of models, as search and ingest use them: embedder, expander and reranker."""
 
 from __future__ import annotations
 
@@ -20,32 +18,51 @@ ExpansionKind = Literal["lex", "vec", "hyde"]
 
 class Embedder(Protocol):
     """
-    Turns texts into unit vectors. Thread-safe; the weights are read at the first text.
+    Turns texts into vectors of unit norm. Thread-safe. The first text loads the weights.
 
-    Any string is accepted: NUL and lone surrogates are replaced, blank text has a vector
-    too. A text longer than ``spec.max_tokens`` is never cut: it is split, and the vectors of the
-    parts are averaged by length. A text's vector does not depend on its neighbours.
+    Every string is accepted. NUL and lone surrogates are replaced, and a blank text has a vector
+    too. A text longer than ``spec.max_tokens`` is split, and the vectors of its parts are averaged,
+    weighted by their length. A text has the same vector whatever texts are embedded with it.
     """
 
     @property
-    def spec(self) -> ModelSpec: ...
+    def spec(self) -> ModelSpec:
+        """The model and its properties; loads no weights."""
+        ...
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, float32[len(texts), dimension]. Raises InferenceError."""
+        """
+        The vectors of texts that are stored.
+
+        Returns:
+            float32[len(texts), dimension], unit norm.
+
+        Raises:
+            InferenceError: The model cannot be loaded, or failed.
+        """
         ...
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """A unit vector, float32[dimension]. Raises InferenceError."""
+        """
+        The vector of a question.
+
+        Returns:
+            float32[dimension], unit norm.
+
+        Raises:
+            InferenceError: The model cannot be loaded, or failed.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
     """
-    Another way to ask a question.
+    Another wording of a question.
 
-    Full text is searched for ``lex``; the vectors for ``vec``, and for ``hyde``, an answer that
-    the model has invented.
+    Attributes:
+        kind: "lex": words for full text. "vec": a sentence for the vectors. "hyde": an answer that
+            the model has invented, for the vectors.
     """
 
     kind: ExpansionKind
@@ -53,10 +70,23 @@ class Expansion:
 
 
 class Expander(Protocol):
-    """Writes other ways to ask a question."""
+    """Writes other wordings of a question."""
 
     def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
-        """At most ``limit`` expansions, best first. Raises InferenceError."""
+        """
+        Other wordings of a query.
+
+        Args:
+            query: The query in plain words, with the intent on a line before it if there is one.
+            limit: Return at most this many.
+            timeout_s: Seconds after which the model is given up.
+
+        Returns:
+            The expansions, best first; may be empty.
+
+        Raises:
+            InferenceError: The model failed or took too long.
+        """
         ...
 
 
@@ -64,8 +94,23 @@ class Reranker(Protocol):
     """Scores passages by how well they answer a question."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the model; its scores are cached by it."""
+        ...
 
     def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
-        """How well each passage answers the query, 0..1, in their order. Raises InferenceError."""
+        """
+        Score how well each passage answers the query.
+
+        Args:
+            query: The query in plain words, with the intent on a line before it if there is one.
+            passages: Title and text of a document's best part.
+            timeout_s: Seconds after which the model is given up.
+
+        Returns:
+            A score for each passage, 0..1, in the order of the passages.
+
+        Raises:
+            InferenceError: The model failed or took too long.
+        """
         ...

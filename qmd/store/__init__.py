@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader", "Selection", "Store", "Writer", "open_store"]
 
-_HOME = {
+_MODULES = {
     "Reader": "qmd.store.reader",
     "Selection": "qmd.store.selection",
     "Store": "qmd.store.store",
@@ -30,8 +30,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOME:
+    if name in _MODULES:
         from importlib import import_module
 
-        return getattr(import_module(_HOME[name]), name)
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'qmd.store' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Collections: the folders that are indexed, and by which rules."""
+"""Collections: the folders that are indexed, with their rules."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Collections(Protocol):
         The collection of a name.
 
         Raises:
-            CollectionNotFoundError: There is none; it names similar ones.
+            CollectionNotFoundError: There is none; the error names similar ones.
         """
         ...
 
     def require_unchanged(self, collection: Collection) -> None:
         """
-        Check that a collection is as it was read: its id, path, mask and ignore patterns.
+        Check that id, path, mask and ignore patterns of a collection have not changed.
 
-        The id alone proves nothing, for the next collection that is added may get it.
+        The id alone would not do: after a removal the next new collection may get the same id.
 
         Raises:
-            CollectionNotFoundError: It was removed or changed since.
+            CollectionNotFoundError: It was removed or changed since it was read.
         """
         ...
 
@@ -46,14 +46,17 @@ class Collections(Protocol):
 
     def definitions(self) -> list[tuple[object, ...]]:
         """
-        What people have set, to be compared with an earlier answer; cheap enough for every second.
+        The settings of all collections, to be compared with an earlier result.
+
+        The call is cheap enough for every second.
         """
         ...
 
     def last_changes(self) -> list[tuple[object, ...]]:
         """
-        Differs from an earlier answer as soon as a document came, went or changed; cheap enough for
-        every second.
+        A value that differs from an earlier one if a document was added, changed or removed.
+
+        The call is cheap enough for every second.
         """
         ...
 
@@ -76,10 +79,10 @@ class CollectionsWriter(Collections, Protocol):
         Args:
             path: The absolute path of a directory.
             pattern: Which files belong to it (see `qmd.ingest.rules`).
-            ignore: Patterns of what is left out besides.
+            ignore: Patterns of files to leave out, as in a .gitignore.
 
         Raises:
-            ConflictError: There is one of this name.
+            ConflictError: A collection of this name exists.
         """
         ...
 
@@ -106,9 +109,15 @@ class CollectionsWriter(Collections, Protocol):
     def mark_indexed(
         self, collection_id: int, *, excluded: Mapping[str, int], changed: bool
     ) -> None:
-        """Note the end of a complete scan; ``changed`` if any document came, went or changed."""
+        """
+        Record the end of a complete scan.
+
+        Args:
+            excluded: Reason → how many files and folders the rules left out.
+            changed: Whether a document was added, changed or removed.
+        """
         ...
 
     def mark_changed(self, collection_id: int) -> None:
-        """Note that documents came, went or changed, without a scan of the whole."""
+        """Record that documents were added, changed or removed, without a complete scan."""
         ...

@@ -1,4 +1,4 @@
-"""Contexts: what a person says about everything below a path."""
+"""Contexts: descriptions that people give to everything below a path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ContextsWriter(Contexts, Protocol):
     """
     Changes contexts.
 
-    A place is a collection (None: all of them) and a path below it ("": its root).
+    A place is a collection (None: all of them) and a path below it ("": the root).
     """
 
     def put(self, collection_id: int | None, prefix: str, text: str) -> Context:
@@ -31,6 +31,6 @@ class ContextsWriter(Contexts, Protocol):
         Remove the context at a place, and return it.
 
         Raises:
-            ContextNotFoundError: There is none.
+            ContextNotFoundError: The place has no context.
         """
         ...

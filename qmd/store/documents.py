@@ -1,4 +1,4 @@
-"""Stored documents: found by path, suffix, docid or folder, and their texts."""
+"""Reading stored documents: by path, suffix, docid or folder, and their texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qmd.values import DocumentInfo
 
 
 class FullDocument(NamedTuple):
-    """A document with its text; the body begins at ``text[body_start]``, behind frontmatter."""
+    """A document with its text; its body is ``text[body_start:]``, without the frontmatter."""
 
     info: DocumentInfo
     text: str
@@ -21,7 +21,7 @@ class Documents(Protocol):
     """Reads documents. Ids are those of `DocumentInfo.id`."""
 
     def by_id(self, document_id: int) -> DocumentInfo:
-        """A document that exists."""
+        """The document of this id, which must exist."""
         ...
 
     def below(
@@ -32,7 +32,15 @@ class Documents(Protocol):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[DocumentInfo]:
-        """Documents of a collection (None: of all) below a path of whole components, in order."""
+        """
+        The documents below a folder, sorted by collection and path.
+
+        Args:
+            collection: Its name; None for all collections.
+            prefix: A path of whole components below the collection; empty for its root.
+            limit: Return at most this many; None for all.
+            offset: Leave out this many at the start.
+        """
         ...
 
     def count(self) -> int:
@@ -40,7 +48,7 @@ class Documents(Protocol):
         ...
 
     def count_below(self, collection: str | None, prefix: str = "") -> int:
-        """How many documents `below` gives without a limit."""
+        """How many documents `below` returns without a limit."""
         ...
 
     def by_path(self, collection: str, path: str) -> DocumentInfo | None:
@@ -49,9 +57,9 @@ class Documents(Protocol):
 
     def by_suffix(self, suffix: str) -> list[DocumentInfo]:
         """
-        Documents whose ``collection/path`` ends with ``suffix`` at a component's start.
+        The documents whose ``collection/path`` ends with the whole components of ``suffix``.
 
-        An empty suffix matches nothing. Letter case counts; no wildcard does.
+        An empty suffix matches no document. Case matters, and there are no wildcards.
         """
         ...
 
@@ -60,7 +68,7 @@ class Documents(Protocol):
         ...
 
     def content_hash(self, document_id: int) -> str:
-        """The whole hash of a document's text, of which its docid is the beginning."""
+        """The hash of a document's text in hexadecimal; its docid is the beginning of it."""
         ...
 
     def text(self, document_id: int) -> str:
@@ -76,7 +84,7 @@ class Documents(Protocol):
         ...
 
     def warnings(self, document_id: int) -> list[str]:
-        """What was wrong with the file when it was parsed, in sentences."""
+        """Sentences that say what was wrong with the file when it was parsed."""
         ...
 
     def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
@@ -99,6 +107,6 @@ class Documents(Protocol):
         """
         Ids of all selected documents, the latest first, then by collection and path.
 
-        A moment counts, not how it is written: dates may have an offset from UTC.
+        Dates are compared as moments: they may be written with different offsets from UTC.
         """
         ...

@@ -1,4 +1,4 @@
-"""Which chunks wait for a vector, and the vectors that were made of their texts."""
+"""The chunks that have no vector yet, and the cache of vectors by the hash of their text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qmd.store.models import StoredModel
 
 
 class WaitingChunk(NamedTuple):
-    """A chunk without a vector, with all that its embedded text is made of."""
+    """A chunk without a vector; its title, heading path and text are embedded together."""
 
     id: int
     hash: bytes
@@ -19,7 +19,7 @@ class WaitingChunk(NamedTuple):
 
 
 class Embeddings(Protocol):
-    """Reads what waits, and vectors by the hash of the embedded text."""
+    """Reads which chunks wait for a vector, and cached vectors by the hash of their text."""
 
     def waiting(
         self,
@@ -29,19 +29,28 @@ class Embeddings(Protocol):
         after: int = 0,
     ) -> list[WaitingChunk]:
         """
-        Chunks without this model's vector whose id is above ``after``, by id.
+        Chunks that have no vector of this model yet, sorted by id.
+
+        Args:
+            limit: Return at most this many.
+            collection_ids: Only chunks of these collections; empty for all.
+            after: Only chunks with a greater id.
 
         Raises:
-            ModelMismatchError: It is neither the active nor the coming model.
+            ModelMismatchError: The model is neither the active nor the coming one.
         """
         ...
 
     def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
-        """How many chunks lack a model's vector; None for the active one, or any."""
+        """
+        How many chunks have no vector of a model.
+
+        ``model`` None stands for the active model; without one, all chunks are counted.
+        """
         ...
 
     def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Hash → float16[dimension], for those that were embedded before."""
+        """Hash → vector (float16[dimension], unit norm), for the texts embedded before."""
         ...
 
 
@@ -50,12 +59,12 @@ class EmbeddingsWriter(Embeddings, Protocol):
 
     def forget(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> None:
         """
-        Make all chunks (of the collections) wait again, and drop their cached vectors.
+        Drop the vectors of all chunks, or of those in some collections, so that they wait again.
 
-        Chunks of other collections with the same text wait too: they share the vector.
+        Chunks of other collections with the same text share the vector, so they wait too.
 
         Raises:
-            ModelMismatchError: It is neither the active nor the coming model.
+            ModelMismatchError: The model is neither the active nor the coming one.
         """
         ...
 
@@ -66,17 +75,17 @@ class EmbeddingsWriter(Embeddings, Protocol):
         vectors: dict[bytes, bytes],
     ) -> int:
         """
-        Put vectors into cache and index.
+        Store vectors in the cache and give them to their chunks.
 
         Args:
-            chunks: Chunk id and text hash. A chunk that has gone meanwhile, or whose text has
-                changed, is passed over.
-            vectors: Hash → float16[dimension] of unit norm.
+            chunks: Pairs of chunk id and text hash. A chunk that was removed or changed meanwhile
+                is passed over.
+            vectors: Text hash → vector (float16[dimension], unit norm).
 
         Returns:
-            How many chunks got their vector.
+            How many chunks got a vector.
 
         Raises:
-            ModelMismatchError: It is neither the active nor the coming model.
+            ModelMismatchError: The model is neither the active nor the coming one.
         """
         ...

@@ -1,4 +1,4 @@
-"""What the last scan saw of the files, and documents written from new scans."""
+"""The state of the files as the indexer last saw them, and storing documents made from files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StoredFile(NamedTuple):
 
 
 class DocumentPlace(NamedTuple):
-    """A document and where it was: ids are used again, so that both must fit."""
+    """A document by id and path. Ids are used again, so only both together identify it."""
 
     id: int
     path: str
@@ -36,11 +36,11 @@ class Files(Protocol):
         ...
 
     def at_or_below(self, collection_id: int, places: Iterable[str]) -> dict[str, StoredFile]:
-        """As `in_collection`, for the documents at these paths and below them; "" is the root."""
+        """As `in_collection`, for the documents at these paths or below them; "" is the root."""
         ...
 
     def state_at(self, collection_id: int, path: str) -> FileState | None:
-        """The file a document was made from; None if there is no such document."""
+        """The state of the file that a document was made from; None without such a document."""
         ...
 
     def with_hash(self, collection_id: int, digest: str) -> dict[str, StoredFile]:
@@ -50,7 +50,7 @@ class Files(Protocol):
     def skips_in_collection(
         self, collection_id: int, version: int | None = None
     ) -> dict[str, tuple[SkippedFile, FileState | None]]:
-        """Path → skip, and the file's state if this version of the parser has read it."""
+        """Path → the skip, and the state of the file if this version of the parser has read it."""
         ...
 
     def all_skips(self) -> list[SkippedFile]:
@@ -65,10 +65,10 @@ class FilesWriter(Files, Protocol):
         self, collection_id: int, document: NewDocument, replace: DocumentPlace | None = None
     ) -> int:
         """
-        Store a document, in place of the one at ``replace`` if that is still there.
+        Store a document; it replaces the document at ``replace`` if that still exists.
 
-        Chunks whose text did not change keep their ids, and with them their vectors. Another
-        process may have stored the same file meanwhile: then its row is replaced.
+        Chunks whose text has not changed keep their ids and so their vectors. If another process
+        has stored the same file meanwhile, that row is replaced.
 
         Returns:
             The document's id.
@@ -76,14 +76,15 @@ class FilesWriter(Files, Protocol):
         ...
 
     def set_states(self, states: Iterable[tuple[int, FileState]]) -> None:
-        """Note new states, by document id, of files whose texts stayed the same."""
+        """Record the new states (document id, state) of files whose texts have not changed."""
         ...
 
     def delete(self, collection_id: int, places: Iterable[tuple[str, StoredFile]]) -> None:
         """
         Delete documents by their paths, with their chunks, vectors, tags, links and full text.
 
-        One that another process has moved or stored anew since it was read as a `StoredFile` stays.
+        A document stays if another process has moved or replaced it since it was read as a
+        `StoredFile`.
         """
         ...
 
@@ -93,5 +94,5 @@ class FilesWriter(Files, Protocol):
         skips: Iterable[tuple[SkippedFile, FileState | None]],
         version: int,
     ) -> None:
-        """Replace what is noted of a collection's skipped files."""
+        """Replace the records of a collection's skipped files."""
         ...

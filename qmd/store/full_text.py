@@ -8,7 +8,7 @@ from typing import Protocol
 from qmd.store.match import Expression
 from qmd.store.selection import Selection
 
-#: The constant k1 of the stored index's bm25.
+#: The constant k1 in the bm25 of `FullText.search`.
 BM25_K1 = 1.2
 
 
@@ -19,9 +19,9 @@ class FullText(Protocol):
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         """
-        Document ids with their bm25 (> 0, larger is better), best first, ties by id.
+        Pairs of document id and bm25 (above 0), best first; ties by document id.
 
-        ``limit``: most documents, None for all that match.
+        ``limit``: return at most this many; None for all that match.
         """
         ...
 
@@ -29,21 +29,22 @@ class FullText(Protocol):
         self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
         """
-        How often some documents hold an expression, as bm25 counts it: weighed by field and
-        relative to the length of the document. A frequency f adds idf · (k1 + 1) · f / (f + 1) to
-        bm25, where k1 is `BM25_K1`.
+        Document id → how often the document holds an expression, as bm25 counts it.
+
+        A frequency is weighted by field and relative to the length of the document. A frequency f
+        adds idf · (k1 + 1) · f / (f + 1) to bm25, where k1 is `BM25_K1`.
 
         Args:
-            ids: Of documents; those that do not hold it are not in the answer.
+            ids: Document ids; the result lacks documents that do not hold the expression.
             held: How many documents hold the expression.
             total: How many documents there are.
         """
         ...
 
     def count(self, match: Expression, most: int) -> int:
-        """How many documents match, counted up to ``most``."""
+        """How many documents match; counting stops at ``most``."""
         ...
 
     def matching_ids(self, match: Expression) -> list[int]:
-        """Ids of all documents that match, in order, unranked."""
+        """The ids of all documents that match, ascending."""
         ...

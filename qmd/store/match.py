@@ -1,9 +1,10 @@
 """
-What full text is asked for: an expression of phrases, whatever language the engine speaks.
+Match expressions: queries to full text, independent of the query language of the engine.
 
-A word is a phrase of one token. Texts are given as full text stores them (`qmd.parse.segment`).
+A word is a phrase of one token. Texts are segmented as full text stores them
+(`qmd.parse.segment`).
 
-These are named tuples because a process that searches once pays for their import: four frozen
+The classes are named tuples, because a process that searches once pays for their import: frozen
 dataclasses took three milliseconds of sixty.
 """
 
@@ -11,9 +12,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-#: The columns of full text: ``extra`` holds what stands in neither title, headings, body nor path.
+#: The fields of full text; ``extra`` holds what is in none of the other four.
 TextField: TypeAlias = Literal["title", "headings", "body", "path", "extra"]
-#: What a file says, not where it lies.
+#: All fields but the path.
 CONTENT_FIELDS: tuple[TextField, ...] = ("title", "headings", "body", "extra")
 
 
@@ -21,7 +22,10 @@ class Phrase(NamedTuple):
     """
     Tokens that follow each other in one field.
 
-    ``prefix``: the last token may go on. ``fields``: one of these; empty for any.
+    Attributes:
+        text: The tokens, separated by spaces.
+        prefix: The last token may be the beginning of a longer one.
+        fields: The phrase must be in one of these fields; empty for any field.
     """
 
     text: str
@@ -30,7 +34,7 @@ class Phrase(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Two or more expressions: all of them, any of them, or the first but none of the others."""
+    """Two or more expressions of which all, any, or the first but no other must match."""
 
     operator: Literal["all", "any", "but not"]
     parts: tuple[Expression, ...]
@@ -40,15 +44,15 @@ Expression: TypeAlias = "Phrase | Combined"
 
 
 def all_of(*parts: Expression) -> Expression:
-    """Documents that match every one of these expressions, at least one."""
+    """Match documents that match all of these expressions, of which there is at least one."""
     return parts[0] if len(parts) == 1 else Combined("all", parts)
 
 
 def any_of(*parts: Expression) -> Expression:
-    """Documents that match one of these expressions, of which there is at least one."""
+    """Match documents that match any of these expressions, of which there is at least one."""
     return parts[0] if len(parts) == 1 else Combined("any", parts)
 
 
 def but_not(match: Expression, *excluded: Expression) -> Expression:
-    """Documents that match the one expression and none of the others."""
+    """Match documents that match ``match`` and none of the excluded expressions."""
     return Combined("but not", (match, *excluded)) if excluded else match

@@ -1,4 +1,4 @@
-"""Settings of the database file itself."""
+"""Small values that processes share through the database, by key."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Protocol
 
 
 class Meta(Protocol):
-    """Reads small facts that processes leave for each other, by key."""
+    """Reads values by key."""
 
     def get(self, key: str) -> str | None:
-        """The value of a key, None if it was never set."""
+        """The value of a key; None if it was never set."""
         ...
 
 
 class MetaWriter(Meta, Protocol):
-    """Leaves such facts."""
+    """Sets values."""
 
     def put(self, key: str, value: str) -> None:
         """Set the value of a key."""

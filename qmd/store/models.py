@@ -1,4 +1,4 @@
-"""The embedding models that this database has vectors of."""
+"""The embedding models whose vectors this database holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qmd.values import ModelSpec
 
 
 class StoredModel(NamedTuple):
-    """A model that this database has vectors of."""
+    """A model whose vectors this database holds."""
 
     id: int
     name: str
@@ -17,22 +17,27 @@ class StoredModel(NamedTuple):
 
 
 class Models(Protocol):
-    """Reads which models there are. At most two: the active one, and one that is to follow it."""
+    """
+    Reads which models the database has: at most two.
+
+    The active model answers searches. The coming model, if there is one, takes over as soon as
+    every chunk has a vector of it.
+    """
 
     def active(self) -> StoredModel | None:
-        """The model whose vectors the index holds, or None before the first `embed`."""
+        """The model whose vectors answer searches; None before the first `embed`."""
         ...
 
     def coming(self) -> StoredModel | None:
-        """The model whose vectors are being made while those of the active one answer."""
+        """The model whose vectors are being made; None if the model does not change."""
         ...
 
     def chosen_name(self) -> str | None:
-        """The name of the model that this database is to have, if somebody has said so."""
+        """The name of the model that a person has chosen for this database; None if nobody has."""
         ...
 
     def has_vectors(self) -> bool:
-        """Whether any chunk is in the index."""
+        """Whether any chunk has a vector of the active model."""
         ...
 
 
@@ -40,27 +45,30 @@ class ModelsWriter(Models, Protocol):
     """Changes the model."""
 
     def choose(self, name: str) -> None:
-        """Set what `chosen_name` gives, for all processes."""
+        """Set `chosen_name`, for all processes."""
         ...
 
     def begin(self, spec: ModelSpec) -> StoredModel:
         """
-        The model of ``spec``, ready to be filled: the index's own, or one beside it.
+        Make a model the active or the coming one, so that vectors can be stored for it.
 
-        Where the index has no vectors, the model becomes the index's at once. Where it has another
-        model's, they go on answering, until `take_over` finds that none is missing; what was made
-        for a third model stays in the cache.
+        If the index has no vectors, the model becomes the active one at once. If it has those of
+        another model, they answer searches until `take_over`. The vectors of an earlier coming
+        model stay in the cache.
         """
         ...
 
     def cancel(self) -> None:
-        """Stay with the active model. What was made for the coming one stays in the cache."""
+        """Drop the coming model and keep the active one. The vectors made stay in the cache."""
         ...
 
     def take_over(self, model: StoredModel) -> bool:
         """
-        Let the coming model answer from now on, if every chunk has its vector; whether it does.
+        Make the coming model the active one, if every chunk has a vector of it.
 
-        The other one's vectors stay in the cache until `cleanup`.
+        The vectors of the earlier model stay in the cache until `cleanup`.
+
+        Returns:
+            Whether the model is the active one now.
         """
         ...

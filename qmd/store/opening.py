@@ -1,4 +1,4 @@
-"""Which implementation opens a database."""
+"""`open_store`: the one place that chooses the implementation of the store."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def open_store(
     Open a database.
 
     Args:
-        create: Make it if there is none.
+        path: The database file.
+        create: Create it if there is none, and migrate a file of an older version.
+        read_only: Refuse every write.
         timeout_s: Seconds to wait for a lock that another process holds.
 
     Raises:
-        DatabaseMissingError: There is none and ``create`` is false.
+        DatabaseMissingError: The file does not exist and ``create`` is false.
         SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
-        MigrationRequiredError: As their names say; it is left as it was.
+        MigrationRequiredError: As their names say. The file is not changed.
     """
     return SqliteStore(path, create=create, read_only=read_only, timeout_s=timeout_s)

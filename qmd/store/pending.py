@@ -1,4 +1,8 @@
-"""The temporary files of writes that are under way: what a killed process left is found here."""
+"""
+The temporary files of unfinished writes.
+
+A killed process leaves its temporary files behind; their records tell the next process where.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,24 @@ from typing import Protocol
 
 
 class PendingWrites(Protocol):
-    """Reads which writes were begun and not ended; each is the path of its temporary file."""
+    """Reads the absolute paths of the temporary files of unfinished writes."""
 
     def all(self) -> list[str]:
-        """The temporary files of all of them."""
+        """All temporary files."""
         ...
 
     def in_directory(self, directory: str) -> list[str]:
-        """Those that lie directly in a directory (an absolute path)."""
+        """The temporary files directly in a directory, an absolute path."""
         ...
 
 
 class PendingWritesWriter(PendingWrites, Protocol):
-    """Notes writes."""
+    """Records the begin and the end of writes."""
 
     def begin(self, temporary: str) -> None:
-        """A temporary file is about to be made there (an absolute path)."""
+        """Record that a temporary file will be made at this absolute path."""
         ...
 
     def end(self, temporaries: Iterable[str]) -> None:
-        """The temporary files are gone, or in their place."""
+        """Remove the records of temporary files that were removed or have replaced their file."""
         ...

@@ -1,4 +1,4 @@
-"""Stored documents as the search of posts needs them: in bulk, and as UTF-8."""
+"""Stored documents in the form that the search of posts needs: many at once, as UTF-8."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import NamedTuple, Protocol
 
 class StoredPost(NamedTuple):
     """
-    A document: ``text`` is UTF-8, for decoding what holds no hit would double a search's time.
+    A document with its text.
 
-    ``state`` is that of the file when it was indexed: bytes, time (ns), inode, device.
+    Attributes:
+        path: Relative to the collection.
+        state: The file when it was indexed: size in bytes, mtime in ns, inode, device.
+        text: UTF-8. Decoding the texts without a hit would double the time of a search.
     """
 
     id: int
@@ -20,10 +23,10 @@ class StoredPost(NamedTuple):
 
 
 class Posts(Protocol):
-    """Reads documents in bulk."""
+    """Reads many documents at once."""
 
     def below(self, collection_id: int, folder: str) -> Iterator[StoredPost]:
-        """The documents below a folder ("": all)."""
+        """The documents below a folder; "" is the root of the collection."""
         ...
 
     def text(self, document_id: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What a snapshot of a store can be asked for, and what a transaction can change besides."""
+"""`Reader`: the capabilities of a snapshot. `Writer`: those of a transaction, which also writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from qmd.values import Filters
 
 
 class Reader(Protocol):
-    """One snapshot of a store: whatever is written meanwhile, its answers fit together."""
+    """One snapshot of a store. Its results are consistent, whatever is written meanwhile."""
 
     @property
     def all_documents(self) -> Selection:
@@ -42,8 +42,11 @@ class Reader(Protocol):
         The documents that satisfy all filters.
 
         Args:
-            either_tags: Of each of these, one tag at least.
-            no_tags: None of these. (A tag stands for those below it, too.)
+            filters: A document must pass all of them.
+            either_tags: A document must have at least one tag of each group.
+            no_tags: A document must have none of these tags.
+
+        A tag also stands for the tags below it: ``work`` for ``work/plans``.
 
         Raises:
             CollectionNotFoundError: With suggestions.

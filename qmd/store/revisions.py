@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from qmd.values import Revision
 
-#: Of one file; the oldest go first.
+#: The most revisions of one file; the oldest are removed first.
 MAX_REVISIONS = 20
-#: Of one file, all revisions together.
+#: The most bytes of all revisions of one file together.
 MAX_REVISION_BYTES = 10 * 1024 * 1024
 
 #: What `Revision.kind` calls "content" may be stored compressed, to fit.
@@ -19,7 +19,15 @@ _MAX_COMPRESSED_FROM = 8 * MAX_REVISION_BYTES
 
 
 class RevisionContent(NamedTuple):
-    """What goes into a revision: the hash and size of a content, and its ``stored`` form."""
+    """
+    A content in the form that a revision keeps.
+
+    Attributes:
+        hash: SHA-256 of the content, in hexadecimal.
+        size: Bytes of the content.
+        stored: The content, compressed if it is long.
+        kind: "content", "metadata", or the kind of a compressed content.
+    """
 
     hash: str
     size: int
@@ -31,10 +39,10 @@ def pack_revision(
     content: bytes, kind: Literal["content", "metadata"] = "content"
 ) -> RevisionContent | None:
     """
-    A content as it can be kept; None for one that is too long, also when compressed.
+    Prepare a content for a revision; None if it is too long even when compressed.
 
-    Only what is longer than `MAX_REVISION_BYTES` is compressed: a person looks at the rest
-    with SQL.
+    Only a content longer than `MAX_REVISION_BYTES` is compressed, so that a person can read the
+    others with SQL.
     """
     stored, stored_kind = content, str(kind)
     if len(content) > MAX_REVISION_BYTES:
@@ -51,7 +59,7 @@ def unpack_revision(stored: bytes, kind: str, size: int, digest: str) -> bytes:
     The content of a stored revision.
 
     Raises:
-        ValueError, zlib.error: Its length or hash is another than when it was kept.
+        ValueError, zlib.error: The content is damaged: its length or hash has changed.
     """
     content = zlib.decompress(stored) if kind == _COMPRESSED else stored
     if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
@@ -63,15 +71,15 @@ class Revisions(Protocol):
     """Reads revisions, by the absolute path of the file."""
 
     def history(self, path: str) -> list[Revision]:
-        """What is kept of a file, the newest first."""
+        """The revisions of a file, newest first."""
         ...
 
     def content(self, revision_id: int) -> bytes | None:
         """
-        What a revision holds; None if it is not kept any more.
+        The content of a revision; None if the revision was removed.
 
         Raises:
-            ValueError, TypeError, zlib.error: It is not what was kept.
+            ValueError, TypeError, zlib.error: The content is damaged.
         """
         ...
 
@@ -81,8 +89,8 @@ class RevisionsWriter(Revisions, Protocol):
 
     def keep(self, path: str, content: RevisionContent, *, tool: str) -> None:
         """
-        Keep what a file holds now, and drop what is more than the limits allow.
+        Add a revision with the content of a file, and remove the oldest that exceed the limits.
 
-        Nothing is added where the last revision holds the same.
+        Nothing is added if the last revision has the same content.
         """
         ...

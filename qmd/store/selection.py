@@ -1,4 +1,4 @@
-"""Filters, as a store has understood them."""
+"""A selection of documents: filters in the form of the store that applies them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Protocol
 
 class Selection(Protocol):
     """
-    The documents that satisfy filters, in the form of the store that made it (`Reader.select`).
+    The documents that pass some filters, made by `Reader.select`.
 
-    It is worth nothing in another snapshot: collections may have gone meanwhile.
+    It is valid in the snapshot that made it only: collections may be removed meanwhile.
     """
 
     @property
@@ -19,5 +19,9 @@ class Selection(Protocol):
 
     @property
     def collection_ids(self) -> tuple[int, ...] | None:
-        """The collections, if it asks for nothing else; empty for all; None if it does."""
+        """
+        The collections that are selected, if only collections are filtered; empty for all.
+
+        None if there are other filters.
+        """
         ...

@@ -17,15 +17,15 @@ class Store(Protocol):
     """
     One open database. Thread-safe.
 
-    Reads run on the calling thread, writes one after the other.
+    Reads run on the calling thread; writes run one after the other.
 
-    It stays with the database that it was opened with. While that is deleted, moved or replaced,
-    every use raises DatabaseReplacedError; another one at the path needs another store.
+    A store stays with the database file that it was opened with. While that file is not at its
+    path, every use raises DatabaseReplacedError. For another file at the path, open another store.
     """
 
     @property
     def path(self) -> Path:
-        """Where the database is, an absolute path."""
+        """The absolute path of the database."""
         ...
 
     @property
@@ -35,16 +35,17 @@ class Store(Protocol):
 
     @property
     def timeout_s(self) -> float:
-        """How long a write waits for a lock that another process holds."""
+        """Seconds that a write waits for a lock that another process holds."""
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:
         """
-        A reader inside one snapshot; keep it short, for it holds back what others clean up.
+        A reader inside one snapshot. Keep the block short: old data cannot be removed meanwhile.
 
         Raises:
             DatabaseReplacedError: The database is not at its path any more.
-            RequestEndedError: In the middle of the block, too: see `qmd.system.cancellation`.
+            RequestEndedError: The request was cancelled, possibly in the middle of the block; see
+                `qmd.system.cancellation`.
         """
         ...
 
@@ -53,8 +54,8 @@ class Store(Protocol):
         Run ``function(writer)`` in one transaction, and wait for it.
 
         Raises:
-            ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
-            DatabaseReplacedError: The database is not at its path any more: nothing was kept.
+            ReadOnlyError, DatabaseBusyError, DiskFullError: The transaction was rolled back.
+            DatabaseReplacedError: The database is not at its path any more; nothing was written.
         """
         ...
 
@@ -62,11 +63,13 @@ class Store(Protocol):
         self, function: Callable[[Writer], object], written: Callable[[], object]
     ) -> None:
         """
-        Queue a write whose loss does not matter: nobody waits for it. ``written`` is called
-        once it is committed.
+        Queue a write that may be lost, and return at once.
 
-        It is dropped where the database is read-only or closed, where another process holds
-        the lock for more than a moment, and where the disk is full.
+        The write is dropped if the database is read-only or closed, if another process holds the
+        lock for more than a moment, or if the disk is full.
+
+        Args:
+            written: Called after the commit.
         """
         ...
 
@@ -75,12 +78,12 @@ class Store(Protocol):
         ...
 
     def engine(self) -> str:
-        """What stores, with its version."""
+        """The name and version of the library that stores the data."""
         ...
 
     @property
     def damage_hint(self) -> str:
-        """What a person does when this database is damaged."""
+        """A sentence that tells a person what to do if this database is damaged."""
         ...
 
     def require_writable(self) -> None:
@@ -96,13 +99,18 @@ class Store(Protocol):
 
     @property
     def is_superseded(self) -> bool:
-        """Whether the path names a database that another store can open instead of this one."""
+        """Whether another database is at the path now, which another store can open."""
         ...
 
     def abandon(self) -> bool:
         """
-        Close it for good, so that its path can be opened anew; every later use raises
-        DatabaseReplacedError. False, and nothing is done, while something reads from it.
+        Close the store for good, so that its path can be opened again.
+
+        Every later use raises DatabaseReplacedError. While something reads from the store, nothing
+        is done.
+
+        Returns:
+            Whether the store is closed.
         """
         ...
 

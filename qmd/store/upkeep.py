@@ -1,4 +1,4 @@
-"""Counts for `status`, and what `cleanup`, `backup` and `doctor` do to the database."""
+"""Counts for `status`, and the work of `cleanup`, `backup` and `doctor` on the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import NamedTuple, Protocol
 
 
 class Counts(NamedTuple):
-    """``needs_embedding``: distinct contents with a chunk that has no vector yet."""
+    """
+    How much the database holds.
+
+    ``needs_embedding``: how many distinct texts have a chunk without a vector.
+    """
 
     documents: int
     chunks: int
@@ -16,14 +20,14 @@ class Counts(NamedTuple):
 
 
 class Upkeep(Protocol):
-    """Reads how the database is."""
+    """Counts and checks the content of the database, and copies it."""
 
     def counts(self) -> Counts:
         """How much the database holds."""
         ...
 
     def size_bytes(self) -> int:
-        """Bytes of the database as this snapshot sees it; a part may not be in its file yet."""
+        """Bytes of the database in this snapshot; a part may not be in the main file yet."""
         ...
 
     def count_contents_waiting(self) -> int:
@@ -35,11 +39,11 @@ class Upkeep(Protocol):
         ...
 
     def count_leftovers(self) -> dict[str, int]:
-        """What nothing refers to any more: how many of each kind, by a name for people."""
+        """Name of a kind (for people) → how many rows of it nothing refers to any more."""
         ...
 
     def problems(self) -> list[str]:
-        """What is damaged, the first twenty problems in words; reads the whole database."""
+        """The first twenty damages, as sentences. The call reads the whole database."""
         ...
 
     def migrations(self) -> list[str]:
@@ -47,30 +51,30 @@ class Upkeep(Protocol):
         ...
 
     def has_misplaced_vectors(self) -> bool:
-        """Whether a program of an older version has put vectors where this one does not look."""
+        """Whether an older version of this program has stored vectors that this one cannot see."""
         ...
 
     def copy_to(self, target: Path, *, replace: bool) -> int:
         """
-        Write all that this snapshot holds to a file of its own, whoever writes meanwhile.
+        Write this snapshot to a database file; others may write to the original meanwhile.
 
         Returns:
-            Its size in bytes.
+            The size of the copy in bytes.
 
         Raises:
             ConflictError: The target exists and ``replace`` is false, or is a database in use.
-            InputError, StoreError, DiskFullError: It cannot be written; nothing is left behind.
+            InputError, StoreError, DiskFullError: The copy cannot be written; no part of it stays.
         """
         ...
 
 
 class UpkeepWriter(Upkeep, Protocol):
-    """Cleans up."""
+    """Removes what is no longer needed."""
 
     def remove_leftovers(self) -> dict[str, int]:
-        """Remove what `count_leftovers` counts; returns how many of each there were."""
+        """Remove what `count_leftovers` counts, and return the counts."""
         ...
 
     def remove_misplaced_vectors(self) -> None:
-        """Remove what `has_misplaced_vectors` tells of; their chunks wait for vectors again."""
+        """Remove the vectors that `has_misplaced_vectors` reports; their chunks wait again."""
         ...

@@ -1,4 +1,4 @@
-"""The vectors of chunks: the nearest ones by a scan, and exact ones by chunk."""
+"""The vectors of chunks: a scan for the nearest, and the exact vectors of given chunks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Where more chunks are asked for, an exact scan of all is no slower.
+#: `Vectors.nearest` returns at most this many chunks; for more, `Vectors.all` is as fast.
 MAX_NEAREST = 4096
 
 
 def pack_vectors(vectors: NDArray[np.float32]) -> list[bytes]:
     """
-    float32[n, dimension] of unit norm → n times float16[dimension] as bytes.
+    Vectors in the form that is stored: n times float16[dimension], as bytes.
+
+    Args:
+        vectors: float32[n, dimension], unit norm.
 
     Raises:
-        ValueError: A vector is not finite; engines accept NaN and find it everywhere.
+        ValueError: A vector is not finite. (Engines accept NaN and return it for every query.)
     """
     import numpy as np
 
@@ -34,8 +37,8 @@ class Vectors(Protocol):
     """
     Searches the vectors of chunks.
 
-    Rows are ``(chunk id, document id, vector)``; a vector is float16[dimension] of unit norm, as
-    `pack_vectors` makes it.
+    Rows are ``(chunk id, document id, vector)``. A vector is float16[dimension] of unit norm, in
+    the form of `pack_vectors`.
     """
 
     def nearest(
@@ -46,10 +49,11 @@ class Vectors(Protocol):
 
         Args:
             query: float32[dimension], unit norm.
-            k: How many, at most `MAX_NEAREST`; fewer come only where fewer are selected.
+            k: How many rows to return, at most `MAX_NEAREST`; fewer are returned only if the
+                selection has fewer.
 
         Returns:
-            Rows, in no order; a caller ranks them by the exact vectors.
+            Rows in no order, with the exact vectors, by which a caller ranks them.
         """
         ...
 
@@ -58,51 +62,57 @@ class Vectors(Protocol):
         ...
 
     def count_chunks(self) -> int:
-        """How many chunks there are, with a vector or still without: cheap."""
+        """How many chunks there are, with or without a vector. The call is cheap."""
         ...
 
     def indexed_chunk_ids(self) -> NDArray[np.int64]:
-        """The ids of all chunks that have a vector, ascending."""
+        """The ids of all chunks that have a vector: int64[n], ascending."""
         ...
 
     def with_collections(
         self, model: StoredModel, ids: Sequence[int]
     ) -> list[tuple[int, int, bytes]]:
-        """Chunk id, collection id and exact vector of these chunks, by id, as far as there are."""
+        """
+        Rows ``(chunk id, collection id, vector)`` of these chunks, sorted by chunk id.
+
+        Chunks that do not exist are left out.
+        """
         ...
 
     def exact(
         self, model: StoredModel, ids: Sequence[int], selection: Selection
     ) -> list[tuple[int, int, bytes]]:
-        """As `nearest`, for the chunks of these ids that lie in selected documents."""
+        """As `nearest`, for those chunks of these ids whose documents are selected."""
         ...
 
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
-        """Up to ``most`` of the model's vectors (float16[dimension]) from all over the index."""
+        """At most ``most`` vectors (float16[dimension]), spread evenly over the index."""
         ...
 
     def for_documents(
         self, model: StoredModel, documents: Sequence[int], most: int
     ) -> list[tuple[int, int, bytes]]:
-        """As `nearest`, for the first ``most`` chunks of these documents, by document and place."""
+        """As `nearest`, for the first ``most`` chunks of each document, in the order of the ids."""
         ...
 
     def chunk_spans(self, ids: Sequence[int]) -> dict[int, tuple[int, int, int]]:
-        """Chunk id → start_char, end_char, start_line."""
+        """Chunk id → start_char, end_char and start_line of the chunk in its document's text."""
         ...
 
     def version(self) -> tuple[int, int]:
         """
-        Tells when copies of the vectors are out of date: the first number grows when vectors that
-        exist may differ, the second when some came or went.
+        Two counters that tell when a copy of the vectors is out of date.
+
+        The first grows when existing vectors may have changed, the second when vectors were added
+        or removed.
         """
         ...
 
     def require_engine(self) -> str:
         """
-        What compares vectors, with its version.
+        The name and version of the library that compares vectors.
 
         Raises:
-            VectorsUnavailableError: There is nothing here that can.
+            VectorsUnavailableError: It cannot be loaded on this machine.
         """
         ...
