@@ -60,7 +60,7 @@ def _model_options(function: F) -> F:
     is_flag=True,
     help=SETTINGS["ask_write"].help,
 )
-@click.option("--yes", is_flag=True, help="With --write: agree to every write beforehand.")
+@click.option("--yes", is_flag=True, help="With --write: agree to every write in advance.")
 @click.option("--read-only", is_flag=True, help="Only read: the default.")
 @tool_options
 @json_option

@@ -119,7 +119,7 @@ def remove(name: str) -> None:
 @click.argument("old")
 @click.argument("new")
 def rename(old: str, new: str) -> None:
-    """Rename a collection; nothing is indexed anew."""
+    """Rename a collection, without indexing it again."""
     with session().open(write=True) as kb:
         renamed = kb.rename_collection(old, new)
     write(f"Renamed '{one_line(old)}' to '{one_line(renamed.name)}'\n")

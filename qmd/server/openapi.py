@@ -218,11 +218,11 @@ def _plain(name: str, summary: str, description: str, media_type: str) -> dict[s
 def _events() -> dict[str, Any]:
     operation = _plain(
         "events",
-        "What changes, as it changes",
+        "A stream of changes",
         "Server-sent events, each named after its kind: added, updated, moved, removed (of a "
         "document), indexing, embedding (progress), synced, problem. The data is a JSON object. "
-        "`missed` means that the client read too slowly and should ask for everything again. "
-        "The stream ends only when one side leaves.",
+        "`missed` means that the client read too slowly and should request everything again. "
+        "The stream ends only when one side disconnects.",
         "text/event-stream",
     )
     operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = {"type": "string"}

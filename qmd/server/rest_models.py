@@ -45,12 +45,14 @@ class NoArguments(Arguments):
 class EmbedArguments(Arguments):
     texts: list[str] = Field(description=f"1 to {MAX_TEXTS} texts", json_schema_extra=_TEXTS)
     kind: Literal["query", "passage"] = Field(
-        "passage", description="Some models embed questions differently from what answers them"
+        "passage", description="Some models embed questions and passages differently"
     )
 
 
 class AddCollectionArguments(Arguments):
-    name: str = Field(description="Its name; no / \\ , # ? * [ ] { }", json_schema_extra=_NAME)
+    name: str = Field(
+        description="The name of the collection; no / \\ , # ? * [ ] { }", json_schema_extra=_NAME
+    )
     path: str = Field(description="A directory on the server's disk, below a write root")
     glob_pattern: OptionalText = Field(
         "**/*.md", description="Which files are documents; several globs by comma or braces"
@@ -58,14 +60,14 @@ class AddCollectionArguments(Arguments):
 
 
 class RenameCollectionArguments(Arguments):
-    new_name: str = Field(description="The name from now on", json_schema_extra=_NAME)
+    new_name: str = Field(description="The new name", json_schema_extra=_NAME)
 
 
 class UpdateArguments(Arguments):
     pull: bool = Field(
         False,
-        description="Fetch and fast-forward collections that are git work trees. Nothing that a"
-        " collection brings is run: what cannot be pulled so is told in errors",
+        description="Fetch and fast-forward collections that are git work trees. No program"
+        " that a collection brings is run; errors lists what could not be pulled",
     )
 
 
