@@ -1,7 +1,7 @@
 """
-The arguments of the tools: strict models and their JSON Schema; `qmd.tools.validation` checks them.
+The argument models of the tools, and their JSON Schemas. `qmd.tools.validation` checks arguments.
 
-Models are written in snake case; a transport that speaks camel case uses the aliases.
+The fields of the models are in snake case; a transport with camel case uses their aliases.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from qmd.values.wire import from_wire
 
 
 class Arguments(BaseModel):
-    """Base of all argument models: no coercion, no unknown names."""
+    """Base of all argument models: types are not converted, and unknown names are refused."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, alias_generator=to_camel, allow_inf_nan=False
@@ -38,17 +38,17 @@ class Arguments(BaseModel):
 
 
 def _whole_number(value: object) -> object:
-    """JSON Schema counts 5.0 as an integer, so we do too."""
+    """Accept 5.0 as an integer, as JSON Schema does."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _blank_is_absent(value: object) -> object:
-    """Models often send "" for an optional argument they do not use."""
+    """Take a blank text as absent: models often send "" for an argument they do not use."""
     return None if isinstance(value, str) and not value.strip() else value
 
 
 def _iso_date(value: str | None) -> str | None:
-    """A year or a month stands for its first day."""
+    """Check a date; a year or a month becomes its first day. Raises ValueError."""
     if value is None:
         return None
     try:
@@ -61,7 +61,7 @@ Integer = Annotated[int, BeforeValidator(_whole_number)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(_whole_number)]
 OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
 TextAsSent = InstanceOf[str]
-"""A text with whatever it holds; pydantic's own check of a text refuses half a surrogate pair."""
+"""Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)"""
 
 ValueT = TypeVar("ValueT")
 
@@ -70,11 +70,12 @@ ValueT = TypeVar("ValueT")
 
 
 class ValueArguments(Arguments, Generic[ValueT]):
-    """The fields of a dataclass as clients send them."""
+    """Base of the argument models whose fields are those of a dataclass."""
 
     value_type: ClassVar[type[Any]]
 
     def value(self) -> ValueT:
+        """The dataclass with these arguments."""
         value: ValueT = from_wire(self.value_type, self.model_dump())
         return value
 
@@ -83,10 +84,10 @@ def arguments_model(
     name: str, value_type: type[ValueT], **defaults: object
 ) -> type[ValueArguments[ValueT]]:
     """
-    The arguments of a tool or endpoint, by the facts of a dataclass.
+    Make the argument model of a tool or endpoint from the fields of a dataclass.
 
     Args:
-        defaults: Where they are others than the dataclass has.
+        defaults: Field name → default, for the fields whose default differs from the dataclass.
     """
     members: dict[str, Any] = {
         field.wire_name: (
@@ -101,7 +102,7 @@ def arguments_model(
 
 
 def _argument_type(field: FieldFacts) -> Any:
-    """What a client may send for a field; that null counts as absent is no part of the type."""
+    """The type of an argument. It does not allow null, which counts as absent before the check."""
     hint = without_none(field.hint)
     validators: list[object] = []
     if get_origin(hint) is tuple:
@@ -128,15 +129,18 @@ SearchArguments = arguments_model("SearchArguments", SearchRequest)
 VsearchArguments = arguments_model("VsearchArguments", SearchRequest, min_score=VSEARCH_MIN_SCORE)
 
 
-# --- what clients are told of them ----------------------------------------------------
+# --- JSON Schemas ---------------------------------------------------------------------
 
 
 def input_schema(model: type[Arguments], *, camel_case: bool = True) -> dict[str, Any]:
     """
-    The JSON Schema of a model by one case of its names, as short as it can be and still be true.
+    The JSON Schema of an argument model, as short as possible, because a model reads it.
 
-    An optional argument is one that is not in ``required``; null for it counts as absent,
-    which clients need not know, so no property is a union with null. Shared: not to be changed.
+    An argument that is not in ``required`` is optional. Null counts as absent too, but clients need
+    not know that, so no property is a union with null. The result is shared: do not change it.
+
+    Args:
+        camel_case: Whether names are in camel case; else in snake case.
     """
     return _input_schema(model, camel_case)
 
@@ -153,17 +157,18 @@ _OBJECT_KEYWORDS = ("properties", "required", "additionalProperties")
 
 
 def _compact(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without titles, unions with null and references, in the order of its keywords."""
+    """A schema without titles, unions with null and references, its keywords in a fixed order."""
     flat = dict(schema)
-    for each in flat.pop("anyOf", ()):
-        if each.get("type") != "null":
-            flat = {**each, **flat}
+    for option in flat.pop("anyOf", ()):
+        if option.get("type") != "null":
+            flat = {**option, **flat}
     if "$ref" in flat:
         flat = {**definitions[flat["$ref"].rpartition("/")[2]], **flat}
     if flat.get("default", 0) in (None, []):
         del flat["default"]
     if flat.get("type") == "object":
         flat["properties"] = {
-            name: _compact(each, definitions) for name, each in flat.get("properties", {}).items()
+            name: _compact(member, definitions)
+            for name, member in flat.get("properties", {}).items()
         }
     return {key: flat[key] for key in (*_KEYWORDS, *_OBJECT_KEYWORDS, "description") if key in flat}

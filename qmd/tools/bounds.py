@@ -1,9 +1,9 @@
 """
-The longest text and the longest list that a client may send, for all tools and endpoints.
+The longest text and the longest list that a client may send to any tool or endpoint.
 
-An argument that is far longer than any real one costs time (a path of a million components), or
-fails deep inside (SQLite takes 32,766 values, and expressions 1,000 deep). Here it is refused
-with a sentence. The bound of an argument that is not named below is `OTHERS`.
+An argument far longer than any real one costs time (a path of a million components) or fails deep
+inside (SQLite allows 32,766 values, and expressions 1,000 deep). So it is refused here, with a
+sentence. `OTHERS` is the bound of all arguments without a bound of their own.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ from qmd.values.search import MAX_QUERY, MAX_TAGS
 
 
 class Bound(NamedTuple):
-    """The most characters of a text, or of each text in a list, and the most items of a list."""
+    """
+    The greatest length of an argument.
+
+    ``characters``: of a text, or of each text in a list. ``items``: of a list.
+    """
 
     characters: int
     items: int = 100
 
 
 class Excess(NamedTuple):
-    """An argument that is too long: it may have ``most`` of the ``unit`` and has ``sent``."""
+    """An argument that is too long: it has ``sent`` of the ``unit``, and ``most`` are allowed."""
 
     name: str
     most: int
@@ -34,13 +38,13 @@ class Excess(NamedTuple):
         return f"{self.name} may have {self.most:,} {self.unit} at most, got {self.sent:,}"
 
 
-#: No path is longer (4,096 bytes on Linux), were each of its bytes percent-encoded.
+#: Characters. Linux allows paths of 4,096 bytes, which take three times as much percent-encoded.
 MAX_PATH = 16_384
-#: Arguments of one call.
+#: The most arguments of one call.
 MAX_ARGUMENTS = 100
 
 OTHERS = Bound(MAX_PATH)
-#: As much as a message can bring: a note may be large, and a request has its own limit.
+#: More than any request can hold: a note may be large, and requests have a limit of their own.
 _ALL = 64 << 20
 _BOUNDS: Mapping[str, Bound] = {
     "query": Bound(MAX_QUERY),
@@ -54,7 +58,7 @@ _BOUNDS: Mapping[str, Bound] = {
 
 
 def excesses(arguments: Mapping[str, Any]) -> list[Excess]:
-    """What is too long among the arguments of a call; objects, and wrong types, are let through."""
+    """The arguments of a call that are too long. Objects and wrong types are not checked here."""
     if len(arguments) > MAX_ARGUMENTS:
         return [Excess("the call", MAX_ARGUMENTS, "arguments", len(arguments))]
     too_long = []

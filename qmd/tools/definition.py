@@ -1,4 +1,4 @@
-"""What a tool is, and what it answers."""
+"""The definition of a tool, and the reply of a call."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ class TextBlock:
 @dataclass(frozen=True, slots=True)
 class DocumentBlock:
     """
-    A document, with ``text`` as it is to be shown: cut, numbered, and with its context in
-    front where the `Dialect` wants it there.
+    A document in a reply.
+
+    ``text`` is what the client sees: cut, numbered, and with the context in front if the `Dialect`
+    puts it there.
     """
 
     SENT: ClassVar = ("uri", "name", "title", "mime_type", "text", "context")
@@ -56,7 +58,14 @@ class DocumentBlock:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool answers; ``structured`` is JSON-safe and says the same for programs."""
+    """
+    The result of a call.
+
+    Attributes:
+        blocks: What a person or a model reads.
+        structured: The same for programs, as JSON; None if the tool has no structured content.
+        is_error: Whether the call failed.
+    """
 
     blocks: tuple[TextBlock | DocumentBlock, ...]
     structured: Mapping[str, Any] | None = None
@@ -68,13 +77,14 @@ class Tool(Generic[ArgumentsT]):
     """
     One tool.
 
-    ``run`` blocks and may be called from any thread; it raises `QmdError` and nothing else
-    on purpose. ``output_schema`` builds the JSON Schema of `Reply.structured` in a dialect.
-
-    ``bulky``: one call may read as much as many others together; a server runs few at once.
-
-    A toolset whose texts another specification prescribes gives a ``refusal``, which words what
-    is wrong with the arguments, and ``failed``, which makes the reply for any error, also that.
+    Attributes:
+        run: Does the work of a call. It blocks, may be called from any thread, and raises QmdError.
+        output_schema: Makes the JSON Schema of `Reply.structured` for a dialect.
+        read_only, destructive, idempotent: The hints of MCP for clients.
+        bulky: One call may read as much as many others, so a server runs few of them at once.
+        refusal: Words the problems of invalid arguments. A toolset has its own if a specification
+            prescribes the texts.
+        failed: Makes the reply for any error, if a specification prescribes its form.
     """
 
     name: str
@@ -91,15 +101,18 @@ class Tool(Generic[ArgumentsT]):
     failed: Callable[[QmdError], Reply] | None = None
 
     def input_schema(self, *, camel_case: bool = True) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments; shared, not to be changed."""
+        """The JSON Schema of the arguments. It is shared: do not change it."""
         return input_schema(self.arguments, camel_case=camel_case)
 
     def parse(self, raw: Mapping[str, Any] | None, *, camel_case: bool = True) -> ArgumentsT:
         """
-        The arguments that a client sent, by one case of their names.
+        Check the arguments that a client sent, and make them the tool's model.
+
+        Args:
+            camel_case: Whether the client writes names in camel case; else in snake case.
 
         Raises:
-            QmdError: What is wrong with them, in the toolset's words.
+            QmdError: The arguments are invalid; the message is worded by the toolset.
         """
         try:
             return validate(self.arguments, raw, camel_case=camel_case)
@@ -108,10 +121,10 @@ class Tool(Generic[ArgumentsT]):
 
     def call(self, kb: KnowledgeBase, raw: Mapping[str, Any] | None, dialect: Dialect) -> Reply:
         """
-        Check the arguments and run; an error becomes a reply in the toolset's own words.
+        Check the arguments and run the tool. An error becomes a reply, worded by the toolset.
 
         Raises:
-            ProtocolError: The specification wants an error of the protocol.
+            ProtocolError: The tool's specification demands an error of the protocol instead.
         """
         try:
             return self.run(kb, self.parse(raw, camel_case=dialect.camel_case), dialect)
@@ -121,7 +134,7 @@ class Tool(Generic[ArgumentsT]):
             return self.failure(error)
 
     def failure(self, error: QmdError) -> Reply:
-        """The reply that tells of an error. Raises ProtocolError, as `call` does."""
+        """The reply for an error. Raises ProtocolError, as `call` does."""
         if self.failed is not None:
             return self.failed(error)
         return Reply((TextBlock(error_text(error)),), is_error=True)

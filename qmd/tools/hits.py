@@ -1,4 +1,4 @@
-"""search, vsearch and query: ranked hits, small enough for a model to read."""
+"""The tools search, vsearch and query: ranked hits, short enough for a model to read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from qmd.values.wire import to_wire
 SearchOptions = ValueArguments[SearchRequest]
 
 _HIT_CHARACTERS = 400
-"""What a hit may take on average, so that ten are 4,000 characters of a model's context."""
+"""The most characters of a hit on average, so that ten hits take 4,000 of a model's context."""
 
 _CROPPED_CHARACTERS = 150
 
@@ -39,7 +39,7 @@ def query(kb: KnowledgeBase, arguments: SearchOptions, dialect: Dialect) -> Repl
 def _reply(
     kb: KnowledgeBase, reply: SearchReply, dialect: Dialect, *, vectors: bool = False
 ) -> Reply:
-    """``vectors``: whether it matters how many documents have none yet."""
+    """``vectors``: whether the reply says how many documents have no vectors yet."""
     blocks = [TextBlock(texts.search_summary(reply.hits, reply.query))]
     if reply.degraded is not None:
         blocks.append(TextBlock(f"Note: {reply.degraded}"))
@@ -62,7 +62,11 @@ def _rounded(hit: Hit) -> Hit:
 
 
 def _shortened(hits: Sequence[Hit], excess: int) -> list[Hit]:
-    """The hits with snippets cut to their best line, from the last on, until ``excess`` is gone."""
+    """
+    Cut snippets to their best line, from the last hit upwards, until enough characters are saved.
+
+    ``excess``: characters to save.
+    """
     shortened: list[Hit] = []
     for hit in reversed(hits):
         keep = excess <= 0 or hit.explain is not None
@@ -73,7 +77,11 @@ def _shortened(hits: Sequence[Hit], excess: int) -> list[Hit]:
 
 
 def _best_line(hit: Hit) -> str:
-    """A line that ends in an ellipsis was cropped with its match in the first third."""
+    """
+    The best line of a snippet, shortened to `_CROPPED_CHARACTERS` if it was cropped before.
+
+    A cropped line ends in an ellipsis and has its match in the first third, which stays.
+    """
     start = f"{hit.line}: "
     lines = hit.snippet.split("\n")
     line = next((line for line in lines if line.startswith(start)), hit.snippet)

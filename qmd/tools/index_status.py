@@ -1,4 +1,4 @@
-"""status: what the index holds, and what to do next."""
+"""The tool status: what the index holds, and what to do next."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> R
     structured: dict[str, Any] = to_wire(index, dialect.field)
     structured["freshness"] = to_wire(kb.freshness(), dialect.field)
     sentences = (texts.status_text(status), texts.status_advice(status))
-    return Reply(tuple(TextBlock(each) for each in sentences if each is not None), structured)
+    return Reply(tuple(TextBlock(text) for text in sentences if text is not None), structured)
 
 
 def _collection_status(collection: Collection) -> CollectionStatus:
-    """Here a collection whose documents never changed was last updated when it was scanned."""
+    """A collection whose documents never changed counts as last updated when it was scanned."""
     last_updated = collection.last_updated or collection.last_indexed
     return CollectionStatus(replace(collection, last_updated=last_updated))
 

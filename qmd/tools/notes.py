@@ -27,7 +27,7 @@ from qmd.values.wire import to_wire
 
 
 class NoteArguments(Arguments):
-    """Base of the arguments of these tools, which ignore names they do not have."""
+    """Base of the argument models of this toolset, which ignores unknown names."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -56,7 +56,7 @@ def invalid_parameters(tool: str, error: InvalidArgumentsError) -> InputError:
     return InputError("Invalid parameters: " + "; ".join(sentences))
 
 
-# --- the tools' work -----------------------------------------------------------------
+# --- handlers ------------------------------------------------------------------------
 
 
 def read_note(kb: KnowledgeBase, arguments: ReadNoteArguments, dialect: Dialect) -> Reply:
@@ -84,7 +84,7 @@ def _reply(result: NoteResult) -> Reply:
 
 
 def failed(error: QmdError) -> Reply:
-    """What went wrong; of a note that is not there, in a block of its own what may be meant."""
+    """The reply for an error. For a missing note, a second block has the hint."""
     message = str(error)
     blocks: tuple[TextBlock, ...] = ()
     suggestions: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """
-JSON Schemas of the values that clients send and get, made from their dataclasses by pydantic.
+JSON Schemas of replies, which pydantic makes from the dataclasses of `qmd.values`.
 
-A field that is added to a dataclass of `qmd.values` is in the tools' arguments and structured
-content, in REST's bodies and replies and in OpenAPI, without a line in between.
+So a new field of such a dataclass appears in the structured content of tools, in the replies of
+REST and in OpenAPI without any other change.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pydantic import BaseModel, ConfigDict, create_model
 from qmd.tools.texts import Dialect
 from qmd.values.facts import FieldFacts, OmitDefault, wire_fields, without_none
 
-#: What a client may take a field for that was not sent and has no default but None.
+#: Type → the default in the schema of a field that is not sent while it is None.
 _EMPTY: Mapping[Any, object] = {str: "", tuple: [], Mapping: {}}
 
 
 class ReplyModel(BaseModel):
-    """Base of the models that describe replies: what is not described is not sent."""
+    """Base of the models that describe replies; a reply has no other fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 def reply_model(value_type: type, name: str | None = None, **more: Any) -> type[ReplyModel]:
     """
-    The pydantic model of a value as it is sent in snake case.
+    The pydantic model of a dataclass in its wire form, in snake case.
 
     Args:
-        name: The model's name in OpenAPI, if it is not that of the dataclass.
-        more: Annotations of fields that a face always sends with the value.
+        name: The model's name in OpenAPI; None for the name of the dataclass.
+        more: Name → type of fields that are always sent in addition.
     """
     return _reply_model(value_type, name, **more)
 
@@ -55,17 +55,17 @@ def _reply_model(value_type: Any, name: str | None, **more: Any) -> type[ReplyMo
 
 def output_schema(value_type: type, dialect: Dialect, **more: Any) -> dict[str, Any]:
     """
-    The JSON Schema of a value in a tool's structured content, as short as it can be and true.
+    The JSON Schema of a dataclass as a tool's structured content, as short as possible.
 
     Args:
-        more: As of `reply_model`.
+        more: As in `reply_model`.
     """
     schema = reply_model(value_type, **more).model_json_schema(mode="serialization")
     return _compact(schema, schema.get("$defs", {}), dialect)
 
 
 def prescribed_schema(value_type: type) -> dict[str, Any]:
-    """The JSON Schema of a value with what its facts say, where a specification prescribes it."""
+    """The JSON Schema of a dataclass with the facts of its fields, as specifications demand."""
     schema = reply_model(value_type).model_json_schema(mode="serialization")
     schema.pop("description", None)  # the docstring, which is not for clients
     result: dict[str, Any] = without_titles(schema)
@@ -75,13 +75,17 @@ def prescribed_schema(value_type: type) -> dict[str, Any]:
 
 
 def without_titles(schema: Any) -> Any:
-    """pydantic repeats every name as a title; a property called title is none."""
+    """
+    A JSON Schema without the titles that pydantic adds, which only repeat the names.
+
+    A property that is called "title" stays.
+    """
     if isinstance(schema, list):
-        return [without_titles(each) for each in schema]
+        return [without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: without_titles(each) for name, each in value.items()}
+        key: {name: without_titles(member) for name, member in value.items()}
         if key == "properties"
         else without_titles(value)
         for key, value in schema.items()
@@ -90,7 +94,7 @@ def without_titles(schema: Any) -> Any:
 
 
 def _member(field: FieldFacts) -> tuple[Any, Any]:
-    """The annotation of a field as it is sent, and its default."""
+    """The annotation and the default of a field in the pydantic model; ``...``: always sent."""
     hint, default = field.hint, field.default
     if not field.has(OmitDefault):
         default = ...  # always sent
@@ -104,7 +108,7 @@ def _member(field: FieldFacts) -> tuple[Any, Any]:
 
 
 def _sent_type(hint: Any) -> Any:
-    """A type with the models of the dataclasses in it."""
+    """A type in which each dataclass is replaced by its pydantic model."""
     if is_dataclass(hint):
         assert isinstance(hint, type)
         return reply_model(hint)
@@ -117,7 +121,7 @@ def _sent_type(hint: Any) -> Any:
 
 
 def _description(value_type: type) -> str | None:
-    """A docstring of one line; longer ones are for whoever reads the code."""
+    """The docstring of a dataclass if it has one line; longer ones are for programmers only."""
     text = (value_type.__doc__ or "").strip()
     return None if "\n" in text or text.startswith(f"{value_type.__name__}(") else text or None
 
@@ -125,11 +129,11 @@ def _description(value_type: type) -> str | None:
 def _compact(
     schema: Mapping[str, Any], definitions: Mapping[str, Any], dialect: Dialect
 ) -> dict[str, Any]:
-    """Types and names alone: a client checks replies by them, and a model reads them."""
+    """A schema with nothing but types and names, which clients check and models read."""
     if "$ref" in schema:
         return _compact(definitions[schema["$ref"].rpartition("/")[2]], definitions, dialect)
     if "anyOf" in schema:
-        return {"type": [each["type"] for each in schema["anyOf"]]}
+        return {"type": [option["type"] for option in schema["anyOf"]]}
     if "enum" in schema:
         return {"enum": schema["enum"]}
     short: dict[str, Any] = {"type": schema["type"]}
@@ -137,8 +141,8 @@ def _compact(
         short["items"] = _compact(schema["items"], definitions, dialect)
     if "properties" in schema:
         short["properties"] = {
-            dialect.field(name): _compact(each, definitions, dialect)
-            for name, each in schema["properties"].items()
+            dialect.field(name): _compact(member, definitions, dialect)
+            for name, member in schema["properties"].items()
         }
         short["required"] = [dialect.field(name) for name in schema.get("required", ())]
     return short

@@ -1,11 +1,11 @@
-"""Misspelt names: the name that a client may have meant, and how much of its name is shown."""
+"""Unknown names: find the name that a client may have meant, and shorten long ones for messages."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-#: Characters. No name in qmd is as long, and comparing long names takes long.
+#: Characters. No name in qmd is longer, and comparing long names takes too much time.
 LONGEST = 100
 
 
@@ -18,4 +18,5 @@ def closest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | No
 
 
 def shortened(name: str) -> str:
+    """A name for a message: at most `LONGEST` characters and an ellipsis."""
     return name if len(name) <= LONGEST else name[:LONGEST] + "…"

@@ -1,8 +1,8 @@
 """
-The texts of the tools, verbatim from the interface's specification.
+The texts of the toolset ``qmd``, verbatim from its specification.
 
-Where MCP and REST word the same text differently, a `Dialect` holds the wording; nothing
-else in here depends on the transport.
+Where MCP and REST word a text differently, `Dialect` holds the wording. Nothing else in this
+module depends on the transport.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qmd.values import Hit, Status
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one transport words what the specification words per transport."""
+    """The wordings in which the transports differ."""
 
     truncated: str  # with {n}, the number of lines cut off
     get_tool: str  # how a notice names the tool that reads one document
@@ -27,11 +27,11 @@ class Dialect:
     context_in_text: bool  # whether a document's context stands in front of its text
 
     def field(self, name: str) -> str:
-        """A structured field's name, given in snake case."""
+        """The name of a structured field in this dialect, from its name in snake case."""
         if not self.camel_case:
             return name
         head, *rest = name.split("_")
-        return head + "".join(each.title() for each in rest)
+        return head + "".join(word.title() for word in rest)
 
 
 INTERNAL = (
@@ -57,12 +57,12 @@ REST = Dialect(
 
 
 def rounded(score: float) -> float:
-    """Two decimals, halves up (JavaScript's Math.round, which the texts were made with)."""
+    """Round to two decimals, halves up, like the Math.round of JavaScript in the specification."""
     return math.floor(score * 100 + 0.5) / 100
 
 
 def percent(score: float) -> int:
-    """A whole percentage of a `rounded` score, so both always say the same."""
+    """A score as a whole percentage; it always agrees with the `rounded` score."""
     return math.floor(rounded(score) * 100 + 0.5)
 
 
@@ -83,14 +83,14 @@ def search_summary(hits: Sequence[Hit], query: str) -> str:
 
 
 def line_numbers(text: str, first: int = 1) -> str:
-    """Each line as ``N: line``; line ends stay, and a final one adds no empty line."""
+    """Number each line as ``N: line``. Line ends stay; a final one adds no empty line."""
     starts = line_starts(text)
     lines = (text[start:end] for start, end in zip_longest(starts, starts[1:]))
     return "".join(f"{number}: {line}" for number, line in enumerate(lines, first))
 
 
 def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
-    """Say how many lines were cut off, if any were; a cut text ends without a line end."""
+    """Add a notice of the lines that were cut off, if any; a cut text has no final line end."""
     return text + dialect.truncated.format(n=more_lines) if more_lines else text
 
 
@@ -99,7 +99,7 @@ def with_context(text: str, context: str | None) -> str:
 
 
 def skip_notice(file: str, size: int, dialect: Dialect) -> str:
-    """``size`` in bytes."""
+    """The notice for a document that is too large; ``size`` in bytes."""
     kilobytes = math.floor(size / 1024 + 0.5)
     return (
         f"[SKIPPED: {file} - File too large ({kilobytes}KB). "
@@ -123,7 +123,7 @@ def status_text(status: Status) -> str:
 
 
 def status_advice(status: Status) -> str | None:
-    """What to do next while the index cannot answer everything, else None."""
+    """What to do next if the index cannot answer all searches yet; None if it can."""
     if not status.collections:
         return (
             "There are no collections yet. "
@@ -147,12 +147,12 @@ def errors_block(errors: Iterable[str]) -> str:
 
 
 def error_text(error: QmdError) -> str:
-    """What went wrong and what to do next; the hint only where the message lacks it."""
+    """The message of an error, and its hint unless the message has it already."""
     message = str(error)
     if isinstance(error, DocumentNotFoundError):
         if not error.suggestions:
             return message
-        listed = "\n".join(f"  - {each}" for each in error.suggestions)
+        listed = "\n".join(f"  - {suggestion}" for suggestion in error.suggestions)
         return f"{message}\n\nDid you mean one of these?\n{listed}"
     if error.hint is None or error.hint in message or isinstance(error, NoMatchError):
         return message  # the specification gives NoMatchError's text to the letter

@@ -1,4 +1,4 @@
-"""The toolsets, and which tools a server offers of them."""
+"""The toolsets, and the selection of the tools that one server offers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from qmd.errors import InputError
 from qmd.tools.definition import Tool
 
-#: Toolset → (the server's name where it is the only one, the module that has its ``TOOLS``).
+#: Toolset → (the name of a server that offers no other toolset, the module with its ``TOOLS``).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", "qmd.tools.knowledge"),
     "posts": ("AfdianToMarkdown", "qmd.tools.posts"),
@@ -19,15 +19,19 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "images": ("MetaTag Genie", "qmd.tools.images"),
 }
 
-#: What a tool is called beside the tools of other toolsets, whose names must differ.
+#: (Toolset, tool) → the tool's name on a server with several toolsets, where names must differ.
 _TOGETHER = {("posts", "search"): "search_posts"}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSelection:
     """
-    What one server offers: its name, the toolsets and their tools. ``withheld`` are the tools
-    that write, where nothing may be written: not offered, but known by name.
+    What one server offers.
+
+    Attributes:
+        tools: The tools that clients can call.
+        withheld: The tools that a read-only server does not offer. A call of one is answered with
+            the reason.
     """
 
     server_name: str
@@ -38,9 +42,10 @@ class ToolSelection:
 
 def select(names: Sequence[str] = (), *, read_only: bool = False) -> ToolSelection:
     """
-    The tools of these toolsets, of all if none is named.
+    Select the tools of some toolsets.
 
     Args:
+        names: The toolsets; empty for all.
         read_only: Withhold the tools that write.
 
     Raises:

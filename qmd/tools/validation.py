@@ -1,8 +1,8 @@
 """
-The arguments of a call against the model of a tool: what is wrong, first as values, then in words.
+Check the arguments of a call: first find the problems as values, then put them into words.
 
-`validate` finds the problems. How they are worded is the toolset's choice (`Tool.refusal`), since
-specifications prescribe their texts; `invalid_arguments` is the wording of all that prescribe none.
+`validate` finds the problems. `Tool.refusal` words them, because some specifications prescribe the
+texts; `invalid_arguments` is the wording for all others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 ProblemKind = Literal["missing", "unknown", "type", "choice", "value"]
 """
-"missing": required, and absent or null. "unknown": no argument has this name. "type": not of the
-JSON type. "choice": a text that is none of the allowed ones. "value": anything else.
+"missing": a required argument is absent or null. "unknown": no argument has this name. "type": the
+value has another JSON type. "choice": a text is not one of those allowed. "value": any other.
 """
 
 
@@ -34,9 +34,11 @@ class ArgumentProblem:
     """
     One argument that cannot be used.
 
-    ``path`` leads to it: its name or, in an object, the object's name and that of the field.
-    ``schema`` is the JSON Schema of the argument, empty for an unknown one. ``value`` is what was
-    sent. ``expected`` is the sentence of a validator that says more than the schema.
+    Attributes:
+        path: The argument's name; for a field of an object, the object's name and the field's.
+        schema: The JSON Schema of the argument; empty if it is unknown.
+        value: The value that the client sent.
+        expected: What a validator says that it expects, if that is more than the schema says.
     """
 
     path: tuple[str, ...]
@@ -52,9 +54,13 @@ class ArgumentProblem:
 
 class InvalidArgumentsError(Exception):
     """
-    A call's arguments cannot be used, because of either ``excesses`` or ``problems``.
+    The arguments of a call are invalid.
 
-    ``arguments`` are those that were sent; ``schema`` is the one they have to satisfy.
+    Attributes:
+        arguments: The arguments that the client sent.
+        schema: The JSON Schema of all arguments of the tool.
+        excesses: The arguments that are too long. If there are any, no others were checked.
+        problems: The arguments that do not satisfy the model.
     """
 
     def __init__(
@@ -73,22 +79,25 @@ class InvalidArgumentsError(Exception):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arguments that there are."""
+        """The names of the arguments that the tool has."""
         return tuple(self.schema["properties"])
 
 
 Refusal = Callable[[str, InvalidArgumentsError], QmdError]
-"""Words the problems of a call: takes the tool's name, and returns the error to be raised."""
+"""Words the problems of a call: takes the tool's name and the problems, returns the error."""
 
 
 def validate(
     model: type[ArgumentsT], arguments: Mapping[str, Any] | None, *, camel_case: bool = True
 ) -> ArgumentsT:
     """
-    Check a call's arguments against ``model``, by one case of their names; null counts as absent.
+    Check the arguments of a call against ``model``; null counts as absent.
+
+    Args:
+        camel_case: Whether the client writes names in camel case; else in snake case.
 
     Raises:
-        InvalidArgumentsError.
+        InvalidArgumentsError: With all problems at once.
     """
     sent = arguments or {}
     schema = input_schema(model, camel_case=camel_case)
@@ -115,7 +124,7 @@ def validate(
 def _problem(
     detail: ErrorDetails, schema: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> ArgumentProblem:
-    """The problem that pydantic describes with ``detail``."""
+    """The problem in one ``detail`` of a pydantic error."""
     path: list[str] = []
     value: Any = arguments
     for step in detail["loc"]:
@@ -160,10 +169,10 @@ def parse_arguments(
     camel_case: bool = True,
 ) -> ArgumentsT:
     """
-    As `validate`, with the problems worded by `invalid_arguments`.
+    As `validate`, for REST: the problems are worded by `invalid_arguments`.
 
     Raises:
-        InputError: One sentence for each problem: what is expected and what was sent.
+        InputError: A sentence for each problem says what is expected and what was sent.
     """
     try:
         return validate(model, arguments, camel_case=camel_case)
@@ -172,13 +181,17 @@ def parse_arguments(
 
 
 def invalid_arguments(operation: str, error: InvalidArgumentsError) -> InputError:
-    """The problems of a call in English, unknown arguments first; ``operation`` names the tool."""
-    unknown = [each for each in error.problems if each.kind == "unknown"]
-    others = [each for each in error.problems if each.kind != "unknown"]
+    """
+    The error that words the problems of a call in English, unknown arguments first.
+
+    ``operation``: the name of the tool or endpoint.
+    """
+    unknown = [problem for problem in error.problems if problem.kind == "unknown"]
+    others = [problem for problem in error.problems if problem.kind != "unknown"]
     sentences = [
         *map(str, error.excesses),
-        *(_unknown(each.name, error.names) for each in unknown),
-        *(_wrong(each, error.arguments) for each in others),
+        *(_unknown(problem.name, error.names) for problem in unknown),
+        *(_wrong(problem, error.arguments) for problem in others),
     ]
     if unknown:
         sentences.append(f"known arguments: {', '.join(error.names) or 'none'}")
@@ -186,7 +199,7 @@ def invalid_arguments(operation: str, error: InvalidArgumentsError) -> InputErro
 
 
 def _unknown(name: str, names: Iterable[str]) -> str:
-    plain = {each.lower(): each for each in names}
+    plain = {known_name.lower(): known_name for known_name in names}
     close = closest(name.replace("_", "").lower(), plain, cutoff=0.75)
     hint = f" (did you mean {plain[close]}?)" if close else ""
     return f"unknown argument {_shown(name)}{hint}"
@@ -210,7 +223,7 @@ _TYPES = {
 
 
 def expectation(schema: Mapping[str, Any]) -> str:
-    """What an argument with this JSON Schema has to be: "an integer from 1 to 1000"."""
+    """The values that a JSON Schema allows, in words: "an integer from 1 to 1000"."""
     if "enum" in schema:
         return " or ".join(map(_shown, schema["enum"]))
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -227,8 +240,10 @@ def _shown(value: object) -> str:
 
 def parameter_sentences(problems: Iterable[ArgumentProblem]) -> list[str]:
     """
-    The problems in the words that the specifications of notes and agent share, what is missing
-    first. They have no words for the fields of an object, nor for a value of the right type.
+    The problems in the words that the specifications of notes and agent share.
+
+    Missing arguments come first. Problems for which these specifications have no words are left
+    out: those of an object's fields, and wrong values of the right type.
     """
     sentences = {
         "missing": "Missing required parameter: {name}",
@@ -237,11 +252,11 @@ def parameter_sentences(problems: Iterable[ArgumentProblem]) -> list[str]:
     }
     in_order = sorted(problems, key=lambda problem: problem.kind != "missing")
     return [
-        sentences[each.kind].format(
-            name=each.name,
-            expected=_TYPES[each.schema["type"]].removesuffix(" of strings"),
-            choices=", ".join(each.schema.get("enum", ())),
+        sentences[problem.kind].format(
+            name=problem.name,
+            expected=_TYPES[problem.schema["type"]].removesuffix(" of strings"),
+            choices=", ".join(problem.schema.get("enum", ())),
         )
-        for each in in_order
-        if each.kind in sentences and len(each.path) == 1
+        for problem in in_order
+        if problem.kind in sentences and len(problem.path) == 1
     ]
