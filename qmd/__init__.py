@@ -25,7 +25,7 @@ __version__ = "1.0.0"
 
 telemetry.switch_off()
 
-_HOME = {
+_MODULES = {
     "Filters": "qmd.values",
     "Hit": "qmd.values",
     "KnowledgeBase": "qmd.kb",
@@ -36,8 +36,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOME:
+    if name in _MODULES:
         from importlib import import_module
 
-        return getattr(import_module(_HOME[name]), name)
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'qmd' has no attribute {name!r}")

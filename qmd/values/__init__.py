@@ -1,5 +1,5 @@
 """
-The values that flow through qmd: frozen, without behaviour beyond naming themselves.
+The values that the layers of qmd hand each other: frozen, and almost without behaviour.
 
 Lines are 1-based as an editor counts them (``\\n``, ``\\r\\n`` and ``\\r`` end a line);
 character offsets are 0-based into the decoded text, byte offsets into its UTF-8 form.
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         NewDocument,
         ParsedDocument,
     )
-    from qmd.values.live import Freshness
     from qmd.values.photos import PhotoChange, PhotoMetadata, PhotoWritten
     from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostLine, PostText
     from qmd.values.reading import DocumentSlice, MultiGetReply, SkippedDocument
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
         CollectionStatus,
         EmbedReport,
         Explanation,
+        Freshness,
         IndexReport,
         IndexStatus,
         ModelChange,
@@ -113,28 +113,28 @@ __all__ = [
     "encode_uri",
 ]
 
-#: Where each is defined: loading one of them must not make the classes of all the others.
+#: Module → the names that it defines. Loading one module must not load all the others.
 _NAMES = {
     "documents": "Chunk FileState FullTextEntry Heading Link LinkKind NewDocument ParsedDocument",
-    "live": "Freshness",
     "photos": "PhotoChange PhotoMetadata PhotoWritten",
     "posts": "AuthorPosts Post PostGroup PostHit PostHits PostLine PostText",
     "reading": "DocumentSlice MultiGetReply SkippedDocument",
-    "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation IndexReport"
-    " IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued SkippedFile Status",
+    "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation Freshness"
+    " IndexReport IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued"
+    " SkippedFile Status",
     "revisions": "Revision",
     "search": "Context DocumentInfo Filters Hit Match SearchCommand SearchReply SearchRequest"
     " Source encode_uri",
     "stored": "Collection ModelSpec",
 }
-_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOME:
+    if name in _MODULES:
         from importlib import import_module
 
-        value: object = getattr(import_module(f"qmd.values.{_HOME[name]}"), name)
+        value: object = getattr(import_module(f"qmd.values.{_MODULES[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'qmd.values' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What a file says, before it meets the database."""
+"""Documents before they are stored: the result of parsing a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as written; ``target`` keeps its spelling, without ``#heading`` and ``^block``."""
+    """A link. ``target`` is spelled as in the text, without ``#heading`` and ``^block``."""
 
     kind: LinkKind
     target: str
@@ -34,10 +34,16 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """
-    A piece of a document: ``text[start_char:end_char]``, byte for byte the source.
+    A piece of a document: ``text[start_char:end_char]``, unchanged.
 
-    Chunks are in order, do not overlap, and together hold every non-blank line of the
-    text behind the frontmatter. ``heading_path`` is outermost first.
+    The chunks of a document are in order and do not overlap. Together they hold every line behind
+    the frontmatter that is not blank.
+
+    Attributes:
+        seq: The chunk's number in its document, from 0.
+        start_byte, end_byte: Offsets into the text in UTF-8.
+        start_line, end_line: Lines from 1; ``end_line`` is the line behind the chunk.
+        heading_path: The headings above the chunk, the outermost first.
     """
 
     seq: int
@@ -53,13 +59,15 @@ class Chunk:
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """
-    What one file says, before it meets the database.
+    The result of parsing one file.
 
-    ``text`` is the whole decoded text, frontmatter included; ``body_start`` is the
-    character where the text behind the frontmatter begins (0 without frontmatter).
-    ``properties`` is the frontmatter as JSON-safe values. ``date`` is ISO 8601
-    (``2025-03-01`` or ``2025-03-01T10:00:00+08:00``) or None. ``warnings`` are sentences
-    for people, shown by `qmd why`.
+    Attributes:
+        text: The whole decoded text, with the frontmatter.
+        encoding: A Python codec name.
+        body_start: The character at which the text behind the frontmatter begins; 0 without one.
+        date: ISO 8601, such as ``2025-03-01`` or ``2025-03-01T10:00:00+08:00``; None without one.
+        properties: The frontmatter, as values that JSON can hold.
+        warnings: Sentences for people, shown by `qmd why`.
     """
 
     text: str
@@ -78,7 +86,7 @@ class ParsedDocument:
 
 
 class FileState(NamedTuple):
-    """A file as the last scan saw it: equal numbers mean that it need not be read again."""
+    """The state of a file at a scan. If it is equal at the next scan, the file is not read."""
 
     bytes: int
     mtime_ns: int
@@ -89,9 +97,11 @@ class FileState(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class FullTextEntry:
     """
-    What full text holds of a document, segmented; None where that is the document's own text.
+    The segmented texts of a document for full text; None if segmenting changed nothing.
 
-    ``front`` is its frontmatter, ``words`` the parts of its CamelCase names.
+    Attributes:
+        front: The frontmatter.
+        words: The parts of CamelCase names.
     """
 
     title: str | None
@@ -104,7 +114,14 @@ class FullTextEntry:
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """What the indexer hands over for one file; ``chunk_hashes`` parallel to ``parsed.chunks``."""
+    """
+    A parsed file, ready to be stored.
+
+    Attributes:
+        path: Relative to the collection, with ``/``.
+        hash: The hash of the text, in hexadecimal.
+        chunk_hashes: The hash of each chunk's embedded text, in the order of ``parsed.chunks``.
+    """
 
     path: str
     state: FileState

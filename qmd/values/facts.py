@@ -1,12 +1,12 @@
 """
-What the annotation of a field says beyond its type, once for every face::
+Facts about a field that its annotation states beyond the type, once for all faces::
 
     limit: Annotated[int | None, Range(1, 1000), Describe("Most hits to return")] = 10
 
-The command line makes its options from these facts, MCP and REST their JSON Schemas and the
-checks of arguments. pydantic reads them by its ``__get_pydantic_…`` methods; nothing here loads
-it. The classes are plain ones, because `qmd search` loads them at each start and a dataclass takes
-half a millisecond to make.
+From these facts the command line makes its options, and MCP and REST make JSON Schemas and check
+arguments. pydantic reads them through the ``__get_pydantic_…`` methods; this module does not import
+pydantic. The classes are not dataclasses, because `qmd search` loads them at each start and making
+a dataclass takes half a millisecond.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Schema = dict[str, Any]  # of pydantic: a core schema, or a JSON Schema
 
 
 class Describe:
-    """One line for whoever chooses or reads the value, without a full stop."""
+    """A description of the field for people: one line without a full stop."""
 
     __slots__ = ("text",)
 
@@ -36,7 +36,7 @@ class Describe:
 
 
 class Range:
-    """The least and the greatest number that is allowed."""
+    """The least and the greatest number that the field may have; ``high`` None: no limit."""
 
     __slots__ = ("high", "low")
 
@@ -63,13 +63,13 @@ class Range:
 
 
 class IsoDate:
-    """A text that is an ISO 8601 date or time; a year or a month stands for its first day."""
+    """The text is an ISO 8601 date or time. A year or a month stands for its first day."""
 
     __slots__ = ()
 
 
 class Name:
-    """The name on the wire, in snake case, where it is not that of the field."""
+    """The name of the field on the wire, in snake case, if it differs from the field's name."""
 
     __slots__ = ("text",)
 
@@ -78,19 +78,23 @@ class Name:
 
 
 class OmitDefault:
-    """Not sent while it has its default value."""
+    """The field is not sent if it has its default value."""
 
     __slots__ = ()
 
 
 class NotSent:
-    """Known to this process only."""
+    """The field is never sent."""
 
     __slots__ = ()
 
 
 class Inline:
-    """A value that is sent as fields of the value that holds it: as these, if any are named."""
+    """
+    The fields of this value are sent among those of the value that holds it.
+
+    ``names``: the fields and properties to send; empty for all.
+    """
 
     __slots__ = ("names",)
 
@@ -99,7 +103,7 @@ class Inline:
 
 
 class AtMostOne:
-    """A tuple of which at most one item can be sent, under this name and without a list."""
+    """The field is a tuple, and at most one item can be sent, under this name and not as a list."""
 
     __slots__ = ("name",)
 
@@ -108,13 +112,13 @@ class AtMostOne:
 
 
 class LocalOnly(NotSent):
-    """An option for the process that has the database open; no server takes it."""
+    """An option that works only in the process that opens the database; servers do not have it."""
 
     __slots__ = ()
 
 
 class ForCommands:
-    """An option that these commands heed and others do not."""
+    """An option of these commands only."""
 
     __slots__ = ("names",)
 
@@ -123,17 +127,27 @@ class ForCommands:
 
 
 class FieldFacts:
-    """A field or property of a dataclass: its type without facts, and the facts."""
+    """
+    A field or property of a dataclass with its facts.
+
+    Attributes:
+        hint: The type without the facts.
+        wire_name: The name on the wire, in snake case.
+        default: The default; `dataclasses.MISSING` if the field is required.
+    """
 
     __slots__ = ("_by_class", "default", "facts", "hint", "name", "wire_name")
 
     def __init__(self, name: str, hint: object, default: object = MISSING) -> None:
         self.name = name
         self.hint, self.facts = _parts(hint)
-        # A reply looks up some 700 facts, so both are worked out once.
+        # Making a reply looks up some 700 facts, so both are computed once.
         self._by_class = {kind: fact for fact in self.facts for kind in type(fact).__mro__}
-        one, other = self.get(AtMostOne), self.get(Name)
-        self.wire_name = one.name if one else other.text if other else self.name
+        at_most_one, renamed = self.get(AtMostOne), self.get(Name)
+        if at_most_one is not None:
+            self.wire_name = at_most_one.name
+        else:
+            self.wire_name = self.name if renamed is None else renamed.text
         self.default = default
 
     @property
@@ -146,16 +160,17 @@ class FieldFacts:
         return None if describe is None else describe.text
 
     def get(self, kind: type[FactT]) -> FactT | None:
-        """The fact of this class, if the annotation has one."""
+        """The fact of this class; None if the annotation has none."""
         fact = self._by_class.get(kind)
         return fact if isinstance(fact, kind) else None
 
     def has(self, kind: type[object]) -> bool:
+        """Whether the annotation has a fact of this class."""
         return kind in self._by_class
 
 
 def field_facts(value_type: type) -> tuple[FieldFacts, ...]:
-    """The fields of a dataclass in order."""
+    """The fields of a dataclass with their facts, in order."""
     return _field_facts(value_type)
 
 
@@ -174,9 +189,10 @@ def _default(field: Field[Any]) -> Any:
 
 def sent_fields(value_type: type, names: tuple[str, ...] = ()) -> tuple[FieldFacts, ...]:
     """
-    What is sent of a value, in order: the fields and properties of these names.
+    The fields and properties of a dataclass that are sent, in order.
 
-    Without names they are those that the class lists as ``SENT``, else all fields but `NotSent`.
+    They are those of ``names``; without names those that the class lists as ``SENT``; without such
+    a list all fields that are not `NotSent`.
     """
     return _sent_fields(value_type, names)
 
@@ -196,7 +212,7 @@ def _property_facts(value_type: type, name: str) -> FieldFacts:
 
 
 def wire_fields(value_type: type, names: tuple[str, ...] = ()) -> Iterator[FieldFacts]:
-    """As `sent_fields`, with those of a value held inline in its place."""
+    """As `sent_fields`; an `Inline` field is replaced by the fields of its value."""
     for field in sent_fields(value_type, names):
         inline = field.get(Inline)
         if inline is None:
@@ -206,14 +222,14 @@ def wire_fields(value_type: type, names: tuple[str, ...] = ()) -> Iterator[Field
 
 
 def without_none(hint: object) -> object:
-    """``X`` of ``X | None``, and any other type as it is."""
+    """``X`` for the type ``X | None``; any other type unchanged."""
     if get_origin(hint) not in (Union, UnionType):
         return hint
-    return Union[tuple(each for each in get_args(hint) if each is not NoneType)]  # noqa: UP007
+    return Union[tuple(option for option in get_args(hint) if option is not NoneType)]  # noqa: UP007
 
 
 def _parts(hint: object) -> tuple[Any, tuple[object, ...]]:
-    """A type hint without its outermost ``Annotated``, and what that holds."""
+    """A type hint without its outermost ``Annotated``, and the facts of that."""
     if get_origin(hint) is Annotated:
         return get_args(hint)[0], get_args(hint)[1:]
     return hint, ()

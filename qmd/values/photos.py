@@ -1,4 +1,4 @@
-"""What is written in a photo about it."""
+"""The metadata of photos, and changes of it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from qmd.values.facts import Name
 @dataclass(frozen=True, slots=True)
 class PhotoMetadata:
     """
-    Texts are None, and lists empty, where the photo says nothing.
+    The metadata of a photo. A text is None, and a list empty, if the photo does not have it.
 
-    ``tags`` are the keywords without the people. ``place`` is what other programs note of
-    city, state and country. ``date`` is when it was taken, in ISO 8601, with the offset from
-    UTC where the camera noted one. ``warnings`` are sentences for people.
+    Attributes:
+        tags: The keywords, without the names of people.
+        place: City, state and country, as other programs have written them.
+        date: When the photo was taken, ISO 8601, with the offset from UTC if the camera wrote it.
+        warnings: Sentences for people.
     """
 
     kind: Annotated[Literal["JPG", "PNG", "HEIC"], Name("format")]
@@ -43,8 +45,12 @@ class PhotoChange:
 @dataclass(frozen=True, slots=True)
 class PhotoWritten:
     """
-    What became of it: ``kept`` names the fields ("description", "location") that were there
-    already and were not to be overwritten. ``problem``: why the index does not hold it yet.
+    The result of a change of a photo's metadata.
+
+    Attributes:
+        changed: Whether the file was written.
+        kept: The fields ("description", "location") that had a value and were not overwritten.
+        problem: A sentence that says why the index does not have the change yet; None if it has.
     """
 
     path: str

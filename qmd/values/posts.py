@@ -28,8 +28,9 @@ class PostGroup:
 @dataclass(frozen=True, slots=True)
 class AuthorPosts:
     """
-    The groups that have posts: motions, then the albums by name. ``unread`` are folders that
-    could not be read.
+    The posts of an author, in groups: motions first, then the albums by name.
+
+    ``unread``: the folders that could not be read.
     """
 
     author: str
@@ -62,8 +63,11 @@ class PostHit:
     """
     A line that holds the query.
 
-    ``lines`` are this line and its neighbours without their ends; the first of them has the
-    number ``first``. ``spans`` are where the query occurs in the line (character offsets).
+    Attributes:
+        line: The number of the line, from 1.
+        first: The number of the first of ``lines``.
+        lines: The line and its neighbours, without line ends.
+        spans: Where the query occurs in the line: half-open ranges of characters.
     """
 
     SENT: ClassVar = ("path", "line", "text", "spans", "context")

@@ -1,4 +1,4 @@
-"""Documents as `get` and `multi_get` give them."""
+"""The results of `get` and `multi_get`."""
 
 from __future__ import annotations
 

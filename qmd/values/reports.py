@@ -1,4 +1,4 @@
-"""What a job did, is doing or found: indexing, embedding, status, upkeep."""
+"""Reports of jobs and of the state of the index: indexing, embedding, status, upkeep."""
 
 from __future__ import annotations
 
@@ -42,8 +42,14 @@ class Changes:
 @dataclass(frozen=True, slots=True)
 class IndexReport:
     """
-    What one `index` run did. ``total_documents`` are those of the collections it went through;
-    ``excluded`` counts what the rules left out, by reason.
+    The result of an `index` run.
+
+    Attributes:
+        collections: How many collections were indexed.
+        total_documents: How many documents these collections have now.
+        excluded: Reason → how many files and folders the rules left out.
+        warnings: Sentences; one about a document begins with ``collection/path: ``.
+        errors: Sentences, one for each collection that could not be scanned.
     """
 
     collections: int
@@ -55,8 +61,8 @@ class IndexReport:
     total_documents: int = 0
     skipped: tuple[SkippedFile, ...] = ()
     excluded: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()  # "collection/path: sentence", or of the run a sentence
-    errors: tuple[str, ...] = ()  # a collection that could not be scanned, with the reason
+    warnings: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
     @property
     def changes(self) -> Changes:
@@ -80,7 +86,7 @@ class EmbedReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One tick of a long job; ``total`` is None while it is not known yet."""
+    """How far a long job is; ``total`` is None while it is not known."""
 
     stage: Literal["scan", "index", "embed", "model", "bench"]
     done: int
@@ -93,7 +99,7 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`qmd why PATH`: is it a document, and if not, which rule says so."""
+    """Why a file is a document, or which rule leaves it out (`qmd why PATH`)."""
 
     path: str
     indexed: bool
@@ -105,11 +111,16 @@ class Explanation:
 @dataclass(frozen=True, slots=True)
 class Status:
     """
-    What the index of one database holds, and what it lacks.
+    The content of a database.
 
-    The vectors of ``model`` answer; those of ``next_model`` are being made, and
-    ``next_embedded`` of the chunks have them. ``excluded`` counts what the rules left out, by
-    reason.
+    Attributes:
+        database: The path of the file.
+        needs_embedding: How many distinct texts have a chunk without a vector.
+        model: The model whose vectors answer searches.
+        next_model: The model whose vectors are being made; None if the model does not change.
+        next_embedded: How many chunks have a vector of ``next_model``.
+        last_indexed: When a collection was last scanned to the end, ISO 8601 UTC.
+        excluded: Reason → how many files and folders the rules left out.
     """
 
     database: str
@@ -126,6 +137,24 @@ class Status:
     collections: tuple[Collection, ...]
     skipped: tuple[SkippedFile, ...]
     excluded: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How far the index is behind the disk."""
+
+    last_sync: Annotated[str | None, Describe("When it was last known to agree, ISO 8601")]
+    files_pending: Annotated[int, Range(0), Describe("Changed files that are not indexed yet")]
+    embeddings_pending: Annotated[int, Range(0), Describe("Documents without vectors")]
+    indexing: Annotated[bool, Describe("Whether files are being indexed just now")]
+    #: Whether this process keeps the index.
+    leader: Annotated[bool, NotSent()]
+    #: "off" while no process keeps the index, "polling" where a collection has no native events.
+    watch: Annotated[Literal["native", "polling", "off"], NotSent()] = "off"
+    #: Sentences that say what is wrong or missing.
+    notices: Annotated[tuple[str, ...], NotSent()] = ()
+    #: Whether the process that keeps the index also makes the missing vectors.
+    embedding: Annotated[bool, NotSent()] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +197,12 @@ class Check:
 @dataclass(frozen=True, slots=True)
 class Rescued:
     """
-    What `rescue` has saved of a damaged database, counted.
+    How much `rescue` has saved from a damaged database.
 
-    ``revisions``: earlier contents of files. ``lost``: rows that cannot be read, by table, as
-    far as anything still tells of them. ``kept``: where the damaged database is now.
+    Attributes:
+        revisions: How many earlier contents of files were saved.
+        lost: Table → how many rows could not be read, as far as that can be told.
+        kept: The path of the damaged database now.
     """
 
     collections: int
@@ -187,8 +218,9 @@ class ModelInfo:
     """
     A row of `qmd models list`.
 
-    ``state``: whether its vectors answer ("active") or are to take their place ("coming").
-    ``ready``: it can be used without a download.
+    Attributes:
+        ready: Whether the model can be used without a download.
+        state: "active" if its vectors answer searches, "coming" if they are being made.
     """
 
     name: str
@@ -205,10 +237,12 @@ class ModelInfo:
 @dataclass(frozen=True, slots=True)
 class ModelChange:
     """
-    What `models.use` has begun.
+    A change of the embedding model that `models.use` has begun.
 
-    ``before`` answers until the ``waiting`` chunks have vectors; None where there were none.
-    ``kept``: some process makes them in the background.
+    Attributes:
+        before: The model that answers searches until the change is finished; None without one.
+        waiting: How many chunks need a vector of the new model.
+        kept: Whether a process makes these vectors in the background.
     """
 
     model: str

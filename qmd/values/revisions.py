@@ -11,10 +11,15 @@ from qmd.values.facts import Name
 @dataclass(frozen=True, slots=True)
 class Revision:
     """
-    What a file held before a tool changed it; ``number`` names it for good.
+    The content of a file before a tool changed it.
 
-    ``kind``: the whole content, or only the metadata of a photo. ``hash`` is the SHA-256 of
-    the content in hexadecimal, ``bytes`` its length, ``created`` ISO 8601 UTC.
+    Attributes:
+        number: The permanent number of the revision.
+        path: The absolute path of the file.
+        created: When the tool changed the file, ISO 8601 UTC.
+        kind: "content" for the whole file, "metadata" for the metadata of a photo alone.
+        bytes: The length of the content.
+        hash: SHA-256 of the content, in hexadecimal.
     """
 
     number: Annotated[int, Name("revision")]

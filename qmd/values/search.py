@@ -1,4 +1,4 @@
-"""What is stored, what a search is to find, and what it answers."""
+"""The values of a search: documents, filters, the request, hits and the reply."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -24,13 +24,13 @@ Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
 SearchCommand = Literal["search", "vsearch", "query"]
 
-#: The most hits one search returns (docs/cli.md); more is an error that says so.
+#: The greatest limit of a search (docs/cli.md); a greater one is an error.
 MAX_LIMIT = 1000
-#: Characters of a query: a pasted chapter. More is a mistake, and costs seconds.
+#: The most characters of a query, a pasted chapter. A longer one is a mistake, and takes seconds.
 MAX_QUERY = 120_000
-#: Tags to filter by; each is a condition of its own, of which SQLite takes a thousand.
+#: The most tags to filter by. Each is a condition, and SQLite allows a thousand of them.
 MAX_TAGS = 100
-#: With a minimum relevance, this many of the best are looked at (or the limit, if that is more).
+#: With a minimum relevance, this many of the best hits are judged, or the limit if it is greater.
 RELEVANCE_DEPTH = 100
 #: Below this cosine a document has little to do with the question.
 VSEARCH_MIN_SCORE = 0.3
@@ -103,10 +103,10 @@ class Filters:
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """
-    One search with all its options, of `search`, `vsearch` and `query` alike.
+    One search with all its options, for `search`, `vsearch` and `query`.
 
-    ``limit`` None means all hits. `vsearch` has another default of ``min_score``:
-    `VSEARCH_MIN_SCORE`.
+    ``limit`` None stands for all hits. The default of ``min_score`` is `VSEARCH_MIN_SCORE` in
+    `vsearch`.
     """
 
     query: Annotated[str, Describe("What to look for")]
@@ -215,9 +215,9 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class SearchReply:
     """
-    The hits of one query, and what they lack.
+    The hits of one query.
 
-    ``degraded`` is a sentence, or None.
+    ``degraded`` is a sentence that says what a missing model or index took away; None for nothing.
     """
 
     query: Annotated[str, NotSent()]

@@ -1,4 +1,4 @@
-"""What the database holds beside documents: models and collections."""
+"""Embedding models and collections."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from qmd.values.facts import Describe, NotSent, Range
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
     """
-    An embedding model, as far as the index must know it.
+    The properties of an embedding model that the index depends on.
 
-    ``fingerprint`` changes when vectors would (weights, pooling, prefixes): vectors of
-    different fingerprints never mix. Cosines at or below ``cosine_low`` score 0, at or
-    above ``cosine_high`` 1, linear between (measured per model; see docs/models.md).
+    Attributes:
+        fingerprint: Differs between models whose vectors differ (weights, pooling, prefixes).
+            Vectors of different fingerprints are never compared.
+        max_tokens: A longer text is split before it is embedded.
+        cosine_low, cosine_high: A cosine at or below the first scores 0, at or above the second 1,
+            in between linearly. Measured for each model; see docs/models.md.
     """
 
     name: str
@@ -31,9 +34,14 @@ class ModelSpec:
 @dataclass(frozen=True, slots=True)
 class Collection:
     """
-    A directory, and which of its files are documents.
+    An indexed directory and the rules that say which of its files are documents.
 
-    ``pattern`` is globs separated by commas. Times are in UTC.
+    Times are in UTC.
+
+    Attributes:
+        path: The absolute path of the directory.
+        pattern: Globs of the files that are documents, separated by commas.
+        ignore: Patterns of files to leave out, as in a .gitignore.
     """
 
     id: Annotated[int, NotSent()]

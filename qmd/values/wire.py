@@ -1,8 +1,8 @@
 """
-A value as JSON programs see it, on every face: `to_wire`; and back again: `from_wire`.
+The wire form of values, the same on every face: `to_wire` makes it and `from_wire` reads it.
 
-The wire form of a dataclass is an object with its fields in order, by the facts of their
-annotations (`qmd.values.facts`). A mapping is already as it is to be sent.
+The wire form of a dataclass is a JSON object with its fields in order; the facts in their
+annotations (`qmd.values.facts`) say how each is sent. A mapping is sent unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ValueT = TypeVar("ValueT")
 
-#: Sent as they are. Looked up first, because a reply may hold 100,000 of them (embeddings).
+#: Types that are sent unchanged. They are looked up first: a reply may hold 100,000 numbers.
 _SCALARS = frozenset({str, int, float, bool, NoneType})
 
 
@@ -45,18 +45,18 @@ def to_wire(
 def to_wire(value: object, rename: Callable[[str], str] = ...) -> object: ...
 def to_wire(value: object, rename: Callable[[str], str] = str) -> object:
     """
-    What `json.dumps` takes of a value.
+    The wire form of a value, as `json.dumps` takes it.
 
     Args:
-        rename: Gives the name to send for one in snake case.
+        rename: Called with a name in snake case; returns the name to send.
 
     Raises:
-        ValueError: It holds more than can be sent.
+        ValueError: A field that is `AtMostOne` has more than one item.
     """
     if type(value) in _SCALARS:
         return value
     if isinstance(value, (list, tuple)):
-        return [each if type(each) in _SCALARS else to_wire(each, rename) for each in value]
+        return [item if type(item) in _SCALARS else to_wire(item, rename) for item in value]
     return _fields_to_wire(value, (), rename) if is_dataclass(value) else value
 
 
@@ -83,19 +83,21 @@ def _fields_to_wire(
 def _renamed_fields(
     value_type: Any, names: tuple[str, ...], rename: Callable[[str], str]
 ) -> tuple[tuple[FieldFacts, str], ...]:
-    """What is sent of a value, and under which name."""
+    """The fields of a dataclass that are sent, each with the name to send."""
     return tuple((field, rename(field.wire_name)) for field in sent_fields(value_type, names))
 
 
 def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT:
     """
-    The value that was sent, in snake case; names that it does not have are passed over.
+    Make a value from its wire form in snake case. Unknown names are ignored.
 
     Args:
-        local: The fields that are not sent.
+        value_type: The dataclass.
+        sent: The wire form, as `json.loads` returns it.
+        local: The values of fields that are never sent.
 
     Raises:
-        ValueError: Something is missing or has another type.
+        ValueError: A field is missing or has another type.
     """
     if not isinstance(sent, Mapping):
         raise ValueError(  # noqa: TRY004 - what was sent is wrong, not the call
@@ -118,7 +120,7 @@ def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT
 
 
 def _read(hint: Any, sent: object) -> object:
-    """One part of a value. Raises ValueError."""
+    """A part of a value, of the type ``hint``, from its wire form. Raises ValueError."""
     origin = get_origin(hint)
     if is_dataclass(hint):
         assert isinstance(hint, type)
@@ -127,7 +129,7 @@ def _read(hint: Any, sent: object) -> object:
         is_none = sent is None and NoneType in get_args(hint)
         return None if is_none else _read(without_none(hint), sent)
     if origin is tuple and isinstance(sent, list):
-        return tuple(_read(get_args(hint)[0], each) for each in sent)
+        return tuple(_read(get_args(hint)[0], item) for item in sent)
     if hint is float and isinstance(sent, int):
         return float(sent)
     if not _fits(hint, sent):
