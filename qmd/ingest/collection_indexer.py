@@ -359,9 +359,8 @@ class CollectionIndexer:
         touched: Sequence[tuple[int, FileState]],
     ) -> None:
         writer.collections.require_unchanged(self.collection)
-        for document, replace in batch:
-            if not self._is_overtaken(writer, document):
-                writer.files.put(self.collection.id, document, replace)
+        current = (each for each in batch if not self._is_overtaken(writer, each[0]))
+        writer.files.put_all(self.collection.id, current)
         writer.files.set_states(touched)
 
     def _is_overtaken(self, reader: Reader, document: NewDocument) -> bool:

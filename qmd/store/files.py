@@ -75,6 +75,18 @@ class FilesWriter(Files, Protocol):
         """
         ...
 
+    def put_all(
+        self,
+        collection_id: int,
+        documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
+    ) -> list[int]:
+        """
+        Store documents as `put` does, which takes twice as long for each; returns their ids.
+
+        Full text has them when all are stored.
+        """
+        ...
+
     def set_states(self, states: Iterable[tuple[int, FileState]]) -> None:
         """Record the new states (document id, state) of files whose texts have not changed."""
         ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from qmd.store.files import DocumentPlace
 from qmd.store.sqlite import vector_state
@@ -17,20 +18,39 @@ _COLUMNS = (
     " device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
 )
 _INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
+_entry = attrgetter("title", "headings", "body", "path", "front", "words")
 _UPDATE = (
     "UPDATE documents SET "
     + ", ".join(f"{column.strip()} = ?" for column in _COLUMNS.split(","))
     + " WHERE id = ?"
 )
+#: Rows of ``searchable`` in one statement; some SQLite libraries take 999 values at most.
+_ROWS_AT_ONCE = 128
 
 
-def put(
+def put_all(
+    connection: Connection,
+    collection_id: int,
+    documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
+) -> list[int]:
+    """As `qmd.store.files.FilesWriter.put_all`."""
+    ids = []
+    entries: dict[int, FullTextEntry] = {}
+    for document, replace in documents:
+        document_id = _put_rows(connection, collection_id, document, replace)
+        ids.append(document_id)
+        entries[document_id] = document.fulltext
+    _put_full_text(connection, sorted(entries.items()))
+    return ids
+
+
+def _put_rows(
     connection: Connection,
     collection_id: int,
     document: NewDocument,
     replace: DocumentPlace | None,
 ) -> int:
-    """As `qmd.store.files.FilesWriter.put`."""
+    """All rows of a document but its full text; returns its id."""
     row = _row(collection_id, document)
     document_id = _id_to_replace(connection, collection_id, document.path, replace)
     is_new = document_id is None
@@ -44,7 +64,6 @@ def put(
     _put_names(connection, document_id, document.parsed)
     _put_links(connection, document_id, document.parsed)
     _put_chunks(connection, document_id, document, is_new=is_new)
-    _put_full_text(connection, document_id, document.fulltext)
     return document_id
 
 
@@ -116,13 +135,20 @@ def _put_links(connection: Connection, document_id: int, parsed: ParsedDocument)
     )
 
 
-def _put_full_text(connection: Connection, document_id: int, row: FullTextEntry) -> None:
-    # Replacing the document has taken its old row out; triggers keep the index in step.
-    connection.execute(
-        "INSERT INTO searchable (document_id, title, headings, body, path, front, words)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [document_id, row.title, row.headings, row.body, row.path, row.front, row.words],
-    )
+def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullTextEntry]]) -> None:
+    """
+    Replacing the documents has taken their old rows out; triggers keep the index in step.
+
+    Before each statement with triggers FTS5 writes the terms that it has gathered as a segment,
+    which is merged with others later. So one statement stores many rows.
+    """
+    for start in range(0, len(entries), _ROWS_AT_ONCE):
+        rows = entries[start : start + _ROWS_AT_ONCE]
+        connection.execute(
+            "INSERT INTO searchable (document_id, title, headings, body, path, front, words)"
+            " VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(rows)),
+            [value for document_id, entry in rows for value in (document_id, *_entry(entry))],
+        )
 
 
 def _put_chunks(

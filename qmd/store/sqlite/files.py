@@ -94,7 +94,14 @@ class SqliteFilesWriter(SqliteFiles):
     def put(
         self, collection_id: int, document: NewDocument, replace: DocumentPlace | None = None
     ) -> int:
-        return document_rows.put(self._connection, collection_id, document, replace)
+        return self.put_all(collection_id, [(document, replace)])[0]
+
+    def put_all(
+        self,
+        collection_id: int,
+        documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
+    ) -> list[int]:
+        return document_rows.put_all(self._connection, collection_id, documents)
 
     def set_states(self, states: Iterable[tuple[int, FileState]]) -> None:
         self._connection.executemany(
