@@ -55,6 +55,36 @@ BY_LIBRARIES = {
     "_sqlite_migrations": "Which migrations were applied to this file; sqlite-utils writes it.",
 }
 
+# Released migrations are never edited, so a better description of their tables stands here.
+REWORDED = {
+    "meta": "Facts about the file: versions of the segmenter and the parser, times of the last runs.",
+    "collections": "Directories that are indexed, with the rules that say which files are documents.",
+    "contexts": "A description by the user of everything below a path prefix;"
+    " if collection_id is NULL, it applies to all collections.",
+    "documents": "One row per file: its decoded text, and the state of the file on the disk."
+    " name_key is the file name in lower case without its suffix, like links.target_key.",
+    "links": "Links as they are written. target_key is the target's file name in lower case without"
+    " its suffix, or NULL for a web address. text is the alias of a wikilink; the text of a"
+    " Markdown link is in the document.",
+    "chunks": "A piece of a document: substr(text, start_char + 1, end_char - start_char)."
+    " Ends are exclusive, as in Python; lines count from 1. Ids are never reused.",
+    "searchable": "The text that the full-text index uses for a document, if that differs from the"
+    " document's own: NULL means that the title, body, path or frontmatter is used unchanged."
+    " Runs of Chinese, Japanese and Korean characters are stored as overlapping pairs:"
+    ' "数据库" as "数据 据库 库". words holds the parts of CamelCase names.',
+    "embeddings": "Exact vectors by the hash of the embedded text (float16, unit norm):"
+    " no text is embedded twice.",
+    "skipped_files": "Files that match a collection's mask but are not documents, with the reason.",
+    "model_cache": "Answers of models: expansions (JSON), scores of passages (a number as text),"
+    " vectors of questions (float32). hash is the hash of the input. The oldest rows are removed"
+    " first; you may delete all of them at any time.",
+    "pending_writes": "Temporary files of writes in progress. If a process is killed, the next one"
+    " that opens the database for writing, or writes in the same directory, removes its files.",
+    "v_links": "Links, and the documents of the same collection that they may lead to;"
+    " target_file is NULL if there is no such document.",
+    "v_skipped": "Files that were skipped, and why.",
+}
+
 _DESCRIBED = re.compile(
     r"((?:^--:.*\n)+)CREATE (?:VIRTUAL TABLE|TABLE|VIEW)(?: IF NOT EXISTS)? (\w+)", re.MULTILINE
 )
@@ -75,21 +105,21 @@ def document() -> str:
 
 
 def descriptions() -> dict[str, str]:
-    """Table or view → its description in the migrations; the latest migration counts."""
-    found = dict(BY_LIBRARIES)
+    """Table or view → its description in the migrations; the latest migration counts, and `REWORDED` above all."""
+    described = dict(BY_LIBRARIES)
     for script in sorted(migrate.migrations_folder().glob("*.sql")):
         for comment, name in _DESCRIBED.findall(script.read_text(encoding="utf-8")):
-            found[name] = re.sub(r"\s*^--:\s*", " ", comment, flags=re.MULTILINE).strip()
-    return found
+            described[name] = re.sub(r"\s*^--:\s*", " ", comment, flags=re.MULTILINE).strip()
+    return {**described, **REWORDED}
 
 
 def _sections(connection: sqlite3.Connection) -> Iterator[str]:
-    said = descriptions()
+    described = descriptions()
     for title, kind in (("Views", "view"), ("Tables", "table")):
         yield f"## {title}\n"
         for name, sql in _objects(connection, kind):
             yield f"### {name}\n"
-            yield f"{_escaped(said[name])}\n"
+            yield f"{_escaped(described[name])}\n"
             yield from _body(connection, kind, name, sql)
     yield "## Triggers\n"
     for _, sql in _objects(connection, "trigger"):
