@@ -57,8 +57,8 @@ BY_LIBRARIES = {
 
 # Released migrations are never edited, so a better description of their tables stands here.
 REWORDED = {
-    "meta": "Facts about the file: versions of the segmenter and the parser, times of the last runs.",
-    "collections": "Directories that are indexed, with the rules that say which files are documents.",
+    "meta": "Facts about the file: versions of segmenter and parser, times of the last runs.",
+    "collections": "Indexed directories, with the rules that say which files are documents.",
     "contexts": "A description by the user of everything below a path prefix;"
     " if collection_id is NULL, it applies to all collections.",
     "documents": "One row per file: its decoded text, and the state of the file on the disk."
@@ -105,7 +105,7 @@ def document() -> str:
 
 
 def descriptions() -> dict[str, str]:
-    """Table or view → its description in the migrations; the latest migration counts, and `REWORDED` above all."""
+    """Table or view → its description: `REWORDED`, else the latest in the migrations."""
     described = dict(BY_LIBRARIES)
     for script in sorted(migrate.migrations_folder().glob("*.sql")):
         for comment, name in _DESCRIBED.findall(script.read_text(encoding="utf-8")):
