@@ -5,38 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
+from qmd.kb.request_arguments import takes_fields
 from qmd.search.searches import search_by_both, search_by_meaning, search_by_words
-from qmd.values import Filters, SearchRequest
+from qmd.values import SearchReply, SearchRequest
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.models import SearchModels
     from qmd.store import Reader
-    from qmd.values import SearchCommand, SearchReply
+    from qmd.values import SearchCommand
 
 
 class SearchMethods(Parts):
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = 10,
-        min_score: float = 0.0,
-        filters: Filters = Filters(),
-        explain: bool = False,
-        min_relevance: float = 0.0,
-    ) -> SearchReply:
+    """Each search takes a query and, as keywords, the fields of `SearchRequest` for its command."""
+
+    @takes_fields(SearchRequest)
+    def search(self, request: SearchRequest) -> SearchReply:
         """
         Search by words: full text, ranked by BM25.
 
-        Args:
-            query: Any string; docs/search.md describes the operators.
-            limit: Return at most this many hits, 1 to 1000; None for all.
-            min_score: Leave out hits that score less, 0..1.
-            filters: Which documents may be hits.
-            explain: Give each hit the parts of its score.
-            min_relevance: Leave out hits that are less likely to answer the query, 0..1.
+        The arguments are the fields of `SearchRequest`; docs/search.md describes the operators
+        of a query.
 
         Returns:
             The hits, best first.
@@ -45,33 +35,14 @@ class SearchMethods(Parts):
             InputError: An argument is out of its range, or a filter has a wrong date.
             CollectionNotFoundError: A filter names an unknown collection.
         """
-        request = SearchRequest(
-            query,
-            limit=limit,
-            min_score=min_score,
-            filters=filters,
-            explain=explain,
-            min_relevance=min_relevance,
-        )
         return self.answer("search", request)
 
-    def vsearch(
-        self,
-        query: str,
-        *,
-        limit: int | None = 10,
-        min_score: float = VSEARCH_MIN_SCORE,
-        filters: Filters = Filters(),
-        explain: bool = False,
-        min_relevance: float = 0.0,
-        expand: bool = True,
-        intent: str | None = None,
-    ) -> SearchReply:
+    @takes_fields(SearchRequest, min_score=VSEARCH_MIN_SCORE)
+    def vsearch(self, request: SearchRequest) -> SearchReply:
         """
         Search by meaning: the documents whose vectors are nearest to that of the query.
 
-        Args:
-            expand, intent: As in `query`; the other arguments as in `search`.
+        The arguments are the fields of `SearchRequest`.
 
         Raises:
             VectorIndexMissingError: No document has a vector yet.
@@ -80,60 +51,19 @@ class SearchMethods(Parts):
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
             InputError, CollectionNotFoundError: As `search`.
         """
-        request = SearchRequest(
-            query,
-            limit=limit,
-            min_score=min_score,
-            filters=filters,
-            explain=explain,
-            min_relevance=min_relevance,
-            expand=expand,
-            intent=intent,
-        )
         return self.answer("vsearch", request)
 
-    def query(
-        self,
-        query: str,
-        *,
-        limit: int | None = 10,
-        min_score: float = 0.0,
-        filters: Filters = Filters(),
-        explain: bool = False,
-        rerank: bool = True,
-        expand: bool = True,
-        candidates: int = 30,
-        intent: str | None = None,
-        min_relevance: float = 0.0,
-    ) -> SearchReply:
+    @takes_fields(SearchRequest)
+    def query(self, request: SearchRequest) -> SearchReply:
         """
         Search by words and by meaning, fuse both rankings and rerank the best.
 
-        Without vectors full text answers alone, and ``reply.degraded`` says why.
-
-        Args:
-            rerank: Rerank the best ``candidates``: by the reranker if the settings have one, else
-                by the scores of full text and vectors. If False, the fused order stays.
-            expand: Search for other wordings too, if the settings have an expander.
-            candidates: How many fused documents to rerank.
-            intent: What the query is about, for the expander and the reranker.
-            limit, min_score, filters, explain, min_relevance: As in `search`.
+        Without vectors full text answers alone, and ``reply.degraded`` says why. The arguments
+        are the fields of `SearchRequest`.
 
         Raises:
             InputError, CollectionNotFoundError: As `search`.
         """
-        request = SearchRequest(
-            query,
-            limit=limit,
-            min_score=min_score,
-            filters=filters,
-            explain=explain,
-            min_relevance=min_relevance,
-            rerank=rerank,
-            expand=expand,
-            candidates=candidates,
-            intent=intent,
-        )
         return self.answer("query", request)
 
     def answer(self, command: SearchCommand, request: SearchRequest) -> SearchReply:

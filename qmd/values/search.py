@@ -105,8 +105,16 @@ class SearchRequest:
     """
     One search with all its options, for `search`, `vsearch` and `query`.
 
-    ``limit`` None stands for all hits. The default of ``min_score`` is `VSEARCH_MIN_SCORE` in
-    `vsearch`.
+    Attributes:
+        limit: None for all hits.
+        min_score: 0..1; for `vsearch` the default is `VSEARCH_MIN_SCORE`.
+        filters: Which documents may be hits.
+        min_relevance: 0..1, compared before the limit.
+        rerank: By the reranker if the settings have one, else by the scores of full text and
+            vectors; if False, the fused order stays.
+        expand: In other wordings too, if the settings have an expander.
+        candidates: How many fused documents are reranked.
+        intent: For the expander and the reranker.
     """
 
     query: Annotated[str, Describe("What to look for")]

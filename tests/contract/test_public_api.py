@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +125,20 @@ def test_every_error_says_how_a_face_shows_it() -> None:
         assert re.fullmatch(r"[a-z]+(_[a-z]+)*", kind.code), kind
         assert kind.exit_code in {1, 2}, kind
         assert 400 <= kind.http_status < 600, kind
+
+
+def test_a_search_takes_the_options_of_its_command_and_no_others(tmp_path: Path) -> None:
+    options = {
+        name: set(inspect.signature(getattr(qmd.KnowledgeBase, name)).parameters)
+        for name in ("search", "vsearch", "query")
+    }
+    assert {"self", "query", "limit", "filters"} <= options["search"]
+    assert options["vsearch"] - options["search"] == {"expand", "intent"}
+    assert options["query"] - options["vsearch"] == {"rerank", "candidates"}
+    defaults = inspect.signature(qmd.KnowledgeBase.vsearch).parameters
+    assert defaults["min_score"].default == 0.3
+    with qmd.KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
+        with pytest.raises(TypeError, match="rerank"):
+            kb.search("word", rerank=False)
+        with pytest.raises(TypeError, match="positional"):
+            kb.search("word", 5)  # type: ignore[misc]

@@ -152,3 +152,20 @@ def test_the_client_of_a_running_server_sends_the_option_and_reads_the_field(
     options = ("search", "boat", "--mode", "server", "--tongue", "en", "--json")
     (hit,) = json.loads(run(scratch, command, *options))
     assert hit["tongue"] == "en"
+
+
+def test_python_takes_the_option_and_shows_it_in_the_signature(
+    scratch: Scratch, copy: Path
+) -> None:
+    script = """
+import inspect, sys
+sys.path.insert(0, sys.argv[1])
+from qmd import KnowledgeBase
+print(inspect.signature(KnowledgeBase.vsearch).parameters["tongue"])
+with KnowledgeBase.open(sys.argv[2]) as kb:
+    print([hit.tongue for hit in kb.search("boat", tongue="en").hits])
+"""
+    printed = run(
+        scratch, [sys.executable, "-c", script], str(copy), str(scratch.database)
+    ).splitlines()
+    assert printed == ["tongue: str | None = None", "['en']"]
