@@ -6,7 +6,7 @@ behind their name too, and loaded only when they are called.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -72,7 +72,7 @@ class Group(click.Group):
         self,
         *args: Any,
         lazy: Mapping[str, str] | None = None,
-        sections: Mapping[str, Sequence[str]] | None = None,
+        sections: Mapping[str, Collection[str]] | None = None,
         examples: Sequence[str] = (),
         root: bool = False,
         **kwargs: Any,

@@ -19,56 +19,63 @@ from qmd.cli.session import Session
 from qmd.cli.terminal import escape_json, harmless, paint, prepare_streams, use_color
 from qmd.errors import QmdError
 
-_LAZY = {
-    "up": "qmd.cli.up:up",
-    "collection": "qmd.cli.collections:collection",
-    "context": "qmd.cli.contexts:context",
-    "index": "qmd.cli.indexing:index",
-    "update": "qmd.cli.indexing:update",
-    "embed": "qmd.cli.indexing:embed",
-    "watch": "qmd.cli.watch:watch",
-    "search": "qmd.cli.search:search",
-    "vsearch": "qmd.cli.search:vsearch",
-    "query": "qmd.cli.search:query",
-    "get": "qmd.cli.read:get",
-    "multi-get": "qmd.cli.read:multi_get",
+#: Section of the help → command → where it is; a module is imported when its command is called.
+_SECTIONS = {
+    "Start": {
+        "up": "qmd.cli.up:up",
+        "collection": "qmd.cli.collections:collection",
+        "context": "qmd.cli.contexts:context",
+        "index": "qmd.cli.indexing:index",
+        "update": "qmd.cli.indexing:update",
+        "embed": "qmd.cli.indexing:embed",
+        "watch": "qmd.cli.watch:watch",
+    },
+    "Search and read": {
+        "search": "qmd.cli.search:search",
+        "vsearch": "qmd.cli.search:vsearch",
+        "query": "qmd.cli.search:query",
+        "get": "qmd.cli.read:get",
+        "multi-get": "qmd.cli.read:multi_get",
+        "ls": "qmd.cli.read:ls",
+        "posts": "qmd.cli.posts:posts",
+        "ask": "qmd.cli.ask:ask",
+    },
+    "Look after it": {
+        "status": "qmd.cli.upkeep:status",
+        "why": "qmd.cli.upkeep:why",
+        "cleanup": "qmd.cli.upkeep:cleanup",
+        "doctor": "qmd.cli.upkeep:doctor",
+        "config": "qmd.cli.settings:config",
+        "models": "qmd.cli.models:models",
+        "backup": "qmd.cli.copies:backup",
+        "restore-db": "qmd.cli.copies:restore_db",
+        "rescue": "qmd.cli.copies:rescue",
+        "bench": "qmd.cli.bench:bench",
+    },
+    "Write": {
+        "note": "qmd.cli.notes:note_",
+        "summary": "qmd.cli.summary:summary",
+        "image": "qmd.cli.images:image",
+        "history": "qmd.cli.history:history",
+        "restore": "qmd.cli.history:restore",
+    },
+    "Serve": {
+        "server": "qmd.cli.serve:server",
+        "mcp": "qmd.cli.serve:mcp",
+        "open": "qmd.cli.open:open_",
+    },
+}
+#: Other names of commands, which no help lists.
+_OTHER_NAMES = {
     "multi_get": "qmd.cli.read:multi_get",
-    "ls": "qmd.cli.read:ls",
-    "ask": "qmd.cli.ask:ask",
-    "posts": "qmd.cli.posts:posts",
-    "status": "qmd.cli.upkeep:status",
-    "why": "qmd.cli.upkeep:why",
-    "cleanup": "qmd.cli.upkeep:cleanup",
-    "doctor": "qmd.cli.upkeep:doctor",
-    "config": "qmd.cli.settings:config",
-    "backup": "qmd.cli.copies:backup",
-    "restore-db": "qmd.cli.copies:restore_db",
-    "rescue": "qmd.cli.copies:rescue",
-    "models": "qmd.cli.models:models",
-    "bench": "qmd.cli.bench:bench",
-    "summary": "qmd.cli.summary:summary",
-    "history": "qmd.cli.history:history",
-    "restore": "qmd.cli.history:restore",
-    "note": "qmd.cli.notes:note_",
-    "image": "qmd.cli.images:image",
-    "open": "qmd.cli.open:open_",
-    "server": "qmd.cli.serve:server",
-    "mcp": "qmd.cli.serve:mcp",
-    # What tobi/qmd calls them, so that habits and scripts carry over; no help lists these.
+    # What tobi/qmd calls them, so that habits and scripts carry over.
     "vector-search": "qmd.cli.search:vsearch",
     "deep-search": "qmd.cli.search:query",
     "pull": "qmd.cli.models:pull",
 }
-_SECTIONS = {
-    "Start": ("up", "collection", "context", "index", "update", "embed", "watch"),
-    "Search and read": ("search", "vsearch", "query", "get", "multi-get", "ls", "posts", "ask"),
-    "Look after it": (
-        *("status", "why", "cleanup", "doctor", "config", "models"),
-        *("backup", "restore-db", "rescue", "bench"),
-    ),
-    "Write": ("note", "summary", "image", "history", "restore"),
-    "Serve": ("server", "mcp", "open"),
-}
+_LAZY = {
+    name: place for commands in _SECTIONS.values() for name, place in commands.items()
+} | _OTHER_NAMES
 _EXAMPLES = (
     "qmd up ~/notes                 # index a folder and make it searchable",
     'qmd search "error handling"    # by words; Chinese too: qmd search 数据库',
