@@ -73,6 +73,14 @@ class Store(Protocol):
         """
         ...
 
+    def merge_full_text(self) -> None:
+        """
+        Merge what many writes have left in full text, so that searches look into fewer places.
+
+        It takes many short transactions, between which others can write.
+        """
+        ...
+
     def compact(self) -> None:
         """Give unused space back to the disk."""
         ...

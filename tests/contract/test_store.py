@@ -326,6 +326,19 @@ def test_a_limit_takes_the_best(store: Store, notes: int) -> None:
         assert reader.full_text.search(YELLOW, reader.all_documents, 1) == all_hits[:1]
 
 
+def test_merged_full_text_gives_the_same(store: Store) -> None:
+    notes = store.write(lambda writer: add(writer, "notes"))
+    for number in range(30):
+        new = document(f"{number}.md", "yellow")
+        store.write(lambda writer, new=new: writer.files.put(notes, new))
+    with store.reading() as reader:
+        before = reader.full_text.search(YELLOW, reader.all_documents, None)
+    assert len(before) == 30
+    store.merge_full_text()
+    with store.reading() as reader:
+        assert reader.full_text.search(YELLOW, reader.all_documents, None) == before
+
+
 def test_a_document_that_says_it_more_often_has_a_higher_frequency(store: Store) -> None:
     def run(writer: Writer) -> dict[int, float]:
         notes = add(writer, "notes")

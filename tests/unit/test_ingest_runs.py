@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import time
 from pathlib import Path
 
 import pytest
 
 from qmd import KnowledgeBase, Settings
+from qmd.ingest import collection_indexer
 from qmd.values import Progress
 from tests.support import child
 from tests.support.dump import dump
@@ -68,6 +70,27 @@ def test_unchanged_files_are_not_opened(kb: KnowledgeBase, root: Path) -> None:
     assert opened(kb) == []
     (root / "3.md").write_text("# Changed\n")
     assert opened(kb) == ["3.md"]
+
+
+def count_segments(kb: KnowledgeBase) -> int:
+    with sqlite3.connect(kb.path) as connection:
+        query = "SELECT count(DISTINCT segid) FROM documents_fts_idx"
+        return int(connection.execute(query).fetchone()[0])
+
+
+def test_full_text_is_merged_after_many_changes(
+    kb: KnowledgeBase, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collection_indexer, "BATCH_DOCUMENTS", 4)
+    for number in range(12):
+        (root / f"{number}.md").write_text(f"# Changed {number}\n\nlemon {number}\n")
+    (root / "new.md").write_text("# New\n\nlemon\n")
+    kb.index()
+    assert count_segments(kb) == 1
+    (root / "newer.md").write_text("# Newer\n\nlemon\n")
+    kb.index()  # one change is not worth it
+    assert count_segments(kb) == 2
+    assert len(kb.search("lemon", limit=None).hits) == 14
 
 
 def test_touched_files_are_read_once(kb: KnowledgeBase, root: Path) -> None:

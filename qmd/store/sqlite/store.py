@@ -270,6 +270,17 @@ class SqliteStore:
             self.close()
             raise
 
+    def merge_full_text(self) -> None:
+        from qmd.store.sqlite import upkeep
+
+        def merge(writer: SqliteWriter) -> bool:
+            return upkeep.merge_full_text(writer.connection, is_first=is_first)
+
+        is_first = True
+        while self.write(merge):
+            cancellation.check()
+            is_first = False
+
     def compact(self) -> None:
         """Give free pages back to the disk."""
         from qmd.store.sqlite import upkeep
