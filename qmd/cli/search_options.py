@@ -53,7 +53,7 @@ class _Spelling(NamedTuple):
 
 #: In the order of the help; a field without a line comes last.
 _SPELLINGS = {
-    "limit": _Spelling(("-n", "--limit"), "N", without=("--all", "All hits, without a limit.")),
+    "limit": _Spelling(("-n", "--limit"), without=("--all", "All hits, without a limit.")),
     "min_score": _Spelling(metavar="S"),
     "min_relevance": _Spelling(metavar="S"),
     "collections": _Spelling(("-c", "--collection"), "NAME"),
@@ -68,7 +68,7 @@ _SPELLINGS = {
     "expand": _Spelling(
         ("--no-expand",), help="Search for the query alone, without other versions of it."
     ),
-    "candidates": _Spelling(("-C", "--candidates", "--candidate-limit"), "N"),
+    "candidates": _Spelling(("-C", "--candidates", "--candidate-limit")),
     "intent": _Spelling(metavar="TEXT"),
 }
 
@@ -132,7 +132,7 @@ def _request_options(command: SearchCommand) -> Iterator[Callable[..., Any]]:
             *_option_names(field),
             field.name,
             default=default,
-            metavar=spelling.metavar,
+            metavar=spelling.metavar or _metavar(field),
             help=spelling.help or _help(field),
             hidden=commands is not None and command not in commands.names,
             **_type_of_option(field, default),
@@ -157,6 +157,11 @@ def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
         callback = _in_range(field, bounds)
         return {"type": hint, "callback": callback, "show_default": default is not None}
     return {"type": hint, "callback": _date if field.has(IsoDate) else None}
+
+
+def _metavar(field: FieldFacts) -> str | None:
+    """A number is N; None leaves the word to click."""
+    return "N" if without_none(field.hint) is int else None
 
 
 def _in_range(field: FieldFacts, bounds: Range) -> Callback:
