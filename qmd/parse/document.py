@@ -8,7 +8,7 @@ from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
 from qmd.parse.code_mask import mask_code
 from qmd.parse.dates import find_date
-from qmd.parse.decode import decode
+from qmd.parse.decode import Decoded, decode
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
@@ -30,7 +30,11 @@ def parse_document(path: str, data: bytes) -> ParsedDocument:
     Raises:
         DecodeError: The bytes are no text.
     """
-    decoded = decode(data)
+    return parse_markdown(path, decode(data))
+
+
+def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
+    """As `parse_document`, of a text that is decoded, or made from a file of another format."""
     text = decoded.text
     front = frontmatter.split(text)
     structure = outline(text, front.body_start)

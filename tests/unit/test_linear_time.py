@@ -21,9 +21,10 @@ from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
 from qmd.ingest.mask import compile_mask
 from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import PARSERS as FILE_PARSERS
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
-from qmd.parse.document import parse_document
+from qmd.parse.formats import MARKDOWN, FileFormat
 from qmd.parse.frontmatter import split
 from qmd.parse.photo.text import decoded
 from qmd.parse.photo.xmp import read_xmp
@@ -43,9 +44,11 @@ RDF = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:De
 STATE = FileState(0, 0, 0, 0)
 
 
-def index(data: bytes) -> None:
+def index(data: bytes, file_format: FileFormat = MARKDOWN) -> None:
     """All that is done with a file before it meets the database."""
-    with_errors(lambda: new_document("a.md", parse_document("a.md", data), "0" * 64, STATE))
+    path = "a" + next(iter(file_format.suffixes), ".md")
+    parse = FILE_PARSERS[file_format]
+    with_errors(lambda: new_document(path, parse(path, data), "0" * 64, STATE))
 
 
 def with_errors(work: Callable[[], object]) -> None:
@@ -55,8 +58,8 @@ def with_errors(work: Callable[[], object]) -> None:
         assert str(error)
 
 
-def note(text: str) -> None:
-    index(text.encode())
+def file_of(file_format: FileFormat) -> Callable[[str], None]:
+    return lambda text: index(text.encode(), file_format)
 
 
 def latin_note(text: str) -> None:
@@ -164,8 +167,12 @@ def frontmatter_with(around: str) -> Any:
 ALL, PLAIN, FEW = growth.SHAPES, growth.PLAIN_SHAPES, (growth.line, growth.lines, growth.unfinished)
 #: The parser, how many characters it is first given, and in which shapes.
 PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int], str]]]] = {
-    "note": (note, 2_000, ALL),
-    "note in Latin-1": (latin_note, 2_000, FEW),
+    **{
+        f"{file_format.name} file": (file_of(file_format), 2_000, ALL)
+        for file_format in FILE_PARSERS
+        if not file_format.reads_parts
+    },
+    "Markdown file in Latin-1": (latin_note, 2_000, FEW),
     "decode Latin-1": (latin_end, 4_000, FEW),
     "decode damaged": (damaged, 4_000, FEW),
     **{
