@@ -1,9 +1,9 @@
 """
-Index one collection: bring what is stored of it in line with its directory.
+Index one collection: make its stored documents equal to the files in its directory.
 
-The directory is scanned completely; then the differences are read, parsed and stored in batches,
-each one transaction. After an interruption the finished batches stay and the next run continues: a
-file whose size, times and inode are as stored is not read.
+A run first scans the whole directory. Then it reads and parses the files that have changed, and
+stores them in batches, each in one transaction. After an interruption the finished batches stay,
+and the next run continues, since it does not read a file whose size, times and inode are as stored.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 4_000_000
-#: After this many files in a row without an answer, the disk is at fault.
+#: If reading this many files in a row takes too long, the disk does not answer.
 MOST_UNANSWERED = 3
 
 
 @dataclass(slots=True)
 class CollectionReport:
-    """The changes of a run over one collection; see `qmd.values.IndexReport`."""
+    """The result of a run over one collection; see `qmd.values.IndexReport` for the fields."""
 
     added: int = 0
     updated: int = 0
@@ -55,7 +55,15 @@ class CollectionReport:
 
 
 class CollectionIndexer:
-    """One run over one collection; ``changed`` is called with each change after its commit."""
+    """
+    One run over one collection.
+
+    Args:
+        verify: Read the files that look unchanged as well.
+        max_bytes: Skip files that are larger.
+        progress: Called with the state of the run before each file.
+        changed: Called with each change after its commit.
+    """
 
     def __init__(
         self,
@@ -89,11 +97,11 @@ class CollectionIndexer:
 
     def run(self) -> CollectionReport:
         """
-        Bring the store in line with the disk.
+        Index the whole collection.
 
         Raises:
-            NotFoundError, InputError: The directory is gone or cannot be read; nothing is
-                concluded from that, and the documents stay.
+            NotFoundError, InputError: The directory does not exist or cannot be read. The documents
+                stay as they are.
         """
         with self.store.reading() as reader:
             self.stored = reader.files.in_collection(self.collection.id)
@@ -105,11 +113,13 @@ class CollectionIndexer:
 
     def run_paths(self, paths: Iterable[str]) -> CollectionReport:
         """
-        Bring the store in line with these paths (relative to the root) and what lies below them.
+        Index the files at some paths and below them.
 
-        For this part of the store the result is that of `run`, but the files at the paths
-        themselves are read even if they look unchanged. The counts of what the rules exclude stay
-        those of the last whole run.
+        The documents there become what `run` would make them. The files at the paths themselves are
+        read even if they look unchanged. The counts of excluded files stay those of the last `run`.
+
+        Args:
+            paths: Relative to the root of the collection.
 
         Raises:
             NotFoundError, InputError: As `run`.
@@ -155,7 +165,7 @@ class CollectionIndexer:
     # -- scanning ----------------------------------------------------------------------
 
     def _scan(self) -> list[ScannedFile]:
-        """All files that the rules include; a directory that cannot be read keeps its documents."""
+        """Scan the whole directory for the files that the rules include."""
         walk = scan(self.root, self.rules)
         files = self._sort(walk)
         self.report.excluded = walk.excluded
@@ -164,7 +174,11 @@ class CollectionIndexer:
         return files
 
     def _sort(self, items: Iterable[ScannedFile | ScanSkip]) -> list[ScannedFile]:
-        """The files among the items; the others are recorded as skipped."""
+        """
+        The files of a scan. The others are recorded as skipped.
+
+        The documents below a directory that cannot be read stay.
+        """
         files: list[ScannedFile] = []
         for item in items:
             cancellation.check()
@@ -179,7 +193,12 @@ class CollectionIndexer:
         return files
 
     def _check_disk(self, device: int, scanned_paths: set[str]) -> None:
-        """An empty mount point must not look like deleted files."""
+        """
+        Check that the root is not an empty mount point, which would look like deleted files.
+
+        Raises:
+            InputError: A stored document without a file was on another disk than the root is now.
+        """
         if any(
             stored.state.device != device & LARGEST
             for path, stored in self.stored.items()
@@ -212,7 +231,7 @@ class CollectionIndexer:
     def _is_skipped(
         self, file: ScannedFile, old: dict[str, tuple[SkippedFile, FileState | None]]
     ) -> bool:
-        """A file that was no document last time and has not changed since."""
+        """Whether a file was skipped by the last run and has not changed since."""
         if self.verify or file.path in self.reread or file.path not in old:
             return False
         if file.path in self.stored:
@@ -230,19 +249,19 @@ class CollectionIndexer:
     # -- reading -----------------------------------------------------------------------
 
     def _read(self, unread: Sequence[ScannedFile]) -> None:
-        number = 0
+        done = 0
 
         def tick() -> None:
             cancellation.check()
-            name = unread[number].path if number < len(unread) else ""
-            self.progress(Progress("index", number, len(unread), name))
+            name = unread[done].path if done < len(unread) else ""
+            self.progress(Progress("index", done, len(unread), name))
 
         jobs = (self._job(file) for file in unread)
         with closing(parse_files(jobs, waiting=tick)) as results:
             for file in unread:
                 tick()
                 self._take(file, next(results))
-                number += 1
+                done += 1
         tick()
 
     def _job(self, file: ScannedFile) -> FileJob:
@@ -280,7 +299,12 @@ class CollectionIndexer:
             self._add(parsed, replace)
 
     def _check_answers(self, parsed: NoDocument) -> None:
-        """A disk that hangs must not hold up the run for minutes with each of its files."""
+        """
+        Count files that could not be read in time, and end the run at `MOST_UNANSWERED` in a row.
+
+        A disk that hangs would hold up the run for minutes with each of its files. Raises
+        InputError.
+        """
         self.unanswered = self.unanswered + 1 if parsed.reason == NO_ANSWER else 0
         if self.unanswered == MOST_UNANSWERED:
             self._flush()
@@ -290,7 +314,11 @@ class CollectionIndexer:
             )
 
     def _moved_from(self, digest: str, file: ScannedFile) -> DocumentPlace | None:
-        """A vanished document with this very text: the file was renamed or moved."""
+        """
+        The place of a vanished document with the same text; None if there is none.
+
+        If there is one, its file was renamed or moved.
+        """
         if self.reread and not self.vanished_paths.get(digest):
             self._look_for_vanished(digest)
         same = self.vanished_paths.get(digest)
@@ -305,8 +333,9 @@ class CollectionIndexer:
 
     def _look_for_vanished(self, digest: str) -> None:
         """
-        Find documents with this text that are gone, outside of the paths of `run_paths`: of a
-        move, the event of the old path may come after that of the new one.
+        Find vanished documents with this text outside the paths of `run_paths`.
+
+        When a file is moved, the event for its old path may come after that for its new one.
         """
         moved = {path for path, _ in self.moved}
         with self.store.reading() as reader:
@@ -342,14 +371,14 @@ class CollectionIndexer:
         """
         Store the batch, then report its changes.
 
-        This thread does nothing meanwhile: threads that wait for each other at the interpreter's
-        lock cost a tenth to a quarter more CPU time and saved none.
+        This thread waits for the commit. Reading on in the meantime cost a tenth to a quarter more
+        CPU time, because both threads need the interpreter's lock, and was no faster.
         """
         batch, self.batch, self.batch_characters = self.batch, [], 0
         touched, self.touched = self.touched, []
         changes, self.changes = self.changes, []
         if batch or touched:
-            self.store.write(lambda c: self._put(c, batch, touched))
+            self.store.write(lambda writer: self._put(writer, batch, touched))
         for change in changes:
             self.changed(change)
 
@@ -366,10 +395,10 @@ class CollectionIndexer:
 
     def _is_overtaken(self, reader: Reader, document: NewDocument) -> bool:
         """
-        Whether another process has stored a newer state of the file since this run began: an
-        older text must not replace what a tool wrote and stored.
+        Whether another process has stored a newer state of the file since this run began.
 
-        Modification times can be set backwards, so the file on the disk decides.
+        An older text must not replace the text that a tool has written and stored meanwhile. Since
+        modification times can be set backwards, the file on the disk decides.
         """
         current = reader.files.state_at(self.collection.id, document.path)
         stored = self.stored.get(document.path)
@@ -386,7 +415,14 @@ class CollectionIndexer:
         *,
         whole: bool,
     ) -> None:
-        """``old`` has the entries of ``all_skips`` that this run has judged again."""
+        """
+        Delete vanished documents, store the skipped files, and record the end of the run.
+
+        Args:
+            all_skips: The skips that were stored before the run, by path.
+            old: Those of ``all_skips`` that this run has examined again.
+            whole: Whether the run was over the whole collection.
+        """
         self.report.removed = len(self.vanished)
         # A moved document has left its old path, unless another process has stored it at the new
         # path first: then the row of the old path is left.
@@ -439,10 +475,10 @@ def _upwards(path: str) -> Iterator[str]:
 @contextmanager
 def _patient_collector() -> Iterator[None]:
     """
-    Let the garbage collector run less often.
+    Make the garbage collector run less often inside the block.
 
-    Documents are many small values without cycles; examining those of a batch repeatedly took an
-    eighth of the time of a first index.
+    Documents are many small values without cycles. Examining those of a batch again and again took
+    an eighth of the time of a first index.
     """
     before = gc.get_threshold()
     gc.set_threshold(50_000, *before[1:])

@@ -44,8 +44,9 @@ class ScanSkip:
     """
     A file or directory that the rules include and that cannot be a document.
 
-    ``path`` can be printed and stored: bytes that are not UTF-8 read ``\\xNN``. With
-    ``is_directory`` nothing below it was examined: what lies there is unknown, not gone.
+    Attributes:
+        path: As printed and stored: bytes that are not UTF-8 are written ``\\xNN``.
+        is_directory: Nothing below the directory was examined. Its files are unknown, not gone.
     """
 
     path: str
@@ -58,9 +59,10 @@ class Scan:
     """
     One walk through a collection: iterate over it once, then read the totals.
 
-    ``excluded`` counts by reason what the rules left out; a directory counts as one.
-    ``directories`` counts those that were gone through.
-    ``device`` is the file system the root lay on when the scan began.
+    Attributes:
+        excluded: Reason → how many files and directories the rules left out.
+        directories: How many directories were listed.
+        device: The file system of the root when the scan began.
     """
 
     def __init__(self, root: Path, rules: Rules) -> None:
@@ -79,11 +81,12 @@ class Scan:
 
     def at(self, paths: Iterable[str]) -> dict[str, list[ScannedFile | ScanSkip]]:
         """
-        What a whole walk finds at these paths and below them, without walking the rest.
+        Scan some paths and everything below them, without walking the rest.
 
         Returns:
-            Deciding path → what lies there. The deciding path is the path itself, or an ancestor
-            that is gone, excluded, unreadable or no directory. "" stands for the root.
+            Deciding path → the items that a whole walk would find there. The deciding path is the
+            path itself, or an ancestor that is gone, excluded, unreadable or not a directory; ""
+            is the root.
         """
         real_root = os.path.realpath(self.root)
         folders = {"": self.rules.root_folder()}
@@ -100,9 +103,9 @@ class Scan:
         self, path: str, folders: dict[str, RuledFolder], real_root: str
     ) -> tuple[str, Iterable[ScannedFile | ScanSkip]]:
         """
-        The path that decides about ``path``, and an iterable of what lies there.
+        The path that decides about ``path`` (see `at`), and the items there.
 
-        ``folders`` has the folders that earlier calls have entered, by path.
+        ``folders``: path → the folders that earlier calls have entered; this call adds to it.
         """
         below = ""
         if not path:
@@ -135,7 +138,7 @@ class Scan:
     def _enter(
         self, parent: RuledFolder, path: str, folders: dict[str, RuledFolder]
     ) -> list[ScanSkip] | None:
-        """Add a directory to ``folders``; if it cannot be listed, what that means for the scan."""
+        """Add a directory to ``folders``. If it cannot be listed, return its items instead."""
         try:
             os.scandir(os.path.join(self.root, path)).close()
         except OSError as error:
@@ -150,7 +153,7 @@ class Scan:
     def _descend(
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip]:
-        """All that lies below a directory, in order."""
+        """The items below a directory, in the order of their paths."""
         stack = [self._walk(parent, folder_path, real_root)]
         while stack:
             for item in stack[-1]:
@@ -163,7 +166,12 @@ class Scan:
                 stack.pop()
 
     def _check_same(self) -> None:
-        """A disk that is pulled out during the scan must not look like deleted files."""
+        """
+        Check that the root is still the same folder.
+
+        A disk that is pulled out during the scan must not look like deleted files. Raises
+        InputError.
+        """
         if _check_root(self.root) != self._identity:
             raise InputError(
                 f"The folder was replaced during the scan: {self.root}",
@@ -173,7 +181,7 @@ class Scan:
     def _walk(
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip | tuple[RuledFolder, str]]:
-        """One directory in order; a sub-directory is (folder, path) where its contents belong."""
+        """The items of one directory in order; a sub-directory is given as (folder, path)."""
         excluded = self.excluded
         prefix = f"{folder_path}/" if folder_path else ""
         try:
@@ -233,7 +241,7 @@ def exclusion_of(
 
 
 def _ancestors(path: str) -> Iterator[str]:
-    """The directories above a path, the root ("") included, itself not."""
+    """The directories above a path, from the nearest to the root ("")."""
     while path:
         path = path.rpartition("/")[0]
         yield path
@@ -243,11 +251,11 @@ def scan(root: Path, rules: Rules) -> Scan:
     """
     The files below ``root`` that ``rules`` (made for it) include, sorted by path.
 
-    Directories and files that vanish or change meanwhile never end it.
+    The scan goes on if files or directories vanish or change meanwhile.
 
     Raises:
-        NotFoundError: The root does not exist. Nothing may be concluded about its files.
-        InputError: The root is no directory or cannot be read; the iteration raises it too.
+        NotFoundError: The root does not exist. That says nothing about its files.
+        InputError: The root is not a directory, or cannot be read. The iteration may raise it too.
     """
     return Scan(root, rules)
 
@@ -256,10 +264,11 @@ def _list(
     root: Path, path: str
 ) -> tuple[list[tuple[str, os.stat_result | None]], list[tuple[str, OSError]]]:
     """
-    The entries of a directory in the order of whole paths, and those that cannot be examined.
+    The entries of a directory, sorted as their whole paths sort, and those that failed.
 
-    Each has the key that sorts it: a directory's name with "/", so that "a.md" comes
-    before "a/b". What is no directory has its status, that of a link itself.
+    An entry is a pair of sort key and status. The key is the name, for a directory with "/" behind
+    it, so that "a.md" comes before "a/b". The status of a directory is None; that of a link is the
+    link's own.
     """
     keyed: list[tuple[str, os.stat_result | None]] = []
     failed: list[tuple[str, OSError]] = []
@@ -273,14 +282,18 @@ def _list(
             except OSError as error:
                 if not is_vanished(error):
                     failed.append((entry.name, error))
-    keyed.sort(key=lambda each: each[0])
+    keyed.sort(key=lambda entry: entry[0])
     return keyed, failed
 
 
 def judge_file(
     path: str, full_path: str, status: os.stat_result, real_root: str, max_bytes: int
 ) -> ScannedFile | ScanSkip:
-    """Whether a file that the rules include can be a document; ``status`` of the name itself."""
+    """
+    Decide whether a file that the rules include can be a document.
+
+    ``status``: that of the name itself, not of the target of a link.
+    """
     mode = status.st_mode
     if stat.S_ISREG(mode):
         if status.st_size > max_bytes and not format_of(path).reads_parts:
@@ -304,8 +317,10 @@ _KINDS = {
 
 def _judge_link(full_path: str, real_root: str) -> tuple[str, str]:
     """
-    Every link is skipped: what lies inside the root is found under its own name, and a
-    second name would give every hit twice.
+    The reason and detail with which a link is skipped.
+
+    Every link is skipped: a file inside the root is found under its own name, and under a second
+    name every hit would come twice.
     """
     try:
         os.stat(full_path)
@@ -332,12 +347,12 @@ def bad_name(path: str, is_directory: bool) -> ScanSkip:
 
 
 def is_vanished(error: OSError) -> bool:
-    """Gone since the directory was listed (or replaced by something else): nothing to report."""
+    """Whether an error says that a file is gone, or was replaced, since it was listed."""
     return isinstance(error, (FileNotFoundError, NotADirectoryError))
 
 
 def is_gone(root: Path, path: str) -> bool:
-    """Whether nothing is at ``path`` below the root; not to see is not to know."""
+    """Whether nothing is at ``path`` below the root; False if that cannot be seen."""
     try:
         os.lstat(os.path.join(root, path))
     except OSError as error:
@@ -346,7 +361,7 @@ def is_gone(root: Path, path: str) -> bool:
 
 
 def printable(path: str) -> str:
-    """A path for people; where the disk's bytes are no UTF-8, they read ``\\xNN``."""
+    """A path for people; bytes that are not UTF-8 are written ``\\xNN``."""
     return path if is_utf8(path) else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""Gather the paths of a burst of file events until no more come."""
+"""Gather the changed paths of a burst of file events until the burst ends."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import threading
 from collections.abc import Callable, Iterable
 from time import monotonic
 
-#: A burst ends when no event has come for this time: an editor saves in several steps, and a
-#: checkout touches hundreds of files.
+#: A burst ends after this many seconds without an event. An editor saves in several steps, and a
+#: checkout writes hundreds of files.
 QUIET_S = 0.1
-#: A burst ends at the latest after this time; some files are written without a pause.
+#: A burst ends after this many seconds at the latest, because some files are written all the time.
 LONGEST_S = 0.5
-#: More paths of one collection than this are replaced by its root.
+#: If one collection has more changed paths than this, its root replaces them.
 MOST_PATHS = 2000
 
 
 class ChangedPaths:
     """
-    Passes paths from the threads that watch to the one that indexes. Thread-safe.
+    Passes changed paths from the threads that watch to the thread that indexes. Thread-safe.
 
-    A path is relative to its collection's root; "" means that anything may have changed.
+    A path is relative to the root of its collection; "" says that any file may have changed.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class ChangedPaths:
         *,
         on_burst: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_burst`` is called at the first path of a burst, by the thread that adds it."""
+        """``on_burst``: called at the first path of a burst, on the thread that adds it."""
         self._on_burst = on_burst
         self._quiet_s = quiet_s
         self._longest_s = longest_s
@@ -39,6 +39,7 @@ class ChangedPaths:
         self._woken = False
 
     def add(self, collection_id: int, paths: Iterable[str]) -> None:
+        """Add changed paths of a collection."""
         with self._condition:
             gathered = self._paths.setdefault(collection_id, set())
             gathered.update(paths)
@@ -55,10 +56,11 @@ class ChangedPaths:
 
     def take(self, timeout_s: float) -> dict[int, set[str]]:
         """
-        Collection id → paths, when a burst has ended.
+        Wait for the end of a burst, and return its paths.
 
-        Empty after ``timeout_s`` seconds or `wake`; what has been gathered is kept for the next
-        call then.
+        Returns:
+            Collection id → paths; empty if `wake` was called or ``timeout_s`` seconds have passed.
+            The paths gathered so far then stay for the next call.
         """
         deadline = monotonic() + timeout_s
         with self._condition:
@@ -77,7 +79,7 @@ class ChangedPaths:
             return {}
 
     def wake(self) -> None:
-        """Let the next or running `take` return at once."""
+        """Make the running `take`, or the next one, return at once."""
         with self._condition:
             self._woken = True
             self._condition.notify_all()

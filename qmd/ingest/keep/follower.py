@@ -1,4 +1,4 @@
-"""Publish as events what another process changes in the index, by comparing once a second."""
+"""Publish the changes that another process makes in the index, as events."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class _FollowedDocument(NamedTuple):
 
 class IndexFollower:
     """
-    For a process that does not hold the lock. It compares also while nobody has subscribed, so that
-    the first change behind a subscription is noticed.
+    Compares the index with its earlier state, in a process that does not hold the lock.
 
-    What this process stores itself is published twice: at once, and by the comparison.
+    It compares even while nobody has subscribed, so that the first change after a subscription is
+    noticed. Changes that this process makes itself are published twice: at once, and here.
     """
 
     def __init__(self, store: Store, events: EventBus) -> None:
@@ -32,30 +32,31 @@ class IndexFollower:
         self._seen: dict[int, _FollowedDocument] = {}
 
     def look(self) -> None:
-        """Publish what has changed since the last look. Raises StoreError."""
+        """Publish the changes since the last call. Raises StoreError."""
         with self._store.reading() as reader:
             state = reader.collections.last_changes()
             if state == self._state:
                 return
-            now = {
-                number: _FollowedDocument(*rest) for number, *rest in reader.documents.identities()
+            documents = {
+                document_id: _FollowedDocument(*rest)
+                for document_id, *rest in reader.documents.identities()
             }
         is_first, self._state = self._state is None, state
-        before, self._seen = self._seen, now
+        before, self._seen = self._seen, documents
         if is_first:
             return
-        for number, document in now.items():
-            old = before.get(number)
+        for document_id, document in documents.items():
+            old = before.get(document_id)
             if old is None:
                 self._tell("added", document)
             elif (old.collection, old.path) != (document.collection, document.path):
-                # Of a renamed collection every document has another name.
+                # If the collection was renamed, every document has another name.
                 previous = old.path if old.collection == document.collection else None
                 self._tell("moved", document, previous)
             elif old.hash != document.hash:
                 self._tell("updated", document)
-        for number, document in before.items():
-            if number not in now:
+        for document_id, document in before.items():
+            if document_id not in documents:
                 self._tell("removed", document)
         self._events.publish(Event("synced", clock.now()))
 

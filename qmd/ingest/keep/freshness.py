@@ -1,4 +1,9 @@
-"""How far the index is behind the disk: the state of a keeper, and the record others read."""
+"""
+How far the index is behind the disk.
+
+A keeper has its state in memory, and writes it into the database as a record that other processes
+read.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,20 @@ from qmd.values import Freshness
 if TYPE_CHECKING:
     from qmd.store import Store
 
-#: The entry of ``meta`` with the record of the process that holds the lock.
+#: The key, in ``meta``, of the record that the process with the lock writes.
 KEY = "keeper"
 
 
 class KeeperState:
-    """The state of a keeper. Any thread may read and write it."""
+    """
+    The state of a keeper. Any thread may read and write it.
+
+    Attributes:
+        leader: Whether this process holds the lock.
+        last_sync: When the index was last known to equal the disk, ISO 8601 UTC.
+        files_pending: How many files of the running indexing are not indexed yet.
+        embeds: Whether missing vectors are made.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,12 +47,12 @@ class KeeperState:
         self._recorded: str | None = None
 
     def synced(self) -> str:
-        """Record that the index equals the disk now."""
+        """Record that the index equals the disk now; returns the time, ISO 8601 UTC."""
         self.last_sync = clock.now()
         return self.last_sync
 
     def notice(self, topic: str, sentence: str | None) -> bool:
-        """Record the problem of a topic, or None; returns whether that is new."""
+        """Record the problem of a topic; None ends it. Returns whether that is new."""
         with self._lock:
             before = self._notices.pop(topic, None)
             if sentence is not None:
@@ -48,17 +61,18 @@ class KeeperState:
 
     @property
     def notices(self) -> tuple[str, ...]:
+        """The current problems, as sentences."""
         with self._lock:
             return tuple(self._notices.values())
 
     @property
     def embedding(self) -> bool:
-        """Whether missing vectors are being made, now or as soon as text comes."""
+        """Whether missing vectors are made, now or as soon as there are any."""
         with self._lock:
             return self.embeds and "embedding" not in self._notices
 
     def record(self, store: Store, waiting: int = 0) -> None:
-        """Write the record for other processes, if anything is new."""
+        """Write the record for other processes, if it has changed."""
         values = {
             "pid": os.getpid(),
             "last_sync": self.last_sync,
@@ -74,7 +88,7 @@ class KeeperState:
             self._recorded = text
 
     def forget_record(self) -> None:
-        """Write the record again next time: another process may have written one meanwhile."""
+        """Write the record next time in any case: another process may have replaced it."""
         self._recorded = None
 
 
@@ -89,8 +103,9 @@ def read_freshness(
     How far the index is behind the disk.
 
     Args:
-        local: The state of the keeper in this process.
-        waiting: The changed paths that this keeper has not indexed.
+        local: The state of the keeper in this process; None without one.
+        waiting: How many changed paths this keeper has not indexed yet.
+        embeddings_pending: How many documents have no vectors; None to count them.
     """
     with store.reading() as reader:
         text = reader.meta.get(KEY)
@@ -136,7 +151,7 @@ def unknown_freshness(problem: str) -> Freshness:
 
 
 def parse_record(text: str | None) -> dict[str, Any]:
-    """The last record of the lock holder; empty if there is none or another version wrote it."""
+    """The record in a text; empty if there is none, or if another version wrote it."""
     try:
         values = json.loads(text or "{}")
     except ValueError:
@@ -145,7 +160,7 @@ def parse_record(text: str | None) -> dict[str, Any]:
 
 
 def keeper_pid(store: Store) -> int | None:
-    """The id of the process that holds the lock, None if none does."""
+    """The id of the process that holds the lock; None if no process does."""
     if not is_locked(store.path):
         return None
     with store.reading() as reader:
@@ -153,5 +168,6 @@ def keeper_pid(store: Store) -> int | None:
     return pid if isinstance(pid, int) else None
 
 
-def _later(one: str | None, two: str | None) -> str | None:
-    return max(filter(None, (one, two)), default=None)
+def _later(*times: str | None) -> str | None:
+    """The latest of these times (ISO 8601 UTC); None if all are None."""
+    return max(filter(None, times), default=None)

@@ -1,4 +1,4 @@
-"""The thread that waits for the lock of a database and then maintains its index."""
+"""The background thread that keeps the index of a database up to date, if it gets the lock."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ LOCK_RETRY_S = 10.0
 
 class Keeper:
     """
-    A thread that waits for the lock, and then indexes, watches and embeds.
+    A thread that takes the lock of a database and then indexes, watches and embeds.
 
-    It publishes what happens on the event bus; while another process holds the lock, it publishes
-    what that process stores, a second later. Only `stop` ends it.
+    It publishes each change on the event bus. While another process holds the lock, it publishes
+    the changes of that process, about a second later. Only `stop` ends the thread.
     """
 
     def __init__(
@@ -42,7 +42,11 @@ class Keeper:
         models: EmbedderProvider,
         options: KeeperOptions | None = None,
     ) -> None:
-        """``store`` gives the open one; asked again when the database file was replaced."""
+        """
+        Args:
+            store: Returns the open store; called again after the database file was replaced.
+            models: Opens the embedding models.
+        """
         self.state = KeeperState()
         self._store = store
         self._events = events
@@ -55,7 +59,7 @@ class Keeper:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Begin, and return at once. May be called twice."""
+        """Start the thread and return at once. May be called twice."""
         with self._lock:
             if self._thread is None:
                 self._stop.clear()
@@ -64,9 +68,9 @@ class Keeper:
 
     def stop(self) -> None:
         """
-        End all threads and let another process take over. May be called twice.
+        End all threads of the keeper, so that another process can take over. May be called twice.
 
-        What is being written is finished first, which takes a second at most.
+        A running write is finished first, which takes a second at most.
         """
         with self._lock:
             thread, self._thread = self._thread, None
@@ -89,17 +93,17 @@ class Keeper:
 
     @property
     def is_leader(self) -> bool:
-        """Whether it is this process that indexes."""
+        """Whether this process holds the lock and indexes."""
         return self.state.leader
 
     @property
     def waiting(self) -> int:
-        """The number of paths that changed and have not been indexed."""
+        """How many changed paths are not indexed yet."""
         return len(self._changes)
 
     @property
     def directories_watched(self) -> int:
-        """How many directories the kernel watches for this keeper, where it watches each."""
+        """How many directories the kernel watches; 0 if it does not watch single directories."""
         return self.state.directories_watched
 
     def embed_soon(self) -> None:
@@ -114,7 +118,7 @@ class Keeper:
             try:
                 store = self._store()
                 store.require_current()
-            except StoreError as error:  # who opens the database has logged it
+            except StoreError as error:  # logged where the database is opened
                 self._tell("database", error.with_hint)
                 self._stop.wait(self._options.takeover_s)
                 continue
@@ -122,7 +126,7 @@ class Keeper:
                 _log.error("the keeper failed", exc_info=error)
                 self._stop.wait(LOCK_RETRY_S)
                 continue
-            if store is not kept:  # nothing that was known of another file counts
+            if store is not kept:  # the state of another database file does not apply
                 kept = store
                 self.state = KeeperState()
                 self._changes = ChangedPaths(on_burst=parse_workers.workers.warm_up)
@@ -130,7 +134,7 @@ class Keeper:
             self._keep(store)
 
     def _keep(self, store: Store) -> None:
-        """Keep one database file, until the stop or until another file is at its path."""
+        """Keep one database file until the keeper stops or another file is at its path."""
         lock = IndexLock(store.path)
         follower = IndexFollower(store, self._events)
         while not self._stop.is_set():
@@ -161,7 +165,7 @@ class Keeper:
                 lock.release()
 
     def _tell(self, topic: str, problem: str | None) -> bool:
-        """Record and publish a problem, None for its end; returns whether it is new."""
+        """Record and publish a problem; None ends it. Returns whether that is new."""
         is_new = self.state.notice(topic, problem)
         if is_new and problem is not None:
             self._events.publish(Event("problem", clock.now(), message=problem))
@@ -172,7 +176,7 @@ class Keeper:
             follower.look()
         except DatabaseReplacedError:
             raise
-        except QmdError as error:  # whoever searches is told; the keeper tries again
+        except QmdError as error:  # searches report it; the keeper tries again
             _log.debug("the index cannot be followed: %s", error)
 
     def _maintain(self, store: Store, lock: IndexLock) -> None:
@@ -205,6 +209,6 @@ class Keeper:
             try:
                 state.record(store)
             except DatabaseReplacedError:
-                pass  # nobody reads it any more
+                pass  # no process reads the record of a replaced file
             except QmdError as error:
                 _log.warning("the end of keeping was not noted: %s", error)

@@ -1,7 +1,7 @@
 """
-The lock that lets one process index a database.
+The lock that only one of all processes with a database holds: the one that indexes.
 
-The operating system holds it, and releases it when the process ends, however it ends.
+The operating system releases it when that process ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from filelock import FileLock, Timeout
 
 
 def lock_file(database: Path) -> Path:
-    """The path of the lock, ``<database>.lock``: one for all names of the database file."""
+    """The path of the lock file, ``<database>.lock``, the same for all links to the database."""
     return Path(os.path.realpath(f"{database}") + ".lock")
 
 
 class IndexLock:
-    """The lock of one database; of any number of these objects one can hold it."""
+    """The lock of one database. Of all objects for the same database, one can hold it."""
 
     def __init__(self, database: Path) -> None:
         self.file = lock_file(database)
@@ -28,6 +28,7 @@ class IndexLock:
 
     @property
     def held(self) -> bool:
+        """Whether this object holds the lock."""
         return self._lock.is_locked
 
     def take(self) -> bool:
@@ -50,7 +51,7 @@ class IndexLock:
         return True
 
     def is_in_place(self) -> bool:
-        """Whether the locked file is still the one that others would lock."""
+        """Whether the locked file is still at its path, where other processes would lock it."""
         try:
             return self._taken is not None and os.path.samestat(self._taken, self.file.stat())
         except OSError:
@@ -61,7 +62,7 @@ class IndexLock:
 
 
 def is_locked(database: Path) -> bool:
-    """Whether some process (this one, too) holds the lock just now."""
+    """Whether a process, possibly this one, holds the lock now."""
     if not lock_file(database).exists():
         return False
     lock = IndexLock(database)

@@ -1,4 +1,4 @@
-"""Maintain the index while this process holds the lock: walk, watch and index what changed."""
+"""The work of the process that holds the lock: walk the folders, watch them, index changes."""
 
 from __future__ import annotations
 
@@ -33,17 +33,26 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: How often collections and their roots are compared with before.
+#: Seconds between two looks at the list of collections and at their root folders.
 TICK_S = 1.0
-#: For more paths than this, walking the whole collection is cheaper.
+#: If more paths than this have changed, walking the whole collection is cheaper.
 MANY_PATHS = 500
+#: Seconds between two progress events.
 PROGRESS_S = 0.2
+#: After a failure the work is tried again, ever more rarely, but at least this often (seconds).
 LONGEST_RETRY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class KeeperOptions:
-    """``polling``: do without file events. Times in seconds."""
+    """
+    Attributes:
+        watch: React to changes at once; if False, only walk the folders every ``reconcile_s``.
+        embed: Make missing vectors.
+        polling: Compare the folders every ``poll_s`` seconds instead of using file events.
+        reconcile_s: Seconds between two walks through a whole collection.
+        takeover_s: Seconds between two attempts to take the lock.
+    """
 
     watch: bool = True
     embed: bool = True
@@ -55,7 +64,12 @@ class KeeperOptions:
 
 @dataclass(slots=True)
 class _MaintainedCollection:
-    """A maintained collection; ``due`` is when it is next walked as a whole."""
+    """
+    Attributes:
+        identity: Device and inode of the root folder; None while it cannot be read.
+        due: When the collection is next walked as a whole, on the monotonic clock.
+        failures: How many attempts in a row have failed.
+    """
 
     collection: Collection
     identity: tuple[object, ...] | None
@@ -70,10 +84,12 @@ class _MaintainedCollection:
 
 class Maintenance:
     """
-    The work of a process while it holds the lock.
+    Keeps the index of a database up to date while this process holds the lock.
 
-    ``indexed`` is called when documents came or changed; ``still_leads`` says whether this process
-    still holds the lock.
+    Args:
+        changes: The changed paths, which the watching threads add.
+        indexed: Called after documents were added or changed.
+        still_leads: Returns whether this process still holds the lock.
     """
 
     def __init__(
@@ -106,8 +122,9 @@ class Maintenance:
 
     def run(self) -> None:
         """
-        Work until the stop, or until somebody removes the lock. Errors are logged, published and
-        tried again.
+        Work until ``stop`` is set or the lock file is removed.
+
+        After an error, which is logged and published, the work is tried again.
 
         Raises:
             DatabaseReplacedError: The database file was replaced.
@@ -163,15 +180,15 @@ class Maintenance:
                 if maintained is None
                 else min(self._next_tick, maintained.due) - now
             )
-            for number, paths in self._changes.take(max(0.0, wait_s)).items():
-                if number in self._maintained:
-                    self._apply(self._maintained[number], paths)
+            for collection_id, paths in self._changes.take(max(0.0, wait_s)).items():
+                if collection_id in self._maintained:
+                    self._apply(self._maintained[collection_id], paths)
         self._tell_if_synced()
 
     # -- collections and roots ---------------------------------------------------------
 
     def _look_around(self) -> None:
-        """Notice collections that other processes add or remove, and roots that come and go."""
+        """Notice collections that were added or removed, and root folders that come and go."""
         with self._store.reading() as reader:
             settings = reader.collections.definitions()
             changed = reader.collections.all() if settings != self._settings else None
@@ -183,7 +200,7 @@ class Maintenance:
             if identity != maintained.identity:
                 maintained.identity = identity
                 self._end_watch(maintained)
-                self._require(maintained)
+                self._require_walk(maintained)
             elif (
                 isinstance(maintained.watch, PollingWatch)
                 and maintained.watch.next_look <= monotonic()
@@ -191,23 +208,24 @@ class Maintenance:
                 try:
                     maintained.watch.look()
                 except (NotFoundError, InputError):
-                    self._require(maintained)
+                    self._require_walk(maintained)
         self._note_watches()
         self._state.record(self._store, len(self._changes))
 
-    def _take_over(self, now: dict[int, Collection]) -> None:
-        for number, maintained in list(self._maintained.items()):
-            collection = now.get(number)
-            if collection is not None and _is_same(collection, maintained.collection):
+    def _take_over(self, collections: dict[int, Collection]) -> None:
+        """Maintain these collections from now on, by id, and no others."""
+        for collection_id, maintained in list(self._maintained.items()):
+            collection = collections.get(collection_id)
+            if collection is not None and _has_same_rules(collection, maintained.collection):
                 maintained.collection = collection  # it may have another name
             else:
                 self._end_watch(maintained)
                 self._notice(maintained.topic, None)
-                del self._maintained[number]
-        for number, collection in now.items():
-            if number not in self._maintained:
+                del self._maintained[collection_id]
+        for collection_id, collection in collections.items():
+            if collection_id not in self._maintained:
                 identity = root_identity(Path(collection.path))
-                self._maintained[number] = _MaintainedCollection(collection, identity)
+                self._maintained[collection_id] = _MaintainedCollection(collection, identity)
 
     def _note_watches(self) -> None:
         watches = [maintained.watch for maintained in self._maintained.values()]
@@ -231,7 +249,8 @@ class Maintenance:
             maintained.watch = None
             self._notice(f"{maintained.topic} watch", None)
 
-    def _require(self, maintained: _MaintainedCollection) -> None:
+    def _require_walk(self, maintained: _MaintainedCollection) -> None:
+        """Walk the whole collection in the next turn."""
         maintained.due = 0.0
         maintained.failures = 0
 
@@ -248,12 +267,12 @@ class Maintenance:
             maintained.due = monotonic() + self._options.reconcile_s
 
     def _apply(self, maintained: _MaintainedCollection, paths: set[str]) -> None:
-        """Look at the paths that changed."""
+        """Index the paths that changed, or walk the whole collection if that is necessary."""
         if any(path.rpartition("/")[2] in IGNORE_FILES for path in paths):
-            self._end_watch(maintained)  # it leaves out what the rules leave out
-            self._require(maintained)
+            self._end_watch(maintained)  # which folders are watched depends on the ignore files
+            self._require_walk(maintained)
         elif "" in paths or len(paths) > MANY_PATHS:
-            self._require(maintained)
+            self._require_walk(maintained)
         else:
             self._state.files_pending = len(paths)
             if not self._attempt(
@@ -262,7 +281,11 @@ class Maintenance:
                 maintained.due = min(maintained.due, monotonic() + TICK_S)
 
     def _attempt(self, maintained: _MaintainedCollection, run: Callable[[], object]) -> bool:
-        """Whether the run succeeded; if not, the collection is walked later, ever more rarely."""
+        """
+        Run an indexing of a collection, and return whether it succeeded.
+
+        After a failure the collection is walked again later, after ever longer pauses.
+        """
         self._state.indexing = True
         try:
             run()
@@ -315,7 +338,7 @@ class Maintenance:
     # -- publishing --------------------------------------------------------------------
 
     def _tell_if_synced(self) -> None:
-        """The index is as the disk when nothing waits and nothing has failed."""
+        """Publish that the index equals the disk, if no path waits and no collection has failed."""
         now = monotonic()
         if (
             self._has_news
@@ -335,5 +358,9 @@ class Maintenance:
             self._events.publish(Event("problem", clock.now(), message=problem))
 
 
-def _is_same(one: Collection, two: Collection) -> bool:
-    return (one.path, one.pattern, one.ignore) == (two.path, two.pattern, two.ignore)
+def _has_same_rules(collection: Collection, earlier: Collection) -> bool:
+    return (collection.path, collection.pattern, collection.ignore) == (
+        earlier.path,
+        earlier.pattern,
+        earlier.ignore,
+    )
