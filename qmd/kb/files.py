@@ -30,9 +30,9 @@ class FileMethods(Parts):
         """
         Where tools may change files.
 
-        With write roots in the settings: below these. Without: in the collections, the vault, the
-        working directory, and what is not hidden in the home and temporary directories. Where each
-        write is confirmed: in the collections, the vault and the write roots, nowhere else.
+        If the settings have write roots: below these. If not: in the collections, the vault and the
+        working directory, and in what is not hidden of the home and temporary directories; but if
+        each write is confirmed, in the collections and the vault alone.
         """
         return self._policy(self._store)
 

@@ -1,7 +1,7 @@
 """
-Notes: read, create and list them as they are on the disk now; the index may be behind it.
+Read, create and list notes on the disk. The index is not used, because it may be behind the disk.
 
-The messages of errors are verbatim those of the notes tools' specification.
+The messages of errors are verbatim those in the specification of the notes tools.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Mode = Literal["overwrite", "append"]
 Action = Literal["created", "overwritten", "appended"]
 
 MAX_BYTES = 64 * 1024 * 1024
-"""In bytes; no larger file is read."""
+"""A note with more bytes is not read."""
 
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _REMEDIES = {
@@ -62,9 +62,14 @@ _REMEDIES = {
 @dataclass(frozen=True, slots=True)
 class Note:
     """
-    ``path`` from the vault's root, and the whole text, its line ends and a byte order mark
-    included. ``encoding`` is a Python codec name. ``requested`` is the path that was looked for;
-    ``path`` is another one where only that note can be the one that was named.
+    A note that was read.
+
+    Attributes:
+        path: From the root of the vault.
+        text: The whole text, with its line ends and a byte order mark.
+        encoding: A Python codec name.
+        requested: The path that the caller asked for, completed. It differs from ``path`` if it
+            does not exist and only this note can be meant.
     """
 
     path: str
@@ -76,7 +81,11 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class WrittenNote:
     """
-    ``bytes`` is the size of the file now. ``problem``: why the index does not hold it yet.
+    A note that was written.
+
+    Attributes:
+        bytes: The size of the file now.
+        problem: A sentence that says why the index does not have the note yet; None if it has.
     """
 
     path: str
@@ -95,7 +104,7 @@ class FolderEntry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What lies directly in a folder (``path``; "" is the root): folders first, then by name."""
+    """The entries of a folder: folders first, then files, each by name. "" is the root."""
 
     path: str
     entries: tuple[FolderEntry, ...]
@@ -109,23 +118,24 @@ class Notes:
     ) -> None:
         """
         Args:
-            vault: Called for each operation, since collections come and go.
-            files: Called for each write; None where nothing will be written.
+            vault: Called for each operation, because collections are added and removed.
+            files: Called for each write; None if nothing will be written.
         """
         self._vault = vault
         self._files = files
 
     def read(self, path: str) -> Note:
         """
-        One note, as it is on the disk.
+        Read a note from the disk.
 
-        It is looked for in this order: the file at `note_path`; the file at ``path`` itself; the
-        only note whose path equals this one but for case; the only one whose path ends with it.
+        The first of these is read: the file at `note_path`; the file at ``path`` itself; the only
+        note whose path differs in case alone; the only note whose path ends with ``path``.
 
         Raises:
-            InvalidPathError: Empty, out of the vault, into no collection, or not of a file.
-            NoteNotFoundError: With suggestions.
-            NoteAccessError: It is there, and cannot be read as text.
+            InvalidPathError: The path is empty, leads out of the vault, is in no collection, or is
+                not that of a file.
+            NoteNotFoundError: There is no such note; with suggestions.
+            NoteAccessError: The file exists, but cannot be read as text.
         """
         requested = note_path(path)
         vault = self._vault()
@@ -151,16 +161,16 @@ class Notes:
 
     def create(self, path: str, content: str | bytes, *, mode: Mode = "overwrite") -> WrittenNote:
         """
-        Write a note, or append to it; folders that are missing are made.
+        Write a note, or append to one. Missing folders are created.
 
         Args:
-            content: Text is written in UTF-8, or appended in the encoding of the note; bytes are
-                written as they are. Nothing is added and nothing changed.
-            mode: What becomes of a note that is there.
+            content: A text is written in UTF-8, or appended in the encoding of the note. Bytes are
+                written unchanged. No line end or other character is added.
+            mode: Whether an existing note is overwritten or appended to.
 
         Raises:
-            InvalidPathError: As in `read`, or the name is one that some systems cannot store.
-            NoteAccessError: The disk, its permissions or the write policy say no.
+            InvalidPathError: As `read`, or some systems cannot store such a name.
+            NoteAccessError: The disk, its permissions or the write policy do not allow it.
         """
         assert self._files is not None
         requested = note_path(path)
@@ -203,12 +213,13 @@ class Notes:
 
     def list_folder(self, path: str = "") -> Listing:
         """
-        The files and folders directly in a folder, all of them.
+        List all files and folders directly in a folder.
 
         Raises:
-            InvalidPathError: Out of the vault, into no collection, or not of a folder.
-            FolderNotFoundError: Nothing is there.
-            NoteAccessError: It cannot be read.
+            InvalidPathError: The path leads out of the vault, is in no collection, or is that of a
+                file.
+            FolderNotFoundError: The folder does not exist.
+            NoteAccessError: The folder cannot be read.
         """
         folder = folder_path(path)
         vault = self._vault()
@@ -227,7 +238,7 @@ class Notes:
             if error.errno in _NOT_THERE:
                 raise FolderNotFoundError(folder or "/") from error
             raise _failed("read folder", folder or "/", error) from error
-        entries.sort(key=lambda each: (not each.is_folder, each.name))
+        entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
         return Listing(folder, tuple(entries))
 
 
@@ -235,7 +246,7 @@ class Notes:
 
 
 def _is_there(vault: Vault, path: str, is_such: Callable[[int], bool]) -> bool:
-    """``is_such`` judges the mode of what lies there."""
+    """Whether something is at a path, and ``is_such`` returns True for its file mode."""
     if not can_exist(path) or not vault.has_root_for(path):
         return False
     try:
@@ -246,11 +257,11 @@ def _is_there(vault: Vault, path: str, is_such: Callable[[int], bool]) -> bool:
 
 def _bytes(place: ResolvedPath, path: str) -> bytes | None:
     """
-    What a file holds, None if there is none.
+    The content of a file; None if there is no file.
 
     Raises:
-        InvalidPathError: It is a folder or a device.
-        NoteAccessError.
+        InvalidPathError: A folder or a device is at the path.
+        NoteAccessError: The file is too large, or cannot be read.
     """
     try:
         if not stat.S_ISREG(place.status().st_mode):  # opening a device may do something
@@ -322,7 +333,7 @@ def _check_can_be_note(place: ResolvedPath, path: str) -> None:
 
 
 def _behind(present: bytes | None, content: str | bytes, path: str) -> bytes:
-    """``content`` as it must be to go on where ``present`` ends."""
+    """``content`` as the bytes to append to ``present``, in the encoding of ``present``."""
     if present is None or isinstance(content, bytes):
         return _encoded(content, "utf-8", path)
     try:

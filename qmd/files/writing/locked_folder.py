@@ -1,11 +1,11 @@
 """
-Files that are replaced whole or not at all; no database, no policy.
+Replace a file whole or not at all, in a locked directory; knows no database and no policy.
 
-A writer holds the target's directory open and locked: the lock belongs to the directory
-itself, so that nothing lies in the user's folders and every process sees the same one, and
-names are looked up below the open directory, so that one swapped for a link meanwhile leads
-nowhere else. The new content is written to a temporary file beside the target, made durable,
-given the target's mode, owner and extended attributes, and renamed over it.
+A writer holds the directory of the file open and locked. The lock is on the directory itself: it
+leaves no file in the user's folders, and all processes see the same lock. Names are looked up below
+the open directory, so that replacing the directory by a link meanwhile has no effect. The new
+content is written to a temporary file beside the target, made durable, given the mode, owner and
+extended attributes of the target, and renamed over it.
 """
 
 # Names relative to an open directory, which Path objects cannot express:
@@ -33,9 +33,9 @@ from qmd.files.writing.directories import make_directories, open_directory, sync
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-#: Hidden, so that no mask includes it and no watch reports it.
+#: Temporary names are hidden, so that no mask includes the files and no watch reports them.
 PREFIX = ".qmd-"
-#: How long a writer waits for another one in the same directory.
+#: Seconds that a writer waits for another one in the same directory.
 WAIT_S = 30.0
 _BLOCK = 1 << 20
 
@@ -50,35 +50,36 @@ _FILE = (
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """What a file holds; ``state`` differs after any change."""
+    """The content of a file; ``state`` differs after any change."""
 
     data: bytes
     state: tuple[int, ...]
 
 
 def is_temporary_name(name: str) -> bool:
-    """Whether `temporary_name` makes such names."""
+    """Whether a name has the form of `temporary_name`."""
     return re.fullmatch(rf"{re.escape(PREFIX)}[0-9a-f]{{16}}(\.\w+)?", name) is not None
 
 
 def temporary_name(suffix: str = ".tmp") -> str:
-    """A name that no file has."""
+    """A random name that no file has."""
     return f"{PREFIX}{secrets.token_hex(8)}{suffix}"
 
 
 @contextmanager
 def locked(path: Path, *, create: bool = False, wait_s: float = WAIT_S) -> Iterator[LockedFolder]:
     """
-    A directory for this writer alone, of all threads and processes that use this function.
+    Lock a directory against all threads and processes that use this function.
 
     Args:
         path: Absolute and without links; a link in it is an error.
-        create: Make it and what is missing above it; these directories are removed again when
-            the block fails and nothing lies in them.
+        create: Create the directory and those above it. If the block fails, those that were created
+            and are empty are removed again.
+        wait_s: Seconds to wait for another writer.
 
     Raises:
-        BlockingIOError: Another writer holds it for longer than ``wait_s``.
-        OSError: It cannot be reached or created.
+        BlockingIOError: Another writer held the lock for longer than ``wait_s``.
+        OSError: The directory cannot be opened or created.
     """
     created: list[Path] = []
     deadline = time.monotonic() + wait_s
@@ -124,7 +125,7 @@ class LockedFolder:
             self._fd = None
 
     def is_in_place(self) -> bool:
-        """Whether the path still leads here: it may have been moved while we waited."""
+        """Whether the directory is still at its path: it may have been moved during the wait."""
         if self._fd is None:
             return True
         try:

@@ -1,8 +1,7 @@
 """
-Write roots: below which directories a client may change files, or make a collection.
+Write roots: the directories below which a client may change files or add a collection.
 
-Links are followed before anything is compared, so a link inside a root that leads out of it
-is outside.
+Links are followed before paths are compared, so a link in a root that leads out of it is outside.
 """
 
 from __future__ import annotations
@@ -54,8 +53,12 @@ _DEVICES = frozenset({"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", *_PORTS})
 @dataclass(frozen=True, slots=True)
 class Root:
     """
-    ``path`` is resolved. ``hidden``: whether names that begin with a dot are open, too.
-    ``whole``: whether the directory itself may become a collection, not only what is in it.
+    A directory below which files may be written.
+
+    Attributes:
+        path: Absolute, all links followed.
+        hidden: Whether hidden files and folders (names that begin with a dot) are included.
+        whole: Whether the directory itself may become a collection, not only folders in it.
     """
 
     path: Path
@@ -66,8 +69,12 @@ class Root:
 @dataclass(frozen=True, slots=True)
 class WritePolicy:
     """
-    Which paths a client may name for writing; ``writable`` False: none at all. ``agent``: the
-    client is a language model, which never writes what steers other programs.
+    Where a client may write files.
+
+    Attributes:
+        writable: False forbids all writes.
+        agent: Whether the client is a language model, which must not write files that steer other
+            programs.
     """
 
     roots: tuple[Root, ...]
@@ -76,19 +83,21 @@ class WritePolicy:
 
     @classmethod
     def read_only(cls) -> WritePolicy:
-        """Nothing, wherever it lies."""
+        """Forbid all writes."""
         return cls((), writable=False)
 
     @classmethod
     def explicit(cls, directories: Iterable[str | Path]) -> WritePolicy:
-        """What ``--write-root`` names, and nothing else."""
-        return cls(tuple(Root(resolved(each)) for each in directories))
+        """Allow writes below the directories that ``--write-root`` names only."""
+        return cls(tuple(Root(resolved(directory)) for directory in directories))
 
     @classmethod
     def default(cls, directories: Iterable[str | Path] = ()) -> WritePolicy:
         """
-        These directories (of the collections, of a vault), the working directory, and of the
-        user's home and the temporary directory what is not hidden.
+        Allow writes below some directories (collections, a vault) and in the usual places.
+
+        These are the working directory, and what is not hidden in the home and temporary
+        directories.
         """
         personal = [
             each for each in _places("~", tempfile.gettempdir()) if not _is_whole_disk(each)

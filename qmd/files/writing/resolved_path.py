@@ -1,4 +1,4 @@
-"""A path whose links have been followed once: what was checked there is what is opened there."""
+"""A path whose links were followed once, so that the file that was checked is the file opened."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from qmd.system.beneath import open_beneath, scandir_beneath, stat_beneath
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
     """
-    Where a path leads: ``target`` with all links followed, in the directory ``root`` or below.
+    A path without links: ``target`` is the directory ``root`` or lies below it.
 
-    A link that is put in the way afterwards is not followed, neither here nor by the
-    `FileWriter`.
+    If a part of the path is replaced by a link afterwards, neither this class nor the `FileWriter`
+    follows the link.
     """
 
     root: Path
     target: Path
 
     def open(self, flags: int) -> int:
-        """A descriptor of what lies there and nowhere else. Raises OSError."""
+        """Open the target without following links; returns a descriptor. Raises OSError."""
         return open_beneath(self.root, self._below, flags)
 
     def status(self) -> os.stat_result:
-        """Of what lies there and nowhere else. Raises OSError."""
+        """The status of the target, without following links. Raises OSError."""
         return stat_beneath(self.root, self._below)
 
     @contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """The entries of the directory, for use inside the block. Raises OSError."""
+        """The entries of the target, a directory; valid inside the block. Raises OSError."""
         with scandir_beneath(self.root, self._below) as entries:
             yield entries
 

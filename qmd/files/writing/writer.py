@@ -1,6 +1,8 @@
 """
-The one way in which tools change files: where the policy allows it, whole or not at all, with the
-old content kept and the index up to date afterwards.
+The writer that all tools use to change files.
+
+It writes only where the policy allows it, replaces a file whole or not at all, keeps the old
+content, and updates the index afterwards.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -33,17 +34,21 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: How often a change is tried again because another program saved the file meanwhile.
+#: How often a change is tried if another program keeps saving the file meanwhile.
 _ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
     """
-    A file that was changed: where it is, all links followed, whether it was there before, and
-    how many bytes it has now.
+    A file that was written.
 
-    ``problem``: why the index does not hold it yet, in a sentence; the file itself is right.
+    Attributes:
+        path: The file, all links followed.
+        existed: Whether the file was there before.
+        bytes: Its size now.
+        problem: A sentence that says why the index does not have the new content; None if it has.
+            The file itself was written.
     """
 
     path: Path
@@ -55,11 +60,14 @@ class Written:
 @dataclass(slots=True)
 class Draft:
     """
-    A new version of a file: `commit` puts it in the place of ``path``. Without a commit the file
-    stays as it was.
+    A new version of an existing file. Without a call of `commit` the file is not changed.
 
-    ``original`` is a descriptor of the file, for reading. A program that needs a path works on a
-    copy in a private directory, where nobody can replace it by a link.
+    Attributes:
+        path: The file, all links followed.
+        original: A descriptor of the file, for reading. A program that needs a path gets a copy in
+            a private directory, where nobody can replace it by a link.
+        temporary: A path beside the file at which the new version may be written.
+        written: The result of `commit`; None before.
     """
 
     path: Path
@@ -70,26 +78,27 @@ class Draft:
     written: Written | None = field(default=None)
 
     def state(self) -> tuple[int, ...] | None:
-        """`state_of` the file as it is now, None if it is gone."""
+        """The `state_of` the file now; None if it is gone."""
         return self._folder.state(self.path.name)
 
     def commit(self, new: Path | None = None, *, kept: bytes | None) -> None:
         """
+        Replace the file by its new version.
+
         Args:
-            new: Where the new version is, anywhere; None if it was written to ``temporary``,
-                beside the file.
-            kept: What goes into the revisions, as metadata; None for nothing.
+            new: The path of the new version; None if it was written to ``temporary``.
+            kept: The earlier metadata, for the revisions; None to keep nothing.
 
         Raises:
-            OSError, QmdError: The file is as it was.
+            OSError, QmdError: The file was not changed.
         """
         self._commit(self, new, kept)
 
 
 class FileWriter:
     """
-    Changes files, each change atomic and one after the other in a directory, whichever
-    process asks. An `OSError` passes through, and then the file is as it was.
+    Changes files. Each change is atomic, and in one directory changes run one after the other,
+    also those of other processes. After an `OSError` the file is unchanged.
     """
 
     def __init__(
@@ -101,8 +110,10 @@ class FileWriter:
         confirm: Confirm | None = None,
     ) -> None:
         """
-        ``indexed`` brings the index in line with one file. ``confirm`` is called before each
-        write but that of a `draft`, since only its caller knows what will be in it.
+        Args:
+            indexed: Called with a file that was written; updates the index.
+            confirm: Called before each write and append; None if no confirmation is needed. The
+                caller of `draft` asks for confirmation itself, since only it knows the content.
         """
         self._store = store
         self.policy = policy
@@ -111,10 +122,12 @@ class FileWriter:
 
     def resolve(self, path: str | Path | ResolvedPath) -> ResolvedPath:
         """
-        The file that a path means, all links followed; those of a `ResolvedPath` have been.
+        Follow all links in a path, and check that the policy allows to write there.
+
+        The links of a `ResolvedPath` have been followed already.
 
         Raises:
-            OutsideRootsError: Nothing may be written there; the hint says what allows it.
+            OutsideRootsError: The policy does not allow it; the hint says what would.
         """
         if not isinstance(path, ResolvedPath):
             return self.policy.resolve(path)
@@ -123,18 +136,20 @@ class FileWriter:
 
     def write(self, path: str | Path | ResolvedPath, data: bytes, *, tool: str) -> Written:
         """
-        Make ``data`` the whole content of a file, and make the file if there is none.
+        Write a whole file; it is created if it does not exist, with the folders above it.
 
         Args:
-            path: Its links are followed; those of a `ResolvedPath` have been.
+            path: The file, as in `resolve`.
+            data: The new content.
+            tool: The name of the tool that writes, for the revisions.
 
         Raises:
-            OutsideRootsError: Nothing may be written there.
-            ConflictError: Its present content is too long to be kept.
-            WriteDeclinedError: ``confirm`` did not agree.
-            FileChangedError: The file has changed since ``confirm`` agreed.
-            StoreError: The old content cannot be kept, so it was not replaced.
-            OSError: The disk or the permissions say no.
+            OutsideRootsError: The policy does not allow to write there.
+            ConflictError: The present content is too long for a revision.
+            WriteDeclinedError: ``confirm`` did not allow the change.
+            FileChangedError: The file has changed since ``confirm`` allowed the change.
+            StoreError: The old content could not be kept, so the file was not changed.
+            OSError: The disk or its permissions do not allow it.
         """
         return self._change(path, lambda old: data, tool, appending=False)
 
@@ -142,28 +157,28 @@ class FileWriter:
         self, path: str | Path | ResolvedPath, added: Callable[[bytes | None], bytes], *, tool: str
     ) -> Written:
         """
-        Append to a file; of several appends at once none is lost.
+        Append to a file. Of several appends at the same time none is lost.
 
         Args:
-            added: Returns what is appended to the present content (None: there is no file). May
-                be called more than once.
+            added: Called with the present content (None if there is no file); returns the bytes to
+                append. It may be called more than once.
 
         Raises:
-            As `write`.
+            The errors of `write`.
         """
         return self._change(path, lambda old: (old or b"") + added(old), tool, appending=True)
 
     @contextmanager
     def draft(self, path: str | Path | ResolvedPath, *, tool: str) -> Iterator[Draft]:
         """
-        For programs that write files themselves: a place for a new version of an existing file.
+        Prepare a new version of an existing file, for programs that write files themselves.
 
-        The directory is locked meanwhile. The temporary name is free, lies beside the file and
-        has its suffix; whatever begins with it is removed in the end.
+        The directory is locked inside the block. `Draft.temporary` is a free name beside the file
+        with its suffix. At the end all files whose names begin with it are removed.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            As `write`.
+            FileNotFoundError: The file does not exist.
+            The errors of `write`.
         """
         target = self.resolve(path).target
         self._store.require_writable()
@@ -200,6 +215,7 @@ class FileWriter:
         *,
         appending: bool,
     ) -> Written:
+        """``content``: returns the new content of the file for its present one."""
         target = self.resolve(path).target
         self._store.require_writable()
         with suppress(FileNotFoundError):
@@ -225,8 +241,10 @@ class FileWriter:
         confirm: Confirm,
     ) -> ProposedText:
         """
-        The change, as it will be written, that ``confirm`` agreed to; no lock is held while it
-        waits. Raises WriteDeclinedError.
+        Ask ``confirm`` to allow the change, and return the change. No lock is held while it waits.
+
+        Raises:
+            WriteDeclinedError: ``confirm`` did not allow it.
         """
         present = None
         with suppress(FileNotFoundError), locked(target.parent) as folder:
@@ -246,9 +264,14 @@ class FileWriter:
         *,
         appending: bool,
     ) -> bool:
-        """False if another program has changed the file since it was read."""
+        """
+        Replace the file by ``data``, and keep its old content.
+
+        Returns:
+            False, and the file is unchanged, if another program has changed it since it was read.
+        """
         kept = None
-        # An append loses nothing, so a content that is too long need not be kept.
+        # An append loses nothing, so the old content is not kept if it is too long for a revision.
         is_long = old is not None and len(old.data) > MAX_REVISION_BYTES
         if old is not None and old.data != data and not (appending and is_long):
             kept = _kept(target, old.data)
@@ -258,7 +281,7 @@ class FileWriter:
             folder.create(name, data, like=None if old is None else target.name)
             if folder.state(target.name) != (None if old is None else old.state):
                 return False
-            # The old content is kept in the database; if that is gone, the file must stay.
+            # If the database with the old content is gone, the file must not be replaced.
             self._store.require_current()
             folder.replace(name, target.name)
             return True
@@ -269,6 +292,7 @@ class FileWriter:
     def _put(
         self, folder: LockedFolder, target: Path, name: str, tool: str, kept: bytes | None
     ) -> Written:
+        """Replace the file by the temporary file ``name``; ``kept``: the earlier metadata."""
         folder.require_replaceable(target.name)
         folder.finish(name, like=target.name)
         if kept is not None:
@@ -277,15 +301,15 @@ class FileWriter:
                 lambda writer: writer.revisions.keep(str(target), metadata, tool=tool)
             )
         size = folder.size(name)
-        self._store.require_current()  # the earlier metadata is kept there
+        self._store.require_current()  # it holds the earlier metadata
         folder.replace(name, target.name)
         return Written(target, True, size)
 
     def _finished(self, written: Written) -> Written:
         """
-        Bring the index in line; the result says why, if that fails.
+        Update the index after a write; if that fails, the result says why.
 
-        The file is written: an error now would only make the client write it again.
+        No error is raised, because the file was written: a client would write it a second time.
         """
         try:
             with cancellation.uninterrupted():
@@ -295,7 +319,7 @@ class FileWriter:
             return replace(written, problem=error.with_hint)
         return written
 
-    # -- what is kept ------------------------------------------------------------------
+    # -- records in the database -------------------------------------------------------
 
     def _begin(
         self,
@@ -306,8 +330,10 @@ class FileWriter:
         tool: str = "",
     ) -> None:
         """
-        Record the temporary file and keep the old content, in one transaction; and remove what a
-        killed process left in the directory, which is locked, so that nobody else writes in it.
+        Record a temporary file and keep the old content, in one transaction.
+
+        Then remove the temporary files that killed processes have left in the directory. Since the
+        directory is locked, no other process is writing them.
         """
         temporary = str(folder.path / name)
 
@@ -324,53 +350,51 @@ class FileWriter:
             self._end(abandoned)
 
     def _end(self, temporaries: list[str]) -> None:
+        """Remove the records of temporary files."""
         try:
             self._store.write(lambda writer: writer.pending.end(temporaries))
-        except QmdError as error:  # the record is removed when the database is opened next
+        except QmdError as error:  # the next opening of the database removes the record
             _log.warning("a finished write stays noted: %s", error)
 
 
 def _unchanged(agreed: ProposedText, present: bytes | None) -> bytes:
-    """The bytes that were agreed to. Raises FileChangedError: The file has changed since."""
+    """The content that was allowed. Raises FileChangedError if the file has changed since."""
     if present != agreed.before:
         raise FileChangedError(str(agreed.path))
     return agreed.after
-
-
-def _end(writer: Writer, temporaries: list[str]) -> None:
-    writer.pending.end(temporaries)
 
 
 def clean_up(store: Store) -> None:
     """
     Remove the temporary files of processes that died while they wrote.
 
-    Files that are being written now are left alone, and so are those that cannot be reached.
+    Files that are being written now stay, and so do files that cannot be reached.
     """
     by_directory: dict[Path, list[str]] = {}
     with store.reading() as reader:
         for temporary in reader.pending.all():
             by_directory.setdefault(Path(temporary).parent, []).append(temporary)
+    removed: list[str] = []
     for directory, abandoned in by_directory.items():
         try:
             with locked(directory, wait_s=0) as folder:
-                # The directory is locked, so whoever recorded these files before has ended.
+                # The directory is locked, so the processes that recorded these files have ended.
                 discard(folder, abandoned)
         except (FileNotFoundError, NotADirectoryError):
             pass  # the directory is gone, and the files with it
         except OSError as error:
             _log.info("temporary files stay for now: %s", error)
             continue
-        if store.read_only:
-            continue  # the next process that may write removes the records
+        removed += abandoned
+    if removed and not store.read_only:  # else the next process that may write removes the records
         try:
-            store.write(partial(_end, temporaries=abandoned))
+            store.write(lambda writer: writer.pending.end(removed))
         except QmdError as error:
             _log.warning("%s", error)
 
 
 def discard(folder: LockedFolder, temporaries: list[str]) -> None:
-    """Remove files of this directory, given by their whole paths, if their names are temporary."""
+    """Remove files of this directory, given by absolute paths, if their names are temporary."""
     for name in (Path(temporary).name for temporary in temporaries):
         if is_temporary_name(name):
             folder.discard_all(name)
