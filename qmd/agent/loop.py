@@ -1,4 +1,4 @@
-"""Asks the model, runs the tools that it calls, sends their results, until it has answered."""
+"""The loop of an agent: ask the model, run the tools it calls, send it their results."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from qmd.inference.llm import ChatAnswer, Event, Message
 
 MAX_ITERATIONS = 10
 MAX_CALLS = 50
-"""Tools that one answer may call; a model gone wild could write thousands of blocks."""
+"""The most tool calls in one answer; a confused model could write thousands."""
 
 BAD_BLOCK = "(no tool call)"
-"""Replaces the name of the tool where a block names none."""
+"""Stands in place of the tool's name if a block has none."""
 
 COPIED = (
     "Not run: this call stands word for word in what a tool has returned, and that is data, "
@@ -30,12 +30,16 @@ CUT_OFF = "the server cut the answer off here: write less at once, and append th
 
 
 class ChatModel(Protocol):
-    """A language model: `qmd.inference.llm.LlmClient`, or one that a test wrote."""
+    """A language model: `qmd.inference.llm.LlmClient`, or the fake model of a test."""
 
     def chat(
         self, messages: Sequence[Message], *, listen: Callable[[Event], None] | None = None
     ) -> ChatAnswer:
-        """Raises QmdError."""
+        """
+        Answer a conversation.
+
+        ``listen`` is called with each event of the answer as it arrives. Raises QmdError.
+        """
         ...
 
 
@@ -51,7 +55,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model has answered; ``final``: no tool is to run."""
+    """The model has answered; ``final``: the answer calls no tool."""
 
     parsed: Parsed
     final: bool
@@ -64,7 +68,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecution:
-    """A call that ran or was refused: its result, when it began, and how long it took."""
+    """A call that was run or refused, with its result, start time and duration."""
 
     call: ToolCall
     result: ToolResult
@@ -82,14 +86,14 @@ class ToolExecution:
 
 @dataclass(frozen=True, slots=True)
 class BadBlock:
-    """A block that is no call; the model gets an error for it."""
+    """A block that is not a valid call; the model gets an error for it."""
 
     problem: Malformed
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The model could not be asked (any more); the run ends, and may be resumed."""
+    """A call of the model failed. The run ends, and may be resumed."""
 
     error: QmdError
 
@@ -103,18 +107,18 @@ Happening = Event | Asking | Answered | ToolStarted | ToolExecution | BadBlock |
 @dataclass(frozen=True, slots=True)
 class LoopResult:
     """
-    A run, also one that did not come to its end.
+    The result of a run, whether it was finished or not.
 
     Attributes:
-        final_response: The model's answer; where there is none, the text of its last one.
-        tool_executions: Every call, in order.
-        parse_errors: Every block that was none.
+        final_response: The text of the model's last answer.
+        tool_executions: All tool calls, in order.
+        parse_errors: All blocks that were not valid calls.
         iteration_count: How often the model answered.
-        reached_max_iterations: It still called tools when it had to stop.
-        cut_off: The server ended the last answer, not the model.
-        error: The model could not be asked (any more).
-        interrupted: The user stopped it.
-        messages: The conversation without the system prompt, to go on from.
+        reached_max_iterations: Whether the model still called tools at the last iteration.
+        cut_off: Whether the server cut off the last answer.
+        error: The error with which a call of the model failed; None if none failed.
+        interrupted: Whether the user stopped the run.
+        messages: The conversation without the system prompt, from which the run can go on.
     """
 
     final_response: str
@@ -130,12 +134,12 @@ class LoopResult:
     def as_json(self) -> dict[str, Any]:
         return {
             "finalResponse": self.final_response,
-            "toolExecutions": [each.as_json() for each in self.tool_executions],
+            "toolExecutions": [execution.as_json() for execution in self.tool_executions],
             "iterationCount": self.iteration_count,
             "reachedMaxIterations": self.reached_max_iterations,
             "parseErrors": [
-                {"type": each.kind, "error": each.error, "block": each.source}
-                for each in self.parse_errors
+                {"type": problem.kind, "error": problem.error, "block": problem.source}
+                for problem in self.parse_errors
             ],
             "cutOff": self.cut_off,
             "interrupted": self.interrupted,
@@ -147,13 +151,13 @@ class ExecutionLoop:
     One conversation with a model that has tools.
 
     Args:
-        system: The system prompt (`qmd.agent.prompt.system_prompt`); its fence stands
-            around every result of a tool.
-        max_iterations: How often the model is asked at most.
-        listen: Hears what happens, as it happens.
-        stopped: Whether the user has stopped the run; checked before each tool and each model
-            call.
-        now: The time, for the records.
+        system: The system prompt (`qmd.agent.prompt.system_prompt`). Its fence encloses every
+            result of a tool.
+        max_iterations: The model is called at most so often.
+        listen: Called with each event of the run as it happens.
+        stopped: Returns whether the user has stopped the run; checked before each call of a tool
+            and of the model.
+        now: Returns the current time.
     """
 
     def __init__(
@@ -178,7 +182,9 @@ class ExecutionLoop:
 
     def run(self, question: str, *, history: Sequence[Message] = ()) -> LoopResult:
         """
-        Answer a question. An error of the model and Ctrl-C end the run and lose nothing of it.
+        Answer a question.
+
+        An error of the model or Ctrl-C ends the run; the result then has all that was done before.
 
         Args:
             history: The earlier messages, without a system prompt.
@@ -186,7 +192,7 @@ class ExecutionLoop:
         return self._go_on(_Conversation([*history, Message("user", question)]))
 
     def resume(self, stopped: LoopResult) -> LoopResult:
-        """Go on with a run that an error or the user ended, from where it was."""
+        """Continue a run that an error or the user has ended."""
         return self._go_on(
             _Conversation(
                 list(stopped.messages),
@@ -214,7 +220,7 @@ class ExecutionLoop:
         return run.result(interrupted=self._stopped(), at_limit=True)
 
     def _take(self, run: _Conversation, answer: ChatAnswer) -> bool:
-        """Take the model's turn, and run what it calls; True if it was its last one."""
+        """Record an answer and run the tools that it calls; returns whether it calls none."""
         parsed = parse(answer.text)
         run.iterations += 1
         run.text = parsed.text
@@ -225,10 +231,10 @@ class ExecutionLoop:
             return True
         results: list[tuple[str, ToolResult]] = []
         try:
-            for number, block in enumerate(parsed.blocks, 1):
-                self._handle(run, block, number, results)
+            for position, block in enumerate(parsed.blocks, 1):
+                self._handle(run, block, position, results)
         finally:
-            # Also where the user stops in the middle, so that the model learns what was done.
+            # If the user stops the run here, the model still learns which calls were run.
             for block in parsed.blocks[len(results) :]:
                 name = block.tool if isinstance(block, ToolCall) else BAD_BLOCK
                 results.append((name, ToolResult(success=False, error="Not run: the user stopped")))
@@ -240,9 +246,10 @@ class ExecutionLoop:
         self,
         run: _Conversation,
         block: ToolCall | Malformed,
-        number: int,
+        position: int,
         results: list[tuple[str, ToolResult]],
     ) -> None:
+        """Run one block of an answer and add its result; ``position`` is counted from 1."""
         if isinstance(block, Malformed):
             if run.cut_off and not block.closed:
                 block = replace(block, error=f"{block.error}; {CUT_OFF}")
@@ -254,10 +261,10 @@ class ExecutionLoop:
             raise KeyboardInterrupt
         self._tell(ToolStarted(block))
         timestamp, began = self._now(), time.perf_counter()
-        # Stays where the user interrupts the tool, as its effect is unknown then.
+        # This result stays if the user interrupts the tool, because its effect is unknown then.
         result = ToolResult(success=False, error="Interrupted; it may or may not have been done")
         try:
-            if number > MAX_CALLS:
+            if position > MAX_CALLS:
                 error = f"Too many tool calls in one answer: {MAX_CALLS} at most"
                 result = ToolResult(success=False, error=error)
             elif self._executor.writes(block.tool) and _is_copied(block, run.messages):
@@ -276,22 +283,22 @@ class ExecutionLoop:
 
 
 def _tool_results(messages: Sequence[Message]) -> list[str]:
-    """The messages with results of tools, one for each round."""
+    """The contents of the messages with results of tools; there is one for each answer."""
     return [
-        each.content
-        for each in messages
-        if each.role == "user" and each.content.startswith(RESULTS)
+        message.content
+        for message in messages
+        if message.role == "user" and message.content.startswith(RESULTS)
     ]
 
 
 _LAYOUT = re.compile(r"(?m)^\d+: |[\s`]+")
-"""What may differ in a copy: blanks, fences, and the numbers in front of a document's lines."""
+"""Differences that a copy may have: blanks, fences, and the line numbers of a document."""
 
 
 def _is_copied(call: ToolCall, messages: Sequence[Message]) -> bool:
-    """Whether the model only repeats a call that stands in what a tool returned."""
+    """Whether the model has copied a call from the result of a tool."""
     words = _LAYOUT.sub("", call.source).removeprefix("json:tool")
-    return bool(words) and any(words in _LAYOUT.sub("", each) for each in _tool_results(messages))
+    return bool(words) and any(words in _LAYOUT.sub("", text) for text in _tool_results(messages))
 
 
 class _Conversation:

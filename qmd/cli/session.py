@@ -1,6 +1,4 @@
-"""
-One run of the command line: the settings in force, and the database opened when needed.
-"""
+"""The session of one command: its settings, and the database that it opens."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The global options of one command line; ``ctx.obj`` of every command."""
+    """The global options and the settings of one command; ``ctx.obj`` in click."""
 
     def __init__(self) -> None:
         self.db: str | None = None
         self.index: str | None = None
-        self.flags: dict[str, str | Sequence[str] | None] = {}  # of one command, by setting
-        self.command = "qmd"  # as it was called
-        self.interrupted = "Nothing is lost."  # what Ctrl-C means just now
+        self.flags: dict[str, str | Sequence[str] | None] = {}  # setting → value of its option
+        self.command = "qmd"  # the command as the user typed it
+        self.interrupted = "Nothing is lost."  # the message that Ctrl-C prints
         self._settings: Configuration | None = None
 
     @property
@@ -41,10 +39,10 @@ class Session:
 
     @property
     def database_option(self) -> str:
-        """What commands in a hint need so that they use the same database."""
+        """The option that a command in a hint needs to use the same database; may be empty."""
         if self.db is None and self.index is None:
             return ""
-        import shlex  # only for a hint; no command needs it to start
+        import shlex  # needed for hints alone, so it does not slow the start of commands
 
         return f" --db {shlex.quote(str(self.settings.db))}"
 
@@ -58,13 +56,17 @@ class Session:
         confirm_writes: Confirm | None = None,
     ) -> KnowledgeBase:
         """
-        Open the database; only what writes opens it for writing, and only ``create`` makes one.
+        Open the database of the settings.
 
-        ``ask_server``: let a running server embed questions while no model is loaded here.
-        ``read_only_files``: the tools change no file. ``confirm_writes``: as in `KnowledgeBase`.
+        Args:
+            create: Create the database if it does not exist.
+            write: Open the database for writing; ``create`` does so too.
+            ask_server: Let a running server embed questions while no model is loaded here.
+            read_only_files: Forbid the tools to change files.
+            confirm_writes: As in `qmd.Settings`.
 
         Raises:
-            DatabaseMissingError: With the commands that would make one.
+            DatabaseMissingError: There is no database; the hint has the commands that create one.
         """
         from qmd.kb import KnowledgeBase
         from qmd.settings import Settings
@@ -95,12 +97,12 @@ class Session:
         )
 
     def remembers(self) -> bool:
-        """Whether queries use models whose answers the database caches."""
+        """Whether searches use models whose answers the database caches."""
         configuration = self.settings
         stages = [
-            each
-            for each in (configuration.expander, configuration.reranker)
-            if each and each != "none"
+            model
+            for model in (configuration.expander, configuration.reranker)
+            if model and model != "none"
         ]
         elsewhere = (configuration.model or "").startswith("openai:")
         return bool(stages or elsewhere) and os.access(configuration.db, os.W_OK)
@@ -116,7 +118,7 @@ class Session:
             if role == "llm":
                 url = configuration.llm_url or DEFAULT_URL
                 return read_key(os.environ, configuration.llm_key_file, url=url)
-            # The language model's key is no business of another server.
+            # The key of the language model must not be sent to another server.
             url = {"rerank": configuration.rerank_url, "embed": configuration.embed_url}[role] or ""
             return read_key(os.environ, url=url, variable=f"QMD_{role.upper()}_API_KEY")
 
@@ -143,7 +145,7 @@ class Session:
         return self._backends().server()
 
     def set_flag(self, name: str, value: str | Sequence[str] | None) -> None:
-        """An option that sets a setting; the last one given counts."""
+        """Set a setting by the option of a command; the last option counts."""
         if value:
             self.flags[name] = value
             self._settings = None

@@ -1,9 +1,9 @@
 """
-The toolsets over the Model Context Protocol; documents as resources with the toolset ``qmd``.
+The MCP server: the tools of the toolsets and, with the toolset ``qmd``, documents as resources.
 
-Uses the SDK's low-level server, because schemas, checks and texts are specified to the letter:
-`MCPServer` would derive them from function signatures and add prefixes. The SDK implements the
-protocol: versions before and since 2026-07-28, negotiation, cancellation.
+It uses the SDK's low-level server, because the schemas, checks and texts of the tools are specified
+to the letter; `MCPServer` would derive them from function signatures and add prefixes. The SDK
+implements the protocol: the versions before and since 2026-07-28, negotiation and cancellation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MARKDOWN = "text/markdown"
 URI_SCHEME = "qmd://"
 
 _RESOURCE_NOT_FOUND = -32002
-"""The code for a missing resource until 2026-07-28, which retired it for invalid params."""
+"""The error code of a missing resource before 2026-07-28; later versions use INVALID_PARAMS."""
 
 _COMPLETIONS = 100  # the most that the protocol allows in one answer
 _WORKERS = 8  # calls that run at once; more wait for their turn
@@ -55,10 +55,16 @@ Context = ServerRequestContext[Any, Any]
 
 
 class McpFace:
-    """Presents one `KnowledgeBase` as an MCP server (``server``) for any transport."""
+    """
+    Presents one `KnowledgeBase` as an MCP server, for any transport.
+
+    Attributes:
+        server: The SDK's server, which a transport runs.
+        subscriptions: The documents that the clients watch.
+    """
 
     def __init__(self, kb: KnowledgeBase, selection: ToolSelection | None = None) -> None:
-        """``selection`` None: the toolset ``qmd`` alone."""
+        """``selection``: the tools to offer; None for the toolset ``qmd`` alone."""
         chosen = selection or select(["qmd"])
         self._kb = kb
         self._tools = {tool.name: tool for tool in chosen.tools}
@@ -103,7 +109,7 @@ class McpFace:
     ) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None and not self._kb.policy.writable:
-            tool = self._withheld.get(params.name)  # its refusal names the option that allows it
+            tool = self._withheld.get(params.name)  # its error names the option that allows it
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
         try:
@@ -112,13 +118,19 @@ class McpFace:
             data = None if error.data is None else dict(error.data)
             raise MCPError(error.number, str(error), data) from error
         return types.CallToolResult(
-            content=[_block(each) for each in reply.blocks],
+            content=[_block(block) for block in reply.blocks],
             structured_content=reply.structured,
             is_error=reply.is_error,
         )
 
     async def _reply(self, tool: Tool[Any], arguments: dict[str, Any] | None) -> Reply:
-        """Raises ProtocolError; MCPError: An unexpected error, which is logged."""
+        """
+        Run a tool on a worker thread.
+
+        Raises:
+            ProtocolError: The specification of the tool demands an error of the protocol.
+            MCPError: An unexpected error, which is logged.
+        """
         late = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
         try:
             return await self._in_thread(
@@ -128,7 +140,7 @@ class McpFace:
             raise
         except QmdError as error:  # no thread was free in time
             return tool.failure(error)
-        except Exception:  # noqa: BLE001 - logged; the SDK would send what it says, as code 0
+        except Exception:  # noqa: BLE001 - logged; the SDK would send its message to the client
             _log.exception("%s failed", tool.name)
             raise MCPError(types.INTERNAL_ERROR, texts.INTERNAL) from None
 
@@ -192,13 +204,13 @@ class McpFace:
         return types.EmptyResult()
 
     async def _document_name(self, uri: str) -> str:
-        """``collection/path`` of a URI as resources/read understands it, or as it stands."""
+        """The ``collection/path`` that a URI names in resources/read; else the decoded URI."""
         if document_path(uri) is None:
             return uri
         try:
             excerpt = await self._in_thread(lambda: self._kb.get(uri, max_lines=1))
             return excerpt.document.file
-        except QmdError:  # not there yet, or unclear
+        except QmdError:  # the document does not exist yet, or the name is ambiguous
             return _decoded(uri)
 
     # -- prompts -----------------------------------------------------------------------
@@ -233,16 +245,16 @@ class McpFace:
         )
 
     def _paths_from(self, begun: str) -> list[str]:
-        """Collections, or documents of the folder, whose path begins with ``begun``."""
+        """The paths that begin with ``begun``: collections, or documents of its folder."""
         folder, slash, _ = begun.rpartition("/")
         if not slash:
-            names = sorted(f"{each.name}/" for each in self._kb.collections())
+            names = sorted(f"{collection.name}/" for collection in self._kb.collections())
             return [name for name in names if name.startswith(begun)]
         try:
             documents = self._kb.documents(folder)
         except QmdError:  # no such collection
             return []
-        return [each.file for each in documents if each.file.startswith(begun)]
+        return [document.file for document in documents if document.file.startswith(begun)]
 
     # -- worker threads ----------------------------------------------------------------
 
@@ -254,14 +266,14 @@ class McpFace:
         bulky: bool = False,
     ) -> ResultT:
         """
-        Run a blocking call beside the others; one that is cancelled or late is ended.
+        Run a blocking call on a worker thread; it is ended if it is cancelled or takes too long.
 
         Args:
-            late: What to do next when its time is up.
-            bulky: It reads much, and waits in a queue of its own.
+            late: The hint of the error if the call takes too long.
+            bulky: The call reads much, and waits in a queue of its own.
 
         Raises:
-            QmdError: Its time is up, or too many wait already.
+            QmdError: The call took longer than `_CALL_S` seconds, or too many calls are waiting.
         """
         try:
             workers = self._bulk_workers if bulky else self._workers
@@ -282,7 +294,7 @@ class McpFace:
         )
 
 
-# --- what is listed ------------------------------------------------------------------
+# --- descriptions --------------------------------------------------------------------
 
 _PROMPT = types.Prompt(
     name="query", title="QMD Query Guide", description="如何有效使用QMD搜索知识库"
@@ -295,7 +307,7 @@ def guide() -> str:
 
 
 def instructions(collections: Sequence[Collection]) -> str:
-    """What a client tells its model about this server before the first call."""
+    """The instructions that a client gives its model before the first call of a tool."""
     how = (
         "qmd searches the user's own documents (Markdown; English and Chinese). "
         "Use search for words and exact phrases, query for questions, vsearch for meaning alone; "
@@ -307,8 +319,9 @@ def instructions(collections: Sequence[Collection]) -> str:
             "the user adds one with 'qmd collection add DIR'."
         )
     shown = [
-        f"{each.name} ({each.documents} document{'' if each.documents == 1 else 's'})"
-        for each in collections[:20]
+        f"{collection.name} ({collection.documents} document"
+        f"{'' if collection.documents == 1 else 's'})"
+        for collection in collections[:20]
     ]
     more = f", and {len(collections) - 20} more (see status)" if len(collections) > 20 else ""
     return f"{how} Collections: {', '.join(shown)}{more}."
@@ -343,7 +356,7 @@ def document_path(uri: str) -> str | None:
     """
     The path that a ``qmd://`` URI names, percent-decoded once; None if it names none.
 
-    An empty path must not reach the suffix match, which it would pass with every document.
+    (An empty path would match every document as a suffix.)
     """
     if not uri.startswith(URI_SCHEME) or len(uri) > MAX_PATH:
         return None

@@ -1,9 +1,8 @@
 """
-One server process: which transports it speaks, how it starts, and every way it ends.
+One server process: it starts the transports, handles signals and ends.
 
-It ends by SIGTERM or SIGINT, and by the end of stdin where a client holds the other end.
-Answers that are owed over HTTP are finished first (10 seconds at most); a second signal ends
-the process at once.
+The process ends on SIGTERM or SIGINT, or when a client on stdin closes it. Running HTTP requests
+are answered first (10 seconds at most). A second signal ends the process at once.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 18765
 AUTO_TOKEN = "auto"  # noqa: S105 - the option's word for a generated token
 
-_IDLE_S = 2.0  # how long an abandoned call may delay the end of the process
-_END_S = 13.0  # a stopping process that still runs after this time is ended
+_IDLE_S = 2.0  # an abandoned call delays the end of the process by this at most
+_END_S = 13.0  # a process that still runs so long after the signal is killed
 _GC_THRESHOLDS = (700, 10, 10)  # Python's own
 
 _log = logging.getLogger("qmd.server")
@@ -60,7 +59,7 @@ class ServerOptions:
     """The options of `qmd server`."""
 
     transport: Transport = "both"
-    database: Path | None = None  # names the server of the same database in an error
+    database: Path | None = None  # for errors that name another server of the same database
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     token: str | None = field(default=None, repr=False)  # "auto": generated at the start
@@ -75,18 +74,24 @@ class ServerOptions:
 
 
 Beside = Callable[[KnowledgeBase, str, threading.Event], None]
-"""Runs on a thread beside the server: the knowledge base, the server's URL, and the stop."""
+"""Runs on a thread beside the server; takes the knowledge base, the URL and the stop event."""
 
 
 def serve(
     open_kb: Callable[[], KnowledgeBase], options: ServerOptions, beside: Beside | None = None
 ) -> int:
     """
-    Serve until a signal or the client ends it; returns the exit code (130 after SIGINT, else 0).
+    Serve until a signal comes or the client leaves.
 
-    With stdin and stdout among the transports, stdout belongs to the protocol from here on.
-    ``open_kb`` opens the database, or creates it. The server keeps the index in step with the
-    disk, unless ``beside`` does so.
+    If MCP is served over stdin and stdout, nothing else may write to stdout from now on.
+
+    Args:
+        open_kb: Opens or creates the database.
+        beside: Runs on a thread beside the server and keeps the index up to date; None if the
+            server itself is to do that.
+
+    Returns:
+        The exit code: 130 after SIGINT, else 0.
 
     Raises:
         ConflictError: HTTP is the only transport, and the port is taken, or the token is to be
@@ -121,9 +126,12 @@ def serve(
 @dataclass(frozen=True, slots=True)
 class _HttpPort:
     """
-    Where HTTP is served, and to whom.
+    The port on which HTTP is served, and who may use it.
 
-    ``listener`` is None where the port is taken and stdin and stdout are served all the same.
+    Attributes:
+        listener: None if the port is taken, and only stdin and stdout are served.
+        token: The token that clients send; None without one.
+        peers: Tells which user's program opened a connection; None if any user may use the server.
     """
 
     listener: socket.socket | None
@@ -160,9 +168,9 @@ def _start_indexing(kb: KnowledgeBase, options: ServerOptions, *, kept_by_caller
 
 
 def _finish(process: _ServerProcess, kb: KnowledgeBase) -> None:
-    """Close the knowledge base, or end the process at once if a call still runs."""
+    """Close the knowledge base; if a call still runs, end the process at once instead."""
     if not process.is_idle(_IDLE_S):
-        # Its client gave up on the call, or a signal cut it short. SQLite needs no orderly
+        # The client gave up on that call, or a signal cut it short. SQLite needs no orderly
         # close, and waiting would make the time to stop unpredictable.
         sys.stderr.flush()
         os._exit(process.exit_code)
@@ -189,10 +197,10 @@ def serve_stdio(open_kb: Callable[[], KnowledgeBase]) -> int:
 
 def stdin_has_a_client() -> bool:
     """
-    Whether stdin may carry a protocol: a pipe, a socket or a file.
+    Whether a client may be at the other end of stdin: whether it is a pipe, a socket or a file.
 
-    Not a terminal: reading one from the background would stop the process. Not /dev/null
-    or a closed descriptor, which is what services are started with.
+    A terminal does not count, because reading from it in the background would stop the process.
+    /dev/null and a closed stdin do not count, because services are started with these.
     """
     try:
         mode = os.fstat(0).st_mode
@@ -205,9 +213,12 @@ def _listen(
     options: ServerOptions, *, alone: bool, only_server: bool = False
 ) -> socket.socket | None:
     """
-    None if the port is taken and there is another transport to go on with.
+    Listen on the port; None if it is taken and the server goes on with another transport.
 
-    ``only_server``: no other server of the database may run, as commands use the token of one.
+    Args:
+        alone: HTTP is the only transport, so a taken port is an error.
+        only_server: No other server of the database may run, because commands would not know the
+            token of the second one.
     """
     from qmd.server.http import listen
 
@@ -233,7 +244,7 @@ def _refuse_a_second(options: ServerOptions) -> None:
 
 
 def _explained(error: ConflictError, options: ServerOptions) -> ConflictError:
-    """The error, which names the server that has the port if it serves the same database."""
+    """The error; if a server of the same database has the port, it names that server."""
     other = None if options.database is None else running.find(options.database)
     if other is None or urlsplit(other.url).port != options.port:
         return error
@@ -270,7 +281,7 @@ class _ServerProcess:
         return 130 if self.stopped_by is signal.SIGINT else 0
 
     async def run(self, wire: stdio.Wire | None) -> None:
-        """Serve until the stop. ``wire``: stdin and stdout, if MCP is served over them."""
+        """Serve until the process stops; ``wire``: stdin and stdout if MCP is served over them."""
         self._stop = anyio.Event()
         with self._signals():
             try:
@@ -364,7 +375,7 @@ class _ServerProcess:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """The first SIGTERM or SIGINT stops the server, a second one ends the process."""
+        """Make the first SIGTERM or SIGINT stop the server, and a second one end the process."""
         loop = asyncio.get_running_loop()
 
         def received(number: int, frame: FrameType | None) -> None:
@@ -374,13 +385,15 @@ class _ServerProcess:
             self.stopped_by = signal.Signals(number)
             loop.call_soon_threadsafe(self._stop.set)
 
-        before = {each: signal.signal(each, received) for each in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            handled: signal.signal(handled, received) for handled in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             with _woken_by_signals(loop):
                 yield
         finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+            for handled, handler in before.items():
+                signal.signal(handled, handler)
 
 
 @contextmanager
@@ -408,7 +421,7 @@ def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 def _end_within(seconds: float, code: int) -> threading.Timer:
-    """End the process after ``seconds``, whatever still hangs."""
+    """Start a timer that kills the process after ``seconds``, even if something hangs."""
 
     def end() -> None:
         _log.error("Still busy %d seconds after the signal to stop; ending.", seconds)

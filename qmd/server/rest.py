@@ -1,8 +1,8 @@
 """
-The REST face: one route for each path of `qmd.server.endpoints`, and what has no tool.
+The REST API: a route for each path of `qmd.server.endpoints`, the start page, and events.
 
-A request is checked (method, body, arguments), waits for its turn on a worker thread, and
-is answered with JSON in every case. Mutating ones wait for each other and block no reader.
+A request is checked (method, body, arguments) and waits for a worker thread; the response is always
+JSON. Requests that write run one after the other, and requests that read do not wait for them.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    How much a request may take: bytes, seconds, and how many at once.
+    The limits of requests: bytes, seconds, and how many at once.
 
-    ``max_waiting`` requests of each queue may wait for their turn; the next is told to come
-    back later. A job that is over its time is ended, and so is one whose client has left.
+    At most ``max_waiting`` requests wait in each queue; further ones are refused (503). A request
+    that takes too long is ended, and so is one whose client has left.
     """
 
     max_body: int = 4 * 1024 * 1024
@@ -68,6 +68,7 @@ class Limits:
     heartbeat_s: float = 15.0
 
     def seconds(self, lane: Lane) -> float:
+        """The most seconds of a request in a lane."""
         return {
             "read": self.read_s,
             "bulk": self.read_s,
@@ -84,10 +85,10 @@ def rest_routes(
     limits: Limits = Limits(),
 ) -> list[Route]:
     """
-    Routes for an application that has `exception_handlers` and does not redirect slashes.
+    The routes of the API. The application must have `exception_handlers` and redirect no slashes.
 
     Args:
-        read_only: Refuse what changes the index (403).
+        read_only: Refuse requests that change the index (403).
     """
     face = _Face(kb, read_only, limits)
     return [
@@ -96,13 +97,13 @@ def rest_routes(
         Route("/events", Page(("GET", "HEAD"), face.events)),
         *(
             Route(path.replace("{path}", "{path:path}"), _Resource(face, path))
-            for path in sorted({each.path for each in ENDPOINTS})  # "a" comes before "{"
+            for path in sorted({endpoint.path for endpoint in ENDPOINTS})  # "a" comes before "{"
         ),
     ]
 
 
 class Page:
-    """An endpoint class, so that Starlette leaves the methods to us."""
+    """A route without arguments. It is a class, so that Starlette does not check the method."""
 
     def __init__(self, methods: tuple[str, ...], answer: Callable[[Request], Any]) -> None:
         self._methods = methods
@@ -120,18 +121,20 @@ class Page:
 
 
 class _Resource:
-    """One path: finds the endpoint for the method."""
+    """The route of one path, which finds the endpoint for the method of a request."""
 
     def __init__(self, face: _Face, path: str) -> None:
         self._face = face
-        self._endpoints = {each.method: each for each in ENDPOINTS if each.path == path}
+        self._endpoints = {
+            endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path
+        }
         self._parameters: dict[str, str] = {}
         parent, _, last = path.rpartition("/")
-        if last == "add":  # a collection may be called so, and is asked for here
-            for each in ENDPOINTS:
-                if each.path.startswith(f"{parent}/{{"):
-                    self._endpoints.setdefault(each.method, each)
-                    self._parameters = {each.path.rpartition("/")[2].strip("{}"): last}
+        if last == "add":  # a collection may have the name "add", and its URL is this path
+            for endpoint in ENDPOINTS:
+                if endpoint.path.startswith(f"{parent}/{{"):
+                    self._endpoints.setdefault(endpoint.method, endpoint)
+                    self._parameters = {endpoint.path.rpartition("/")[2].strip("{}"): last}
         self._methods = tuple(
             name
             for method in self._endpoints
@@ -184,6 +187,8 @@ async def _answered(answer: Any) -> Response:
 
 
 class _Face:
+    """Answers the requests of all routes, on the worker threads of one knowledge base."""
+
     def __init__(self, kb: KnowledgeBase, read_only: bool, limits: Limits) -> None:
         self._kb = kb
         self._read_only = read_only
@@ -233,7 +238,7 @@ class _Face:
         except (QmdError, TimeoutError, TooBusyError):
             try:
                 loaded = self._kb.model_loaded()
-            except QmdError:  # which model it would be stands in the database
+            except QmdError:  # the database says which model it is, and cannot be read
                 loaded = False
             return _json(Health(status="unhealthy", model_loaded=loaded), 503)
 
@@ -290,14 +295,14 @@ class _Face:
             self._kb.collections, timeout_s=self._limits.read_s
         )
         rows = "".join(
-            f"<tr><td>{escape(each.name)}</td><td>{escape(each.path)}</td>"
-            f"<td>{each.documents}</td></tr>"
-            for each in collections
+            f"<tr><td>{escape(collection.name)}</td><td>{escape(collection.path)}</td>"
+            f"<td>{collection.documents}</td></tr>"
+            for collection in collections
         )
         endpoints = "".join(
-            f"<tr><td>{each.method}</td><td><code>{escape(each.path)}</code></td>"
-            f"<td>{escape(each.summary)}</td></tr>"
-            for each in ENDPOINTS
+            f"<tr><td>{endpoint.method}</td><td><code>{escape(endpoint.path)}</code></td>"
+            f"<td>{escape(endpoint.summary)}</td></tr>"
+            for endpoint in ENDPOINTS
         )
         page = _template().format(
             version=escape(__version__),
@@ -315,7 +320,7 @@ class _Face:
 
 
 class _EventResponse(StreamingResponse):
-    """Closes its iterator however it ends, also when the client has left."""
+    """A stream of events. It closes its iterator in any case, even if the client has left."""
 
     def __init__(self, events: Any, left: Callable[[], None]) -> None:
         super().__init__(events, media_type=event_stream.MEDIA_TYPE)
@@ -339,10 +344,11 @@ async def _in_turns(
     endpoint: RestEndpoint, call: Call, workers: CallQueue, seconds: float
 ) -> Answer:
     """
-    What the endpoint answers; between its steps other calls have their turns.
+    Run an endpoint. If it works in steps (a generator), other calls may run between these.
 
     Raises:
-        TooBusyError, TimeoutError.
+        TooBusyError: Too many calls are waiting.
+        TimeoutError: The endpoint took longer than ``seconds``.
     """
 
     def step() -> Answer | Generator[None, None, Answer]:
@@ -364,10 +370,10 @@ async def _in_turns(
 
 async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
     """
-    The result of ``work``, which is cancelled when the client leaves.
+    The result of ``work``, which is cancelled if the client closes the connection.
 
     Raises:
-        ClientDisconnect: It has left.
+        ClientDisconnect: The client has closed the connection.
     """
     results: list[T] = []
     problems: list[Exception] = []
@@ -392,10 +398,10 @@ async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -
 
 
 def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
-    """The arguments in the address. Raises InputError."""
+    """The arguments in the query of the URL. Raises InputError."""
     if endpoint.query is NoArguments and not request.query_params:
         return NoArguments()
-    if endpoint.lane == "health":  # whatever a monitor appends
+    if endpoint.lane == "health":  # monitors append arguments of their own
         return NoArguments()
     properties = input_schema(endpoint.query, camel_case=False)["properties"]
     values: dict[str, Any] = {}
@@ -412,11 +418,14 @@ def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
 
 def _parsed(data: bytes, *, mend: bool) -> dict[str, Any]:
     """
-    The JSON object in a body. ``mend``: half of a surrogate pair becomes U+FFFD, since every
-    text is a question; else it is refused, since what is stored must be what was meant.
+    The JSON object in a body.
+
+    Args:
+        mend: Replace half of a surrogate pair by U+FFFD, as in queries; else refuse it, as in texts
+            that are stored.
 
     Raises:
-        InputError.
+        InputError: The body is not a JSON object.
     """
     try:
         value = json.loads(data.decode(), parse_constant=_no_constant)

@@ -1,11 +1,11 @@
 """
-The checks before any route: who sends a request, from which page, and how large it is.
+The checks before every route: who sends a request, from which page, and how large it is.
 
-A page of another site in the user's browser must not use the server. With DNS rebinding the
-page's name points to this machine, which the Host header shows; a form or script of another site
-sends its Origin. Both are refused on every route, the MCP endpoint included. A page of this
-server is let in by the cookie of a session (`sessions`); as browsers take all ports of a machine
-for one site, the page must be of this port, too.
+A page of another site in the user's browser must not use this server. If it uses DNS rebinding, so
+that its name points to this machine, the Host header shows that name. A form or script of another
+site sends its Origin. Both are refused on every route, also for MCP. A page of this server is let
+in by its session cookie (`sessions`). Browsers send a cookie to all ports of a machine, so the page
+must be of this port too.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from qmd.errors import InputError
 from qmd.server.sessions import OPEN_PATH, Sessions
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""A larger request body is refused (413), with or without a Content-Length."""
+"""A request with a larger body is refused (413), with or without a Content-Length."""
 
 DISCARDED = 8
 DISCARD_S = 1.0
 """
-After a 413 up to ``DISCARDED`` times the largest body is read and thrown away, for at most
-``DISCARD_S`` seconds: a client that still sends when its connection is closed loses the answer.
+After a 413 the rest of the body is read and dropped, up to ``DISCARDED`` times the largest allowed
+body and for at most ``DISCARD_S`` seconds. Else a client that still sends would lose the answer.
 """
 
 BODY_TIMEOUT_S = 30.0
-"""How long a client may take to send its body (408)."""
+"""Seconds that a client may take to send its body; then the request is refused (408)."""
 
 OPEN_PATHS = frozenset({"/health"})
 """
-Answered without a token: that the server runs is no secret. Their requests may have no body, as
-512 connections with 4 MiB each would fill the memory.
+The paths that need no token. Requests to them must have no body, because 512 connections with a
+body of 4 MiB each would fill the memory.
 """
 
 CLIENT_UID = "client_uid"
-"""The key, in the state of a connection, of the user id of the program that opened it, or None."""
+"""Key, in the state of a connection: the user id of the program that opened it; None: unknown."""
 
 Headers = dict[bytes, "bytes | None"]
 
@@ -91,13 +91,17 @@ def is_loopback(host: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Security:
     """
-    Whose requests are answered.
+    The rules that say whose requests are answered.
 
-    ``hosts`` are the names that may stand in Host and Origin beside those of the loopback
-    interface; ``any_address`` allows every IP address as well (a server bound to all
-    interfaces; a name that was rebound is never an address). ``users`` are the users of this
-    machine, by number, whose programs may ask without a token, or by the cookie of a browser;
-    None for all of them.
+    Attributes:
+        token: The token that requests must send; None if they need none.
+        hosts: The names that Host and Origin may have, beside those of the loopback interface.
+        any_address: Host and Origin may be any IP address, for a server on all interfaces. (DNS
+            rebinding needs a name, so an address is safe.)
+        users: The ids of the users whose programs may send requests without a token, or with the
+            cookie of a browser; None for all users of this machine.
+        max_body: The most bytes of a body.
+        body_timeout_s: Seconds that a client may take to send a body.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -108,7 +112,11 @@ class Security:
     body_timeout_s: float = BODY_TIMEOUT_S
 
     def knows(self, host: str) -> bool:
-        """``host``: a name or an address, without port and brackets, in lower case."""
+        """
+        Whether Host or Origin may have this value.
+
+        ``host``: a name or an address in lower case, without port and brackets.
+        """
         if host in _LOOPBACK_NAMES or host in self.hosts:
             return True
         if not self.any_address:
@@ -125,8 +133,8 @@ def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()
     The rules for a server that listens on ``host``.
 
     Raises:
-        InputError: Others than this machine could reach it, and there is no token; or the
-            token cannot be sent in a header.
+        InputError: Other machines could reach the server and there is no token, or the token
+            cannot be sent in a header.
     """
     if token is not None and (not token or not token.isascii() or not token.isprintable()):
         raise InputError(
@@ -140,7 +148,7 @@ def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()
             f"Listening on {host} lets other machines in, and demands a token.",
             hint="Set QMD_TOKEN (or give --token), or leave --host out for this machine only.",
         )
-    names = {each.lower().strip("[]") for each in allowed_hosts}
+    names = {name.lower().strip("[]") for name in allowed_hosts}
     every = host in ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
     if not is_loopback(host):
         machine = socket.gethostname().lower()
@@ -149,7 +157,7 @@ def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()
 
 
 class RequestGuard:
-    """Pure ASGI middleware that holds every request to a `Security`."""
+    """ASGI middleware that refuses the requests which a `Security` does not allow."""
 
     def __init__(self, app: ASGIApp, security: Security, sessions: Sessions | None = None) -> None:
         self._app = app
@@ -158,7 +166,7 @@ class RequestGuard:
         self._expected = None if security.token is None else security.token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":  # nothing here speaks it
+        if scope["type"] == "websocket":  # no route uses it
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
@@ -190,7 +198,7 @@ class RequestGuard:
         await self._app(scope, _replayed(body, receive), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> _Refusal | None:
-        """Why the request is refused: its host, its origin, or who sends it."""
+        """The refusal of a request, for its host, its origin or its sender; None to answer it."""
         return (
             self._wrong_host(headers)
             or self._foreign_page(scope, headers)
@@ -202,12 +210,12 @@ class RequestGuard:
         )
 
     def _wrong_host(self, headers: Headers) -> _Refusal | None:
-        """A name that was rebound to this machine stands in the Host header."""
+        """Refuse a Host header with a foreign name, which DNS rebinding points to this machine."""
         host = headers.get(b"host")
         return None if host is not None and self._security.knows(_host_name(host)) else _NO_HOST
 
     def _foreign_page(self, scope: Scope, headers: Headers) -> _Refusal | None:
-        """A page of another site sends an Origin or, with images and scripts, a fetch site."""
+        """Refuse a page of another site: it sends Origin or, for images and scripts, fetch-site."""
         if b"origin" in headers and not self._may_ask(headers[b"origin"]):
             return _NO_ORIGIN
         follows_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
@@ -216,7 +224,7 @@ class RequestGuard:
         return None
 
     def _without_token(self, scope: Scope, headers: Headers) -> _Refusal | None:
-        """The request needs the token, or the cookie of a session from a page of this server."""
+        """Refuse a request without the token or the session cookie of a page of this server."""
         if scope["path"] in OPEN_PATHS:
             return None
         if scope["path"] == OPEN_PATH and scope["method"] == "GET":
@@ -229,7 +237,7 @@ class RequestGuard:
         return None if hmac.compare_digest(token, self._expected or b"") else _NO_TOKEN
 
     def _stranger(self, scope: Scope) -> _Refusal | None:
-        """A program of another user of this machine."""
+        """Refuse a program of another user of this machine."""
         users = self._security.users
         uid = scope.get("state", {}).get(CLIENT_UID)
         if users is None or uid in users:
@@ -262,7 +270,7 @@ class RequestGuard:
 
 
 class _TooLarge(Exception):
-    """``unread``: a part of the body is still to come."""
+    """The body is too large; ``unread``: a part of it has not arrived yet."""
 
     def __init__(self, *, unread: bool) -> None:
         super().__init__()
@@ -270,7 +278,7 @@ class _TooLarge(Exception):
 
 
 class _Gone(Exception):
-    """The client left before its request was whole."""
+    """The client closed the connection before its request was complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,13 +294,13 @@ class _Refusal:
         *,
         as_page: bool = False,
     ) -> None:
-        """``meanwhile``: done after all is sent and before the connection is closed."""
+        """Send the refusal; ``meanwhile`` runs before the connection is closed."""
         body = (error_page if as_page else error_body)(self.status, self.detail)
         kind = b"text/html; charset=utf-8" if as_page else b"application/json"
         headers = [
             (b"content-type", kind),
             (b"content-length", str(len(body)).encode()),
-            # What of the body was not read would be taken for the next request.
+            # The unread rest of the body would be taken for the next request.
             (b"connection", b"close"),
             *self.headers,
         ]
@@ -310,7 +318,7 @@ _NO_TOKEN = _Refusal(401, _UNAUTHORIZED, ((b"www-authenticate", b'Bearer realm="
 
 
 async def _discard(receive: Receive, most: int) -> None:
-    """Read at most so many bytes of a body, as long as they come without delay."""
+    """Read and drop at most ``most`` bytes of a body, for at most `DISCARD_S` seconds."""
     with anyio.move_on_after(DISCARD_S):
         while most > 0:
             message = await receive()
@@ -320,12 +328,12 @@ async def _discard(receive: Receive, most: int) -> None:
 
 
 def error_body(status: int, detail: str) -> bytes:
-    """What every error of the HTTP face looks like."""
+    """The body of an error response: JSON of the same shape for all errors over HTTP."""
     return json.dumps({"detail": detail, "status_code": status}, ensure_ascii=False).encode()
 
 
 def error_page(status: int, detail: str) -> bytes:
-    """The same for the person at a browser."""
+    """The body of an error response for a browser: a page."""
     text = "".join(f"<p>{escape(part)}</p>" for part in detail.split("\n\n"))
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -334,7 +342,7 @@ def error_page(status: int, detail: str) -> bytes:
 
 
 def wants_page(scope: Scope) -> bool:
-    """Whether a browser asks for something to show."""
+    """Whether a browser requests a page."""
     return scope["method"] == "GET" and any(
         name == b"accept" and b"text/html" in value for name, value in scope["headers"]
     )
@@ -342,10 +350,10 @@ def wants_page(scope: Scope) -> bool:
 
 def _is_same_site(scope: Scope, headers: Headers) -> bool:
     """
-    Whether a browser's request comes from a page of this very server, or from no page at all.
+    Whether a browser's request comes from a page of this server, or from no page at all.
 
-    The browser says so by Origin, whenever something could change; else by Sec-Fetch-Site. One
-    that sends neither is too old for the latter, and can only read.
+    A browser sends Origin with every request that can change something, and Sec-Fetch-Site with the
+    others. An old browser without Sec-Fetch-Site may only read.
     """
     if b"origin" in headers:
         host = (headers.get(b"host") or b"").lower()
@@ -356,7 +364,7 @@ def _is_same_site(scope: Scope, headers: Headers) -> bool:
 
 
 def _single(scope: Scope) -> Headers:
-    """Headers by name; None for one that was sent twice, as neither value can be trusted."""
+    """Name → value of each header; None if it was sent twice, since neither can be trusted."""
     headers: Headers = {}
     for name, value in scope["headers"]:
         headers[name] = None if name in headers else value.strip()
@@ -368,7 +376,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 def _host_name(value: bytes) -> str:
-    """``localhost`` of ``localhost:80``, ``::1`` of ``[::1]:80``; "" for what is neither."""
+    """The host without its port: ``::1`` for ``[::1]:80``; "" if the value is malformed."""
     text = value.decode("latin-1").lower()
     if text.startswith("["):
         name, bracket, port = text[1:].partition("]")
@@ -384,7 +392,7 @@ def _is_port(text: str) -> bool:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What was read comes again, then the connection itself."""
+    """A `Receive` that returns the body, which was read before, and then what ``receive`` does."""
     pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

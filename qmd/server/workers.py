@@ -1,9 +1,9 @@
 """
-Runs blocking calls on threads beside the event loop: a limited number, each with a time limit.
+Run blocking calls on threads beside the event loop, a limited number, each with a time limit.
 
-A call whose time is up or whose client has left is cancelled: it ends where it next checks for
-that (see `qmd.system.cancellation`). Until then it keeps its place, so clients that give up and
-ask again cannot start more threads than the limit.
+A call that takes too long, or whose client has left, is cancelled: it ends at its next check (see
+`qmd.system.cancellation`). Until then it counts as running, so that clients that give up and ask
+again cannot start more threads than the limit.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from qmd.system.cancellation import Cancellation
 T = TypeVar("T")
 
 BULKY_AT_ONCE = 2
-"""Calls that read many documents; 60 of them at once delayed a search by 11 seconds."""
+"""How many bulky calls (see `Tool.bulky`) run at once; 60 of them delayed a search by 11 s."""
 
 _AGAIN_S = 0.05  # between two attempts to interrupt a call that still runs
 
 
 class TooBusyError(Exception):
-    """More calls wait than ``max_waiting``."""
+    """``max_waiting`` calls are waiting already."""
 
 
 class CallQueue:
     """
-    A queue before ``width`` threads, first come first served.
+    A queue of calls for ``width`` threads; first come, first served.
 
     Args:
         width: How many calls run at once.
@@ -51,7 +51,7 @@ class CallQueue:
 
     async def run(self, function: Callable[[], T], *, timeout_s: float) -> T:
         """
-        The result of ``function()``, from a thread.
+        Run ``function()`` on a thread and return its result.
 
         Raises:
             TooBusyError: The queue is full.
