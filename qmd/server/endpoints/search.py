@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 from qmd.server.endpoints import tool
-from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
+from qmd.server.endpoints.definition import RestEndpoint
 from qmd.tools.arguments import SearchArguments, VsearchArguments
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, SearchReply
@@ -19,13 +18,6 @@ REPLY = reply_model(
 )
 
 
-def _search(name: str) -> Callable[[Call], Answer]:
-    def answer(call: Call) -> Answer:
-        return tool.answer(REPLY, tool.run(name, call.kb, call.arguments))
-
-    return answer
-
-
 ENDPOINTS: tuple[RestEndpoint, ...] = (
     RestEndpoint(
         method="POST",
@@ -36,7 +28,7 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         description=tool.TOOLS["search"].description,
         body=SearchArguments,
         reply=REPLY,
-        run=_search("search"),
+        run=tool.answering("search", REPLY),
         errors=(404,),
         examples=({"query": "meeting notes", "limit": 5, "min_score": 0.5},),
     ),
@@ -49,7 +41,7 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         description=tool.TOOLS["vsearch"].description,
         body=VsearchArguments,
         reply=REPLY,
-        run=_search("vsearch"),
+        run=tool.answering("vsearch", REPLY),
         errors=(404,),
         examples=({"query": "how do we back up the database?"},),
     ),
@@ -62,7 +54,7 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         description=tool.TOOLS["query"].description,
         body=SearchArguments,
         reply=REPLY,
-        run=_search("query"),
+        run=tool.answering("query", REPLY),
         errors=(404,),
         examples=({"query": "how do we back up the database?", "collection": "notes"},),
     ),

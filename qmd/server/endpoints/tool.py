@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from qmd.kb import KnowledgeBase
+from qmd.server.endpoints.definition import Answer, Call
 from qmd.tools import texts
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Reply, TextBlock
@@ -22,6 +24,15 @@ def run(name: str, kb: KnowledgeBase, arguments: Arguments) -> Reply:
         QmdError: As the function of the tool does.
     """
     return TOOLS[name].run(kb, arguments, texts.REST)
+
+
+def answering(name: str, model: type[ReplyModel]) -> Callable[[Call], Answer]:
+    """The ``run`` of an endpoint that calls a tool and answers what the tool does."""
+
+    def run_tool(call: Call) -> Answer:
+        return answer(model, run(name, call.kb, call.arguments))
+
+    return run_tool
 
 
 def answer(model: type[ReplyModel], reply: Reply) -> dict[str, Any]:
