@@ -14,7 +14,7 @@ def assert_golden(name: str, value: Any) -> None:
     """
     Compare a JSON value with ``tests/contract/golden/NAME``.
 
-    After a change that is meant, run the tests once with ``UPDATE_GOLDEN=1`` and review the diff.
+    After a change that is meant, run ``tests/update`` and review the diff.
     """
     path = DIRECTORY / name
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
