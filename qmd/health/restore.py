@@ -1,29 +1,33 @@
-"""A backup put in the place of a database, while no one keeps that."""
+"""Replace a database: by a backup, or by what can still be read of it."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError
+from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError, StoreError
 from qmd.ingest.keep.lock import IndexLock
 from qmd.store import recovery
+from qmd.values import Rescued
 
 _BACKUP_HINT = "Give a file that 'qmd backup' made."
 
 
 def restore(database: Path, backup: Path) -> Path | None:
     """
-    Replace a database by a backup of it.
+    Replace a database by a backup of it. The old database is kept under another name.
 
     Returns:
-        Where the old database is kept, None if there was none.
+        The path of the old database; None if there was none.
 
     Raises:
-        ConflictError: A program keeps the database or has it open.
-        StoreError: The backup is not one, is damaged, or was written by a newer program;
-            nothing has changed.
+        DatabaseMissingError: The backup does not exist.
+        ConflictError: A program has the database open.
+        StoreError: The backup is no backup, is damaged, or was written by a newer program. Nothing
+            was changed.
     """
     if not backup.is_file():
         raise DatabaseMissingError(f"There is no file {backup}.", hint=_BACKUP_HINT)
@@ -34,15 +38,41 @@ def restore(database: Path, backup: Path) -> Path | None:
     except NotADatabaseError as error:
         raise NotADatabaseError(str(error), hint=_BACKUP_HINT) from error
     database.parent.mkdir(parents=True, exist_ok=True)
-    with unkept(database):
+    with index_locked(database):
         return recovery.put_in_place(backup, database)
 
 
+def rescue(database: Path) -> Rescued:
+    """
+    Replace a damaged database by a new one that holds what can still be read of it.
+
+    The damaged database is kept under another name.
+
+    Raises:
+        DatabaseMissingError: The database does not exist.
+        ConflictError: A program has the database open.
+        CorruptDatabaseError: Nothing can be read of the database.
+        StoreError, DiskFullError: The new database cannot be written; nothing was changed.
+    """
+    recovery.require_database(database)
+    with index_locked(database):
+        try:
+            with tempfile.TemporaryDirectory(prefix=".qmd-rescue-", dir=database.parent) as folder:
+                new = Path(folder) / database.name
+                saved = recovery.rescue_into(database, new)
+                return replace(saved, kept=recovery.put_in_place(new, database))
+        except OSError as error:
+            raise StoreError(
+                f"Nothing can be written beside {database}: {error.strerror or error}",
+                hint="Check the directory, its permissions and its free space.",
+            ) from error
+
+
 @contextmanager
-def unkept(database: Path) -> Iterator[None]:
-    """No other process keeps the database meanwhile. Raises ConflictError: One does."""
-    leadership = IndexLock(database)
-    if not leadership.take():
+def index_locked(database: Path) -> Iterator[None]:
+    """Hold the lock of a database, so that no process indexes it. Raises ConflictError."""
+    lock = IndexLock(database)
+    if not lock.take():
         raise ConflictError(
             f"Another process keeps the database {database}.",
             hint="End servers, 'qmd watch' and MCP clients that use it, then try again.",
@@ -50,4 +80,4 @@ def unkept(database: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        leadership.release()
+        lock.release()

@@ -1,4 +1,4 @@
-"""The state of the index in one value."""
+"""Count what a database holds, for `qmd status`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def read(reader: Reader, path: Path) -> Status:
+    """The status of the database at ``path``."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
     coming = reader.models.coming()

@@ -93,7 +93,7 @@ class UpkeepMethods(Parts):
             ConflictError: A program has the database open.
             CorruptDatabaseError: Nothing can be read of it; it is not changed.
         """
-        from qmd.health.rescue import rescue
+        from qmd.health.restore import rescue
 
         return rescue(Path(database).expanduser().absolute())
 
