@@ -1,9 +1,9 @@
 """
-Which models expand and rerank the queries of one knowledge base, as the settings say.
+The expander and the reranker of a knowledge base, as the settings choose them.
 
-A setting is ``none``, ``llm`` (the language model of the settings), ``llm:MODEL``, and for
-reranking also ``rerank:MODEL`` (a server's ``/rerank``), ``chat:MODEL`` (marks given by a
-language model), the name of a cross-encoder, or a folder that holds one.
+A setting is ``none``, ``llm`` (the language model of the settings) or ``llm:MODEL``. A reranker may
+also be ``rerank:MODEL`` (the ``/rerank`` of a server), ``chat:MODEL`` (a language model that gives
+marks), the name of a cross-encoder, or a folder with one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ T = TypeVar("T")
 
 class Backends:
     """
-    Expander and reranker, made when they are first needed.
+    Opens the expander and the reranker when they are first needed.
 
     Args:
-        settings: Their ``expander`` and ``reranker`` come before what ``backends`` names.
-        cache_dir: Where a cross-encoder is kept.
+        settings: The objects ``expander`` and ``reranker`` take precedence over the names in
+            ``backends``.
+        cache_dir: Returns the directory in which a cross-encoder is stored.
     """
 
     def __init__(self, store: Store, settings: Settings, *, cache_dir: Callable[[], Path]) -> None:
@@ -54,7 +55,13 @@ class Backends:
         return self._custom_reranker is not None or is_set(self.settings.reranker)
 
     def expander(self, budget: Budget, *, share: float = 1.0) -> Expander | None:
-        """What expands a query, within its budget; None if nothing is to."""
+        """
+        The expander for one query; None if the settings have none.
+
+        Args:
+            budget: The seconds that all models of the query may take together.
+            share: The share of the remaining budget that the expander may use, 0..1.
+        """
         if not self.has_expander:
             return None
         from qmd.inference.assistant import RECIPE
@@ -68,7 +75,7 @@ class Backends:
         return CarefulExpander(inner, guard, budget, share=share, memory=(self.memory, model))
 
     def reranker(self, budget: Budget) -> Reranker | None:
-        """What reranks the hits of a query, within its budget; None if nothing is to."""
+        """The reranker for one query, within its budget; None if the settings have none."""
         if not self.has_reranker:
             return None
         from qmd.inference.assistant import RECIPE
@@ -82,7 +89,7 @@ class Backends:
         return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
-        """An embedder that asks a server, within the budget; one on this machine as it is."""
+        """Limit an embedder that asks a server to its share of the budget; leave others alone."""
         if not getattr(embedder, "asks_server", False):
             return embedder
         from qmd.models.remembered import CarefulEmbedder
@@ -91,7 +98,7 @@ class Backends:
         return CarefulEmbedder(embedder, guard, budget, self.memory, share=share)
 
     def guard(self, name: str) -> ModelGuard:
-        """The guard of this name, one in a process."""
+        """The guard of this name; it is kept for all queries."""
         from qmd.models.guard import ModelGuard
 
         with self._lock:
@@ -100,7 +107,12 @@ class Backends:
             return self._guards[name]
 
     def _open_once(self, role: str, make: Callable[[], T]) -> T | Unusable:
-        """A wrong setting fails no query, and is read again at the next one: it may be mended."""
+        """
+        Open a model, or return the one opened before.
+
+        A wrong setting does not make the query fail. It is read again by the next query, because
+        the problem may have been solved.
+        """
         with self._lock:
             if role not in self._opened:
                 try:

@@ -1,10 +1,10 @@
 """
-Which embedding model a knowledge base uses, and where it runs.
+The choice of the embedding model of a knowledge base, and of the process that runs it.
 
-Queries are embedded with the model whose vectors the database holds, in all processes alike. The
-index is to have (its target model) the one chosen for this database (`qmd models use`); else the
-one of this process's settings; else the one that an embedding has begun with; else the one whose
-vectors there are; else the default.
+Queries are embedded with the model whose vectors the database holds, in all processes alike. New
+vectors are made with the target model, which is the first of these: the model chosen for this
+database (`qmd models use`), the model in the settings of this process, the model with which an
+unfinished embedding has begun, the model whose vectors the database holds, the default model.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 class EmbedderChoice:
     """
-    Opens embedders by name, each when it is first needed.
+    Opens embedding models when they are first needed.
 
     Args:
-        store: The qmd server that runs for it may embed questions, if ``ask_server``.
-        settings: Their ``embedder`` is used whatever else is said.
+        store: The database. With ``settings.ask_server``, the qmd server that runs for it may embed
+            questions.
+        settings: If they have an ``embedder``, it is used for everything.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -51,7 +52,7 @@ class EmbedderChoice:
     # -- names -------------------------------------------------------------------------
 
     def target_name(self, reader: Reader) -> str:
-        """The name of the model that the index is to have."""
+        """The name of the target model, which makes new vectors."""
         from qmd.models import embedders
 
         if self.custom_embedder is not None:
@@ -63,7 +64,7 @@ class EmbedderChoice:
         return embedders.normal(name)
 
     def query_model_name(self, reader: Reader) -> str:
-        """The name of the model that embeds queries: that of the vectors, if there are any."""
+        """The name of the model that embeds queries: that of the vectors, else the target model."""
         if self.custom_embedder is not None:
             return self.custom_embedder.spec.name
         active = reader.models.active()
@@ -88,16 +89,22 @@ class EmbedderChoice:
             return self._is_loaded(self.query_model_name(reader))
 
     def query_embedder(self) -> Embedder:
-        """That model, in this process. Raises ModelMissingError, InferenceError."""
+        """Open the model that embeds queries. Raises ModelMissingError, InferenceError."""
         with self._store.reading() as reader:
             return self._open_recorded(reader, self.query_model_name(reader))
 
     def for_questions(self, reader: Reader) -> Embedder:
         """
-        The database's running server while the model is not in memory here, else the model.
+        The embedder for the question of a search.
+
+        While the model is not in the memory of this process, a qmd server that runs for the
+        database embeds the question, since loading the model takes longer than the search.
 
         Args:
-            reader: The snapshot that is searched, so that query and vectors fit.
+            reader: The snapshot that is searched, so that question and vectors are of one model.
+
+        Raises:
+            ModelMissingError, InferenceError.
         """
         if self.custom_embedder is not None:
             return self.custom_embedder
@@ -121,10 +128,10 @@ class EmbedderChoice:
 
         return self.custom_embedder is None and embedders.is_endpoint(self.query_model_name(reader))
 
-    # -- any model---------------------------------------------------------------------
+    # -- any model --------------------------------------------------------------------
 
     def is_available(self, name: str | None = None) -> bool:
-        """Whether `open` needs no download; None for the model that the index is to have."""
+        """Whether `open` needs no download; ``name`` None stands for the target model."""
         if self.custom_embedder is not None:
             return True
         from qmd.models import embedders
@@ -142,7 +149,7 @@ class EmbedderChoice:
         progress: ProgressCallback | None = None,
     ) -> Embedder:
         """
-        A model in this process; None for the one that the index is to have.
+        Open a model in this process; ``name`` None stands for the target model.
 
         Raises:
             ModelMissingError, InferenceError, ConfigError.
@@ -179,9 +186,9 @@ class EmbedderChoice:
 
     @staticmethod
     def _dimension(reader: Reader, name: str) -> int | None:
-        """As the database has recorded it, so that no server is asked for it."""
+        """The dimension that the database has recorded for a model; None if it has none."""
         recorded = (reader.models.active(), reader.models.coming())
-        return next((each.dimension for each in recorded if each and each.name == name), None)
+        return next((model.dimension for model in recorded if model and model.name == name), None)
 
     def _spec(self, reader: Reader, name: str) -> ModelSpec:
         if self.custom_embedder is not None:

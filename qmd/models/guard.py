@@ -1,9 +1,9 @@
 """
-Keeps a slow, absent or broken model from holding up a query.
+Keep a slow, absent or broken model from holding up a query.
 
-`Budget` bounds what all calls of one query may take together, `ModelGuard` what one call may do
-to its caller: it is left behind when its time is up, and a model that fails again and again
-is not asked for a while, so that not every query pays for it.
+`Budget` limits the seconds that all model calls of one query take together. `ModelGuard` protects
+the caller of one model: it abandons a call that takes too long, and after several failures it does
+not call the model for a while, so that not every query waits for it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-#: After this many failures in a row the model is not asked for `PAUSE_S`, and for twice as long
-#: after each further failure.
+#: After this many failures in a row the model is not called for `PAUSE_S` seconds. Each further
+#: failure doubles the pause, up to `LONGEST_PAUSE_S`.
 FAILURES = 2
 PAUSE_S, LONGEST_PAUSE_S = 15.0, 300.0
-#: How many calls that ran out of time may still be running. Our models end soon; a caller's
-#: may never.
+#: The most abandoned calls that may still be running. The models of this project end soon, but
+#: the model of a library user may never end.
 MOST_LEFT_BEHIND = 4
 
 
 class ModelGuard:
     """
-    Around one model of one process. Thread-safe.
+    Guards the calls of one model in this process. Thread-safe.
 
     Args:
-        name: Of the model, for messages.
-        clock: Seconds.
+        name: The name of the model in messages.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, name: str, *, clock: Callable[[], float] = monotonic) -> None:
@@ -50,12 +50,14 @@ class ModelGuard:
 
     def call(self, work: Callable[[], T], timeout_s: float) -> T:
         """
-        What ``work`` returns, if it does so in time; then it goes on alone, and for nothing.
+        Run ``work`` on a thread and return its result.
+
+        If it takes longer than ``timeout_s`` seconds, it is abandoned and its result is dropped.
 
         Raises:
-            TransientInferenceError: Too late; or it has just failed several times and is not
-                asked now.
-            InferenceError: What ``work`` raised, whatever it was.
+            TransientInferenceError: It took too long, or the model has failed several times and is
+                not called now.
+            InferenceError: ``work`` failed; any other exception is converted to it.
         """
         self._enter()
         box: list[T] = []

@@ -20,12 +20,12 @@ from qmd.parse.lines import byte_line_starts
 from qmd.parse.markdown import Outline
 from qmd.values import Chunk
 
-# In eighths of a token, so that everything is a sum of integers.
+# Sizes in eighths of a token, so that all sums are of integers.
 TARGET = 350 * 8
 MAXIMUM = 480 * 8
 TINY = 100 * 8  # a piece below this joins its neighbour
 
-# (A run of dots is tried at its first dot only; else a leader of dots takes quadratic time.)
+# (A run of dots is tried at its first dot only, because a long one would take quadratic time.)
 _SENTENCE_END = re.compile("[。！？…!?]+[”’」』）)\"']*|(?<!\\.)\\.+[\"')\\]]*(?=\\s)")
 _GOOD_LINE_END = ("", ".", "。", "!", "！", "?", "？", ":", "：", ";", "；", "}")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
@@ -35,10 +35,14 @@ _JOINERS = frozenset("\u200d\u200c\ufe0e\ufe0f\u20e3")
 
 class _Piece(NamedTuple):
     """
-    Characters ``[begin, end)`` of the lines ``[first, last)``.
+    A part of the text, which may become a chunk.
 
-    ``cost`` is in eighths of a token, ``path`` the headings above; ``bare`` says that the piece
-    has only headings.
+    Attributes:
+        begin, end: The range of characters.
+        first, last: The range of lines, from 0; ``last`` is the line behind the piece.
+        cost: The estimated size in eighths of a token.
+        path: The headings above the piece, the outermost first.
+        bare: Whether the piece has nothing but headings.
     """
 
     begin: int
@@ -52,17 +56,17 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True)
 class _Section:
-    """Blocks ``[first, last)``: a heading and what follows up to the next heading."""
+    """The blocks ``[first, last)``: a heading and the blocks up to the next heading."""
 
     level: int
     path: tuple[str, ...]
     first: int
     last: int
-    until: int = 0  # the section behind the last subsection
+    until: int = 0  # the index of the section behind the last subsection
 
 
 def chunk(text: str, outline: Outline) -> tuple[Chunk, ...]:
-    """The chunks of the blocks; none for a document without any text."""
+    """Cut a text into chunks; a text without blocks has none."""
     if not outline.blocks:
         return ()
     pieces = _Chunker(text, outline).pieces()
@@ -98,7 +102,7 @@ class _Chunker:
         self.lines = outline.lines
         self.starts = outline.starts
         self.blocks = outline.blocks
-        # cum[i]: the cost of everything before line i.
+        # cum[i]: the cost of all lines before line i.
         if text.isascii():
             cum = [2 * start for start in outline.starts]
             cum.append(2 * len(text))
@@ -115,7 +119,7 @@ class _Chunker:
         return self.pack(0)
 
     def pack(self, index: int) -> list[_Piece]:
-        """A section with its subsections: whole if it fits, else each part on its own."""
+        """The pieces of a section with its subsections: one if it fits, else those of each part."""
         sections = self.sections
         section = sections[index]
         first = self.blocks[section.first].start if section.first < len(self.blocks) else 0
@@ -153,7 +157,7 @@ class _Chunker:
         return [_Piece(self.starts[first], end, first, last, cost, path, bare)]
 
     def cut_section(self, section: _Section) -> list[_Piece]:
-        """A section without its subsections, cut between blocks into even parts."""
+        """Cut a section, without its subsections, between blocks into parts of similar size."""
         blocks = self.blocks[section.first : section.last]
         if not blocks:
             return []
@@ -191,8 +195,8 @@ class _Chunker:
 
         Args:
             have: The cost of the piece.
-            with_block: Its cost with the block.
-            aim: What a piece of this section should cost.
+            with_block: The cost of the piece with the block.
+            aim: The cost that a piece of this section should have.
             last: The line behind the piece.
         """
         if with_block <= aim:
