@@ -6,9 +6,9 @@
     hyde: In WAL mode readers see a snapshot …
     intent: SQLite internals
 
-A string has this form when its first line that is not blank begins with one of these words, in
-any letter case; a line that does not goes on with the one before it. An intent alone is the
-question itself.
+A query has this form if its first non-blank line begins with one of these words, in upper or lower
+case. A line that begins with none of them continues the line before it. If there is only an
+intent, it is the question itself.
 """
 
 from __future__ import annotations
@@ -18,13 +18,20 @@ from dataclasses import dataclass
 
 _LINE = re.compile(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
 
-#: Lines beyond this many of one kind are left out.
+#: The most lines of one kind; further ones are ignored.
 MAX_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class TypedLines:
-    """The texts for full text, those for the vectors, in order, and what the query is about."""
+    """
+    A query of typed lines.
+
+    Attributes:
+        lexical: The texts for full text.
+        semantic: The texts for the vectors.
+        intent: What the query is about; None if no line says so.
+    """
 
     lexical: tuple[str, ...]
     semantic: tuple[str, ...]
@@ -32,7 +39,7 @@ class TypedLines:
 
 
 def parse_lines(query: str) -> TypedLines | None:
-    """None where the query is not written in such lines, or all of them are blank."""
+    """Parse a query of typed lines; None if it has another form, or all its lines are blank."""
     if _LINE.match(query) is None:
         return None
     texts = _texts_by_kind(query)

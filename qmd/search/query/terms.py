@@ -1,4 +1,4 @@
-"""The terms of a query: one thing to find each, and how a run of characters falls into terms."""
+"""The terms of a query, and how a run of characters is split into terms."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from qmd.parse.segment import CJK_RUN, has_token, normalize
 
 Field = Literal["title", "path"]
 
-#: Full text is asked for at most this many characters of a literal; the texts of its hits are
-#: then read. A phrase of 50,000 words takes FTS5 a minute.
+#: Full text searches for at most this many characters of a literal; the whole literal is then
+#: checked in the texts of the hits. A phrase of 50,000 words would take FTS5 a minute.
 LEAD = 64
 
 _WORD_PART = re.compile(r"[^\W_]+")
@@ -21,10 +21,12 @@ _WORD_PART = re.compile(r"[^\W_]+")
 @dataclass(frozen=True, slots=True)
 class Term:
     """
-    One thing to find.
+    One word or phrase to search for.
 
-    ``literal`` marks what must stand in the text as typed: phrases, words that hold signs
-    the index leaves out (``foo_bar``, ``v1.2``, ``a@b.org``), and what is longer than `LEAD`.
+    Attributes:
+        quoted: The user typed it in quotes.
+        prefix: Words that begin with the text match too.
+        field: Only this field is searched; None for all.
     """
 
     text: str
@@ -34,11 +36,17 @@ class Term:
 
     @property
     def literal(self) -> bool:
+        """
+        Whether a text must hold the term exactly as typed.
+
+        That is so for phrases, for words with signs that the index leaves out (``foo_bar``,
+        ``v1.2``, ``a@b.org``), and for terms longer than `LEAD`.
+        """
         return self.quoted or len(self.text) > LEAD or not all(c.isalnum() for c in self.text)
 
     @property
     def lead(self) -> str:
-        """The beginning of a long text, cut between two words, else the text itself."""
+        """The text or, if it is long, its first `LEAD` characters, cut between two words."""
         if len(self.text) <= LEAD:
             return self.text
         end = next((n for n in range(LEAD, 0, -1) if _is_border(self.text, n)), len(self.text))
@@ -46,11 +54,12 @@ class Term:
 
     @property
     def chinese(self) -> bool:
+        """Whether the term has Chinese, Japanese or Korean characters."""
         return CJK_RUN.search(self.text) is not None
 
 
 def split_terms(word: str, field: Field | None) -> list[Term]:
-    """The terms in a run of non-blanks: split at signs that are not ASCII, such as ``，``."""
+    """Split a run of non-blank characters into terms, at non-ASCII signs such as ``，``."""
     if word.isascii() and word.isalnum():
         return [Term(word, field=field)]
     is_prefix = word.endswith(("*", "＊")) and has_token(word)
@@ -66,7 +75,7 @@ def loose_parts(term: Term) -> list[str]:
     """
     The parts of a term for loose matching: words, and the pairs of Chinese runs.
 
-    A single character between other words carries little and is left out.
+    A single Chinese character between other words says little and is left out.
     """
     parts: dict[str, None] = {}
     for run in _WORD_PART.findall(normalize(term.text)):
@@ -88,7 +97,7 @@ def _belongs_to_term(character: str) -> bool:
 
 
 def _is_border(text: str, position: int) -> bool:
-    """Whether no word of letters or digits is cut in two there."""
+    """Whether a cut at a position leaves all words whole."""
     return not (_is_in_word(text[position - 1]) and _is_in_word(text[position]))
 
 
@@ -102,7 +111,7 @@ def _is_combining(character: str) -> bool:
 
 
 def _strip(piece: str) -> str:
-    """Without signs around it, except those that belong to a name: ``C++``, ``C#``."""
+    """Remove the signs around a piece, except those of names such as ``C++`` and ``C#``."""
     start, end = 0, len(piece)
     while start < end and not has_token(piece[start]):
         start += 1

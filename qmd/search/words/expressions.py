@@ -12,19 +12,19 @@ from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, TextField, all_o
 
 
 def phrase(literal: str, fields: tuple[TextField, ...] = ()) -> Phrase | None:
-    """The phrase for a literal, or None where it holds no letter or digit."""
+    """The phrase for a literal; None if the literal has no letter or digit."""
     tokens = segment.phrase_tokens(literal)
     return None if tokens is None else Phrase(*tokens, fields)
 
 
 @lru_cache(maxsize=256)
 def expression(term: Term) -> Expression | None:
-    """The expression for a term, or None where the index holds nothing of it."""
+    """The expression for a term; None if the term has no letter or digit."""
     fields: tuple[TextField, ...] = ()
     if term.field:
         fields = (term.field,)
     elif term.literal or term.chinese:
-        # A path is no text: a folder named after a Chinese word must not make all files in it hits.
+        # A folder that is named after a Chinese word must not make all files in it hits.
         fields = CONTENT_FIELDS
     lead = phrase(term.lead, fields)
     if lead is None or not term.prefix or lead.prefix:
@@ -38,23 +38,27 @@ def expression(term: Term) -> Expression | None:
 
 
 def group_expression(group: Sequence[Term]) -> Expression | None:
-    """The expression for any of these terms, or None where the index lacks one of them."""
+    """The expression for any of these terms; None if one of them has no expression."""
     expressions = [e for e in map(expression, group) if e is not None]
     return any_distinct(expressions) if len(expressions) == len(group) else None
 
 
 def any_distinct(expressions: Sequence[Expression]) -> Expression:
-    """Any of these expressions; bm25 counts one that comes twice only once."""
+    """Match any of these expressions; a repeated one counts once in bm25."""
     return any_of(*dict.fromkeys(expressions))
 
 
 def without(match: Expression, excluded: Sequence[Term]) -> Expression:
-    """Excluded literals with signs are left to the check of the raw text."""
+    """Exclude terms from a match, except those that must be checked in the raw text."""
     return but_not(match, *dict.fromkeys(excluded_expressions(excluded)))
 
 
 def loose_expression(strict: Sequence[Expression], words: Sequence[Phrase]) -> Expression | None:
-    """All strict expressions, and better with a word; any word where nothing is strict."""
+    """
+    Match documents with all strict expressions; the words only raise their rank.
+
+    Without strict expressions, match documents with any of the words. None if there is nothing.
+    """
     if not words:
         return all_of(*strict) if strict else None
     any_word = any_of(*words)
@@ -64,7 +68,7 @@ def loose_expression(strict: Sequence[Expression], words: Sequence[Phrase]) -> E
 
 
 def excluded_expressions(excluded: Sequence[Term]) -> Iterator[Expression]:
-    """For the excluded terms that the index alone can tell."""
+    """The expressions of the excluded terms that need no check of the raw text."""
     for term in excluded:
         match = expression(term)
         if match is not None and not needs_check(term):
@@ -72,5 +76,5 @@ def excluded_expressions(excluded: Sequence[Term]) -> Iterator[Expression]:
 
 
 def needs_check(term: Term) -> bool:
-    """Whether the index matches more than the term: it lacks signs, spacing and endings."""
+    """Whether the raw text must be checked, because the index lacks signs, spacing and endings."""
     return term.literal or (term.prefix and bool(prefix.stems(term.text)))
