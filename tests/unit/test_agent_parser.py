@@ -170,3 +170,101 @@ def test_a_block_behind_a_sign_is_a_call_unless_its_lines_are_quoted(text: str) 
     block = '```json:tool\n{"tool": "status", "params": {}}\n```'
     assert [call.tool for call in parse(text + block).calls] == ["status"]
     assert parse("> " + block.replace("\n", "\n> ")).blocks == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (f"{JSON_A}\n{JSON_B}", "Extra data: line 2 column 1 (char 28)"),
+        (f"{JSON_A} \n\n  end", "Extra data: line 3 column 3 (char 32)"),
+        (f"\n {JSON_A} x", "Extra data: line 1 column 29 (char 28)"),
+        ('{"tool": "a", "params": {"n": NaN}}', "NaN is no JSON value"),
+        ('{"tool": "a", "params": {"n": -Infinity}}', "-Infinity is no JSON value"),
+        (
+            '{"tool": "a", "params": {"n": 1234567890.1234567890e999}}',
+            "1234567890.123456789 is too large a number",
+        ),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_wrong_with_the_json_is_said_to_the_place(body: str, error: str) -> None:
+    (problem,) = parse(f"```json:tool\n{body}\n```").problems
+    assert problem.error == f"Invalid JSON: {error}"
+    assert problem.kind == "malformed_json"
+
+
+@pytest.mark.parametrize(("levels", "is_call"), [(61, True), (62, False)])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a": ', "}")])
+def test_params_hold_61_lists_or_objects_in_each_other(
+    levels: int, is_call: bool, opening: str, closing: str
+) -> None:
+    # 64 levels in all: the call, its params, and the innermost value are three.
+    value = opening * levels + "1" + closing * levels
+    parsed = parse(f'```json:tool\n{{"tool": "a", "params": {{"x": {value}}}}}\n```')
+    assert bool(parsed.calls) == is_call
+    assert [problem.error for problem in parsed.problems] == (
+        [] if is_call else ["Invalid JSON: nested too deeply"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (f"````\n{BLOCK_A}\n````\n{BLOCK_B}", (B,)),
+        (f"{BLOCK_B}\n````\n{BLOCK_A}\n````", (B,)),
+        (f"````\n{BLOCK_A}\n````\n{BLOCK_B}\n~~~\n{BLOCK_A}\n~~~~\n{BLOCK_B}", (B, B)),
+        (f"````\n{BLOCK_A}\n`````\n{BLOCK_B}", (B,)),  # a longer fence closes
+        (f"`````\n{BLOCK_A}\n````\n{BLOCK_B}", (A, B)),  # a shorter one does not
+        (f"`````\n{BLOCK_A}\n````\n{BLOCK_A}\n`````\n{BLOCK_B}", (B,)),
+        (f"````\n{BLOCK_A}\n~~~~\n{BLOCK_B}", (A, B)),  # nor one of the other sign
+        (f"````\n{BLOCK_A}\n```` not the end\n{BLOCK_A}\n````\n{BLOCK_B}", (B,)),
+        (f"````\n{BLOCK_A}\n````  \n{BLOCK_B}", (B,)),
+        (f"````python\n{BLOCK_A}\n````\n{BLOCK_B}", (B,)),
+        (f"  ````\n{BLOCK_A}\n\t````\n{BLOCK_B}", (B,)),
+        (f"text ````\n{BLOCK_A}\n````\n{BLOCK_B}", (A, B)),
+        (f"~~~\n````\n~~~\n{BLOCK_A}\n````\n{BLOCK_B}", (A, B)),  # a fence in a fence is text
+        (f"{'`' * 20}\n{BLOCK_A}\n{'`' * 20}\n{BLOCK_B}", (B,)),
+        (f"{'`' * 15}\n{BLOCK_A}\n{'`' * 14}\n{BLOCK_A}\n{'`' * 15}\n{BLOCK_B}", (B,)),
+        (f"~~~\n~~~\n{BLOCK_A}\n~~~\n{BLOCK_B}\n~~~", (A,)),
+        (f"`````\n````\n{BLOCK_A}\n````\n{BLOCK_B}", (B,)),  # the first fence stays open
+    ],
+)
+def test_a_block_inside_a_long_fence_is_an_example(text: str, calls: tuple[ToolCall, ...]) -> None:
+    parsed = parse(text)
+    assert parsed.calls == calls
+    assert parsed.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("response", "parts"),
+    [
+        # What stands behind the fence is text; a blank rest of the line goes with the block.
+        (f"a\n{BLOCK_A}  \n  b", ["a\n", BLOCK_A, "  b"]),
+        (f"a\n{BLOCK_A}  b\n", ["a\n", BLOCK_A, "  b\n"]),
+        (f"a\n{BLOCK_A} \t", ["a\n", BLOCK_A]),
+        (f"{BLOCK_A}\r\n\r\nb", [BLOCK_A, "\r\nb"]),
+        (f"{BLOCK_A}\rb", [BLOCK_A, "b"]),
+        (f"  {BLOCK_A}", ["  ", BLOCK_A]),
+        (f"{BLOCK_A}{BLOCK_B}", [BLOCK_A, BLOCK_B]),
+        (f"```json:tool {JSON_A} ``` b", [f"```json:tool {JSON_A} ```", " b"]),
+        (f"```json:tool {JSON_A}``````json:tool {JSON_B}```",
+         [f"```json:tool {JSON_A}```", f"```json:tool {JSON_B}```"]),
+        # Bad JSON ends at three backticks that end a line, or at the end of the text.
+        ("a ```json:tool\n{bad}``` \nb", ["a ", "```json:tool\n{bad}``` ", "\nb"]),
+        ("a ```json:tool\n{bad}```x\nb", ["a ", "```json:tool\n{bad}```x\nb"]),
+        (f"```json:tool\n{{bad\n{BLOCK_B}", ["```json:tool\n{bad\n", BLOCK_B]),
+        (f"```json:tool\n{{bad}}```\n{BLOCK_B}", ["```json:tool\n{bad}```", "\n", BLOCK_B]),
+    ],
+)  # fmt: skip
+def test_the_parts_are_the_answer_cut_where_the_blocks_are(response: str, parts: list[str]) -> None:
+    cut = [part if isinstance(part, str) else part.source for part in parse(response).parts]
+    assert cut == parts
+
+
+def test_a_bad_block_that_ends_late_is_closed() -> None:
+    (problem,) = parse("```json:tool\n{bad}```\nb").problems
+    assert (problem.kind, problem.closed) == ("malformed_json", True)
+    assert problem.error.startswith("Invalid JSON: Expecting property name")
+    (problem,) = parse("```json:tool\n{bad}```x").problems
+    assert (problem.kind, problem.closed) == ("malformed_json", False)
+    assert problem.error == "Invalid JSON: the block has no end (``` on a line of its own)"
