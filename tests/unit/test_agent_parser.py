@@ -177,6 +177,7 @@ def test_a_block_behind_a_sign_is_a_call_unless_its_lines_are_quoted(text: str) 
     [
         (f"{JSON_A}\n{JSON_B}", "Extra data: line 2 column 1 (char 28)"),
         (f"{JSON_A} \n\n  end", "Extra data: line 3 column 3 (char 32)"),
+        (f"{JSON_A}\nx\ny\nz", "Extra data: line 2 column 1 (char 28)"),
         (f"\n {JSON_A} x", "Extra data: line 1 column 29 (char 28)"),
         ('{"tool": "a", "params": {"n": NaN}}', "NaN is no JSON value"),
         ('{"tool": "a", "params": {"n": -Infinity}}', "-Infinity is no JSON value"),

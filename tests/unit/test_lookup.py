@@ -387,3 +387,15 @@ def test_lines_hold_for_each_document_of_several(kb: KnowledgeBase) -> None:
         ("three\nfour", 0),
         ("one\ntwo", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a*", "*", "?", "a?b", "[ab]", "x[a]", "{a,b}", "[x}]", "{]a}"]
+)
+def test_a_pattern_with_stars_or_something_in_brackets_is_a_glob(pattern: str) -> None:
+    assert is_glob(pattern)
+
+
+@pytest.mark.parametrize("name", ["", "a.md", "[]", "{}", "]a[b", "}{", "[a}", "{a]", "a[b", "x]"])
+def test_a_name_with_other_brackets_is_no_glob(name: str) -> None:
+    assert not is_glob(name)

@@ -143,3 +143,27 @@ def test_frontmatter_over_the_limit_is_not_read() -> None:
     assert front.properties == {}
     assert front.body_start > 0
     assert "256 KiB" in front.warnings[0]
+
+
+def test_of_invalid_yaml_the_lines_that_read_alone_are_kept() -> None:
+    front = split(
+        "---\n"
+        "title : A: B\n"
+        "count: 3\n"
+        "quoted: 'x\n"
+        "tags:\n  - one\n  - 'two'\n"
+        "alone:\n"
+        'aliases : \n- "three"\n'
+        "no key here\n"
+        "last:\n- 4\n"
+        "---\n"
+    )
+    assert front.properties == {
+        "title": "A: B",
+        "count": 3,
+        "quoted": "x",
+        "tags": ["one", "two"],
+        "aliases": ["three"],
+        "last": ["4"],
+    }
+    assert len(front.warnings) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.parse.photo.iptc import iptc_in_utf8, read_iptc
+from qmd.parse.photo.text import Guesser
 from qmd.values import PhotoChange
 from tests.support.photos import listed, make, pixels, tags
 
@@ -118,3 +119,12 @@ def test_a_temporary_directory_may_be_called_anything(
         kb.images.write(photo, PhotoChange(tags=("新",)))
     found = tags(photo)
     assert (listed(found["XMP-dc:Subject"]), found["IPTC:City"]) == (["新"], "北京")
+
+
+def test_after_some_guesses_the_last_encoding_holds() -> None:
+    guesser = Guesser()
+    text = "数据库的使用方法：先备份，再迁移，最后检查。"
+    raw = text.encode("gb18030")
+    assert {guesser.decoded(raw) for _ in range(1000)} == {text}
+    assert guesser.decoded(text.encode()) == text  # what is UTF-8 needs no guess
+    assert guesser.decoded("一张\0照片，说明".encode("gb18030")) == "一张照片，说明"
