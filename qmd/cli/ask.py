@@ -188,7 +188,7 @@ def _write_run(question: str, model: str, result: LoopResult) -> None:
 
 
 def _done_so_far(result: LoopResult) -> str:
-    done = [each.call.tool for each in result.tool_executions]
+    done = [execution.call.tool for execution in result.tool_executions]
     return f"Tools used by then: {', '.join(done)}." if done else "No tool was used by then."
 
 

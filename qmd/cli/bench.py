@@ -157,7 +157,7 @@ def _opened(
         separate = Session()
         separate.db = str(place.with_name(f"{name}.sqlite"))
         with separate.open(create=True) as kb:
-            if corpus.COLLECTION not in {each.name for each in kb.collections()}:
+            if corpus.COLLECTION not in {collection.name for collection in kb.collections()}:
                 kb.add_collection(place, name=corpus.COLLECTION)
             kb.index(progress=progress)
             if meaning and kb.can_embed():

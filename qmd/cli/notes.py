@@ -114,7 +114,9 @@ def list_(path: str, as_json: bool) -> None:
     text = notes_texts.listing(listing)
     if as_json:
         kinds = {True: "folder", False: "file"}
-        entries = [{"name": each.name, "type": kinds[each.is_folder]} for each in listing.entries]
+        entries = [
+            {"name": entry.name, "type": kinds[entry.is_folder]} for entry in listing.entries
+        ]
         result = notes_texts.NoteResult(success=True, data=text, path=listing.path)
         write_json({**to_wire(result), "entries": entries})
     else:

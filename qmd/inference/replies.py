@@ -136,7 +136,7 @@ def scores(text: str, count: int) -> list[float]:
         marks = _numbered_lines(text, count) or marks
     if len(marks) != count:
         raise InferenceError(f"{len(marks)} scores came for {count} passages.")
-    return [_tenths(each) for each in marks]
+    return [_tenths(mark) for mark in marks]
 
 
 def _listed(value: Any, count: int) -> Sequence[Any]:

@@ -108,7 +108,7 @@ class _Git:
 
     def __init__(self, git: str, work_tree: Path, environ: dict[str, str]) -> None:
         overrides = [f"{key}={value}" for key, value in OVERRIDES.items()]
-        options = [part for each in overrides for part in ("-c", each)]
+        options = [part for override in overrides for part in ("-c", override)]
         self._command = [git, "--no-pager", "-C", str(work_tree), *options]
         self._environ = environ
         self._end = monotonic() + TIMEOUT_S

@@ -78,7 +78,7 @@ class Catalogue:
         from qmd.models import embedders
 
         name = embedders.normal(name.strip())
-        if any(each["model"].lower() == name.lower() for each in _cross_encoders(name)):
+        if any(encoder["model"].lower() == name.lower() for encoder in _cross_encoders(name)):
             raise InputError(
                 f"{name} reranks, it makes no vectors.",
                 hint=f"Set reranker = {name!r} in the settings file, or QMD_RERANKER.",
@@ -183,7 +183,7 @@ def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -
             f"{name} runs at a server; there is nothing to fetch.",
             hint=f"Run 'qmd models use {name}'.",
         )
-    if any(each["model"].lower() == name.lower() for each in _cross_encoders(name)):
+    if any(encoder["model"].lower() == name.lower() for encoder in _cross_encoders(name)):
         hub.fetch_cross_encoder(name, cache_dir, progress)
     else:
         embedders.open_embedder(name, cache_dir=cache_dir, download=True, progress=progress)
@@ -209,7 +209,7 @@ def _source(name: str) -> str:
 
 
 def _languages(description: str) -> str | None:
-    named = [each for each in _LANGUAGES if re.search(rf"\b{each}\b", description)]
+    named = [language for language in _LANGUAGES if re.search(rf"\b{language}\b", description)]
     many = re.search(r"multi-?\s?lingual", description, re.IGNORECASE)
     if many and not named:
         count = re.search(r"~\s?(\d+)", description)

@@ -127,7 +127,7 @@ def checked_expansions(returned: Sequence[Expansion], limit: int) -> list[Expans
     """
     try:
         expansions = [each for each in returned if each.text.strip()]
-        wrong = any(each.kind not in get_args(ExpansionKind) for each in expansions)
+        wrong = any(expansion.kind not in get_args(ExpansionKind) for expansion in expansions)
     except (AttributeError, TypeError) as error:
         raise InferenceError("The answer is no list of expansions.") from error
     if wrong:

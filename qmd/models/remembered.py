@@ -79,7 +79,9 @@ class CarefulExpander:
                 ),
                 time_s,
             )
-        value = json.dumps([[each.kind, each.text] for each in expansions], ensure_ascii=False)
+        value = json.dumps(
+            [[expansion.kind, expansion.text] for expansion in expansions], ensure_ascii=False
+        )
         _keep(self._memory, "expansion", {key: value.encode("utf-8", "replace")})
         return expansions
 
@@ -172,7 +174,9 @@ def _expansions(value: bytes | None, limit: int) -> list[Expansion] | None:
     if value is None:
         return None
     try:
-        return checked_expansions([Expansion(*each) for each in json.loads(value)], limit)
+        return checked_expansions(
+            [Expansion(*kind_and_text) for kind_and_text in json.loads(value)], limit
+        )
     except (InferenceError, ValueError, TypeError, RecursionError):
         return None
 

@@ -170,9 +170,9 @@ class _Protocol(H11Protocol):
     def _make_room(self) -> bool:
         """Close the connection that has been silent for longest, if there is one."""
         silent: dict[_Protocol, float] = {
-            each: each.timeout_keep_alive_task.when()
-            for each in self.connections
-            if isinstance(each, _Protocol) and each.timeout_keep_alive_task is not None
+            connection: connection.timeout_keep_alive_task.when()
+            for connection in self.connections
+            if isinstance(connection, _Protocol) and connection.timeout_keep_alive_task is not None
         }
         longest = min(silent, key=lambda each: silent[each], default=None)
         if longest is None or silent[longest] - REQUEST_TIMEOUT_S + SILENT_S > self.loop.time():

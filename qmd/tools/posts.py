@@ -60,15 +60,15 @@ _MISSING = {"author": texts.NO_AUTHOR, "query": texts.NO_QUERY}
 
 def invalid_arguments(tool: str, error: InvalidArgumentsError) -> InputError:
     """The problems of a call in Chinese; what is missing only where nothing else is wrong."""
-    sentences = [f"参数 {each.name} 过长：最多 {each.most:,}" for each in error.excesses]
-    unknown = [each.name for each in error.problems if each.kind == "unknown"]
+    sentences = [f"参数 {excess.name} 过长：最多 {excess.most:,}" for excess in error.excesses]
+    unknown = [problem.name for problem in error.problems if problem.kind == "unknown"]
     if unknown:
         sentences += [f"未知参数：{shortened(name)}" for name in unknown]
         sentences.append(f"可用参数：{'、'.join(error.names) or '无'}")
-    no_texts = {each.name for each in error.problems if each.kind == "type"}
+    no_texts = {problem.name for problem in error.problems if problem.kind == "type"}
     sentences += [f"参数 {name} 必须是字符串" for name in error.arguments if name in no_texts]
     if not sentences:
-        sentences = [_MISSING[each.name] for each in error.problems]
+        sentences = [_MISSING[problem.name] for problem in error.problems]
     return InputError("；".join(sentences))
 
 

@@ -118,7 +118,10 @@ def status_text(status: Status) -> str:
         f"  Vector index: {'yes' if status.has_vector_index else 'no'}",
         f"  Collections: {len(status.collections)}",
     ]
-    lines += [f"    - {each.path} ({each.documents} docs)" for each in status.collections]
+    lines += [
+        f"    - {collection.path} ({collection.documents} docs)"
+        for collection in status.collections
+    ]
     return "\n".join(lines)
 
 

@@ -102,7 +102,9 @@ class Vault:
 
     @classmethod
     def of_collections(cls, collections: Iterable[Collection]) -> Vault:
-        return cls({each.name: Path(os.path.realpath(each.path)) for each in collections})
+        return cls(
+            {collection.name: Path(os.path.realpath(collection.path)) for collection in collections}
+        )
 
     @property
     def collections(self) -> list[str]:

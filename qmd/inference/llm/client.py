@@ -95,7 +95,8 @@ class LlmClient:
         body: dict[str, Any] = {
             "model": self.settings.model,
             "messages": [
-                {"role": each.role, "content": _sendable(each.content)} for each in messages
+                {"role": message.role, "content": _sendable(message.content)}
+                for message in messages
             ],
             "stream": listen is not None,
         }

@@ -70,7 +70,7 @@ def _text(title: str, photo: PhotoMetadata, tags: tuple[str, ...], people: tuple
     ]
     facts = "\n".join(f"- {sign} {value}" for sign, value in lines if value)
     paragraphs = [f"# {title}", description[:_MAX_DESCRIPTION], facts]
-    return "\n\n".join(each for each in paragraphs if each) + "\n"
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
 
 
 def _properties(

@@ -61,7 +61,7 @@ def read_iptc(records: bytes) -> Iptc:
         return guess(value) if marked else decoded_by(value, encoding, guess)
 
     return Iptc(
-        keywords=tuple(text(each) for each in keywords),
+        keywords=tuple(text(keyword) for keyword in keywords),
         texts={name: text(value) for name, value in texts.items()},
         encoding=encoding,
         marked=marked,

@@ -35,7 +35,7 @@ def context_path(path: str, collections: Iterable[Collection]) -> str:
     if path.startswith("qmd://") or is_absolute(path):
         return path
     inside = path.strip("/")
-    if any(each.name == inside.partition("/")[0] for each in collections):
+    if any(collection.name == inside.partition("/")[0] for collection in collections):
         return encode_uri(inside)
     raise InputError(
         f"The path must be an absolute path or begin with a collection, got {path!r}.",

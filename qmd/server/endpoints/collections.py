@@ -35,7 +35,7 @@ def _add_collection(call: Call) -> models.CollectionAdded:
 def _collections(call: Call) -> models.CollectionList:
     collections = call.kb.collections()
     lines = [f"Collections: {len(collections)}"]
-    lines += [f"- {each.name} ({each.documents} docs)" for each in collections]
+    lines += [f"- {collection.name} ({collection.documents} docs)" for collection in collections]
     return models.CollectionList(
         tuple(map(models.ListedCollection, collections)), content="\n".join(lines)
     )
