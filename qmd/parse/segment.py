@@ -11,7 +11,6 @@ the literal.
 from __future__ import annotations
 
 import re
-import string
 import unicodedata
 from functools import lru_cache
 from operator import add
@@ -48,12 +47,8 @@ _WIDE = [
     (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
 ]
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_LOWER, _UPPER, _DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 #: Byte → "a" for a small letter of ASCII, "A" for a capital, "0" for a digit, else a blank.
-_SHAPE = bytes(
-    ord("a" if char in _LOWER else "A" if char in _UPPER else "0" if char in _DIGITS else " ")
-    for char in map(chr, range(256))
-)
+_SHAPE = b" " * 48 + b"0" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b" " * 133
 
 
 def normalize(text: str) -> str:

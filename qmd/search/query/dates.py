@@ -6,7 +6,8 @@ import re
 
 from qmd.errors import InputError
 
-_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?")
+#: Compiled when the first date comes: few searches have one.
+_DATE = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
 
 
 def iso_date(date: str) -> str:
@@ -21,7 +22,7 @@ def iso_date(date: str) -> str:
     text = date.strip()
     whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
     try:
-        if _DATE.fullmatch(text) is None:
+        if re.fullmatch(_DATE, text) is None:
             raise ValueError(text)
         datetime.fromisoformat(whole.replace("Z", "+00:00"))
     except ValueError:

@@ -10,7 +10,6 @@ quote, a lonely ``-`` or ``OR``, brackets, ``AND`` inside a sentence.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,8 +37,7 @@ _ITEM = re.compile(
 _FIELDS: dict[str | None, Field] = {"title": "title", "path": "path"}
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedQuery:
+class ParsedQuery(NamedTuple):
     """
     All of ``groups`` (each: any of its terms), none of ``excluded``, all of ``tags``, one tag
     of each of ``either_tags``, and none of ``no_tags``.

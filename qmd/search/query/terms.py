@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from qmd.parse.segment import CJK_RUN, has_token, normalize
 
@@ -18,8 +17,7 @@ LEAD = 64
 _WORD_PART = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """
     One word or phrase to search for.
 

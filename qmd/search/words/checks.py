@@ -7,7 +7,6 @@ The index holds no signs, spacing or word endings, so it matches more than such 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from qmd.store import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class RawCheck:
+class RawCheck(NamedTuple):
     """
     A condition on the raw text of a document: it must hold one of the patterns.
 

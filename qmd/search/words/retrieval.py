@@ -11,9 +11,7 @@ lowered nDCG@10 on five of six test collections (cranfield from .528 to .478).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,8 +33,7 @@ BASE: dict[Match, float] = {"exact": 0.5, "relaxed": 0.0}
 HALF = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalHit:
+class LexicalHit(NamedTuple):
     """
     A document that full text has found.
 
@@ -51,7 +48,7 @@ class LexicalHit:
     score: float
     bm25: float
     match: Match
-    words: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    words: Mapping[str, float]
 
 
 def retrieve_by_words(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from qmd.parse import segment
 from qmd.search.query.language import ParsedQuery
@@ -55,8 +54,7 @@ QUIET = 0.3
 _Kind = Literal["telling", "common", "stop", "absent"]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryWords:
+class QueryWords(NamedTuple):
     """
     The words of a query with their weights.
 
