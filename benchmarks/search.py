@@ -156,7 +156,7 @@ def warm(
 
 def fts_expression(kind: str, text: str) -> str:
     """What a person would write for SQLite by hand: questions as their words joined by OR."""
-    from qmd.parse.segment import CJK_RUN, pairs_of
+    from qmd.parse.segment import cjk_runs, pairs_of
     from qmd.search.words.expressions import phrase
     from qmd.store.match import Phrase, all_of, any_of
     from qmd.store.sqlite.match import render
@@ -166,7 +166,7 @@ def fts_expression(kind: str, text: str) -> str:
     if kind == "phrase":
         return render(phrase(text.strip('"')) or nothing)
     if kind == "question":
-        runs = CJK_RUN.findall(text)
+        runs = [match[0] for match in cjk_runs(text)]
         words = [pair for run in runs for pair in pairs_of(run)] if runs else text.split()
         return render(any_of(*map(Phrase, words)))
     return render(all_of(*(phrase(word) or nothing for word in text.split())))

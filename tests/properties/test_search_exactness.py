@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qmd.parse.document import parse_document
-from qmd.parse.segment import CJK_RUN
+from qmd.parse.segment import cjk_runs, is_cjk
 from tests.support.corpus import Corpus
 
 FRAGMENTS = [
@@ -70,7 +70,7 @@ def fold(text: str) -> str:
 
 def in_word(character: str) -> bool:
     letter = character.isalnum() or unicodedata.category(character)[0] in "LNM"
-    return letter and not CJK_RUN.match(character)
+    return letter and not is_cjk(character)
 
 
 def stands_alone(text: str, literal: str) -> bool:
@@ -125,7 +125,7 @@ def test_a_bare_chinese_word_is_found_exactly_where_grep_finds_it(
 ) -> None:
     texts = [f"# T\n\n数据{text}" for text in texts]
     page = fill(corpus, texts)
-    runs = [run for text in page.values() for run in CJK_RUN.findall(text)]
+    runs = [match[0] for text in page.values() for match in cjk_runs(text)]
     run = data.draw(st.sampled_from(sorted(set(runs))))
     start = data.draw(st.integers(0, len(run) - 1))
     word = run[start : start + data.draw(st.integers(1, 4))]

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from qmd.parse.lines import line_starts, lines_and_starts
-from qmd.parse.segment import CJK_RUN, fold, pairs_of
+from qmd.parse.segment import cjk_runs, fold, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
@@ -43,11 +43,11 @@ def needles(query: ParsedQuery) -> list[Needle]:
     weights: dict[str, float] = {}
     for term in query.terms:
         whole = fold(term.text)
-        if not CJK_RUN.fullmatch(whole) or len(whole) <= 2:
+        if not is_cjk(whole) or len(whole) <= 2:
             weights[whole] = max(weights.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
         for word in map(str.casefold, loose_parts(term)):
             weights.setdefault(stem(word), 0.1 if word in STOP_WORDS else 1.0)
-        for run in filter(lambda run: len(run) > 2, CJK_RUN.findall(whole)):
+        for run in (match[0] for match in cjk_runs(whole) if len(match[0]) > 2):
             weights[run] = 3.0 * len(run) / 2
             weights.update(dict.fromkeys(pairs_of(run), 1.0))
     heaviest = sorted(weights.items(), key=lambda each: -each[1])[:MAX_NEEDLES]

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple
 
-from qmd.parse.segment import CJK_RUN, has_token, normalize
+from qmd.parse.segment import cjk_runs, has_token, is_cjk, normalize
 
 Field = Literal["title", "path"]
 
@@ -53,7 +53,7 @@ class Term(NamedTuple):
     @property
     def chinese(self) -> bool:
         """Whether the term has Chinese, Japanese or Korean characters."""
-        return CJK_RUN.search(self.text) is not None
+        return any(cjk_runs(self.text))
 
 
 def split_terms(word: str, field: Field | None) -> list[Term]:
@@ -78,7 +78,7 @@ def loose_parts(term: Term) -> list[str]:
     parts: dict[str, None] = {}
     for run in _WORD_PART.findall(normalize(term.text)):
         position = 0
-        for match in CJK_RUN.finditer(run):
+        for match in cjk_runs(run):
             parts[run[position : match.start()]] = None
             characters = match[0]
             for start in range(len(characters) - 1):
@@ -101,7 +101,7 @@ def _is_border(text: str, position: int) -> bool:
 
 def _is_in_word(character: str) -> bool:
     is_letter = character.isalnum() or has_token(character) or _is_combining(character)
-    return is_letter and CJK_RUN.match(character) is None
+    return is_letter and not is_cjk(character)
 
 
 def _is_combining(character: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.parse.segment import CJK_RUN, SIGNS, fold, normalize
+from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection
@@ -83,7 +83,7 @@ def _begins_word(text: RawText, position: int) -> bool:
 
 def _in_word(character: str) -> bool:
     # CJK characters are words by themselves in the index, signs are blanks there.
-    return character.isalnum() and not (CJK_RUN.match(character) or SIGNS.match(character))
+    return character.isalnum() and not (is_cjk(character) or SIGNS.match(character))
 
 
 def scan_documents(
