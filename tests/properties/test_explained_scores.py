@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import fsum
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,3 +180,29 @@ def test_less_relevant_hits_are_refused_before_the_limit(
         # Relevance is shown with four digits.
         if all(abs(hit.relevance - least) > 1e-4 for hit in every):
             assert [hit.path for hit in some] == [hit.path for hit in every[:5]]
+
+
+def test_the_words_of_an_explanation_name_their_figures(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill({"a.md": "# red\n\nboat", "b.md": "# sea\n\nboat boat", "c.md": "# sea"})
+    explained = corpus.kb.search("boat", explain=True).hits[0].explain
+    assert explained is not None
+    (word,) = explained["words"]
+    assert word == {
+        "word": "boat",
+        "documents": 2,
+        "idf": pytest.approx(word["idf"]),
+        "score": explained["bm25"],
+    }
+    assert set(explained) == {
+        *("terms", "words", "bm25", "match", "base", "half", "score", "relevance")
+    }
+
+
+def test_a_hit_by_meaning_shows_the_nearest_chunk_not_the_first(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    sections = [f"# Part {part}\n\n" + f"{part} " * 400 for part in ("sea", "island", "city")]
+    corpus.fill({"a.md": "\n".join(sections)})
+    corpus.kb.embed()
+    hits = {part: corpus.kb.vsearch(part, min_score=0).hits[0] for part in ("sea", "city")}
+    assert hits["city"].line > hits["sea"].line

@@ -110,3 +110,10 @@ def test_a_lone_surrogate_in_utf16_becomes_a_replacement_with_a_warning() -> Non
     decoded = decode(codecs.BOM_UTF16_LE + b"a\0\x00\xd8b\0")
     assert decoded.text == "a\ufffdb"
     assert len(decoded.warnings) == 1
+
+
+def test_a_legacy_file_with_a_broken_byte_keeps_its_encoding_and_warns() -> None:
+    text = "数据库的使用方法：先备份，再迁移，最后检查。"
+    decoded = decode(text.encode("gb18030") + b"\xff\n")
+    assert (decoded.text, decoded.encoding) == (text + "\ufffd\n", "gb18030")
+    assert decoded.warnings == ("1 place is not valid gb18030 and read as U+FFFD.",)
