@@ -147,6 +147,8 @@ def test_a_count_since_1970_is_seconds_or_milliseconds(seconds: int, millisecond
         (20250, "'20250'", "is not a date that qmd can read"),
         (-5, "'-5'", "is not a date that qmd can read"),
         (True, "'True'", "is not a date that qmd can read"),
+        ("X2025-03-01", "'X2025-03-01'", "is not a date that qmd can read"),
+        ([["2025-03-01"]], "\"['2025-03-01']\"", "is not a date that qmd can read"),
         ({"a": 1}, "'{…}'", "is not a date that qmd can read"),
         ("20250301101500 later", "'20250301101500 later'", "is not a date that qmd can read"),
         ("x" * 60, repr("x" * 60), "is not a date that qmd can read"),
