@@ -1,1 +1,1 @@
-"""The command line: parse, call, render."""
+"""The command line: each command parses its arguments, calls the knowledge base and prints."""

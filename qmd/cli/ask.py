@@ -1,4 +1,4 @@
-"""``qmd ask``: a question to a language model that uses the tools of the server."""
+"""``qmd ask`` puts a question to a language model, which may use the tools of the server."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def ask(
     DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode 600 (QMD_LLM_KEY_FILE). What the
     model reads of your notes is sent to that server.
     """
-    question_text = _question(question)
+    question_text = _question_from(question)
     here = session()
     may_write = _may_write(here, write=write, yes=yes, read_only=read_only)
     settings = here.llm()
@@ -96,7 +96,7 @@ def ask(
             loop = _loop(kb, LlmClient(settings), view, interrupts, max_rounds, toolsets)
             result = _with_second_chances(loop, loop.run(question_text), as_json)
     if as_json:
-        _write_run(question_text, settings.model, result)
+        _write_run_as_json(question_text, settings.model, result)
     if result.error is not None:
         raise result.error
     if result.interrupted:
@@ -107,7 +107,12 @@ def ask(
 
 
 def _may_write(here: Session, *, write: bool, yes: bool, read_only: bool) -> bool:
-    """Raises click.UsageError: The options contradict each other."""
+    """
+    Whether the model may use tools that write.
+
+    Raises:
+        click.UsageError: The options contradict each other.
+    """
     if write and read_only:
         raise click.UsageError("--write and --read-only exclude each other.")
     may_write = (write or here.settings.ask_write) and not read_only
@@ -117,9 +122,9 @@ def _may_write(here: Session, *, write: bool, yes: bool, read_only: bool) -> boo
 
 
 def _open(here: Session, confirm: Confirm | None) -> KnowledgeBase:
-    """For reading alone where ``confirm`` is None."""
+    """Open the knowledge base; if ``confirm`` is None, the tools may only read."""
     if here.settings.vault is not None and not here.settings.db.exists():
-        here.open(create=True).close()  # the notes tools read the disk
+        here.open(create=True).close()  # an empty one is enough: the notes tools read the disk
     return here.open(
         write=confirm is not None or here.remembers(),
         ask_server=True,
@@ -128,7 +133,7 @@ def _open(here: Session, confirm: Confirm | None) -> KnowledgeBase:
     )
 
 
-def _question(words: tuple[str, ...]) -> str:
+def _question_from(words: tuple[str, ...]) -> str:
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     if not text.strip():
         raise click.UsageError("The question is empty.")
@@ -169,9 +174,13 @@ def _loop(
 
 
 def _with_second_chances(loop: ExecutionLoop, result: LoopResult, as_json: bool) -> LoopResult:
-    """Where somebody sits there, an error that may pass is no reason to lose what was done."""
-    someone = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-    while someone and isinstance(result.error, TransientInferenceError):
+    """
+    Resume a run that ended with a transient error, as often as the user at the terminal agrees.
+
+    Otherwise the work of the rounds before the error would be lost.
+    """
+    is_interactive = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
+    while is_interactive and isinstance(result.error, TransientInferenceError):
         note(f"qmd: {result.error}", style="warning")
         if not click.confirm("Try again?", default=True, err=True):
             break
@@ -179,12 +188,12 @@ def _with_second_chances(loop: ExecutionLoop, result: LoopResult, as_json: bool)
     return result
 
 
-def _write_run(question: str, model: str, result: LoopResult) -> None:
+def _write_run_as_json(question: str, model: str, result: LoopResult) -> None:
     error = result.error
-    shown = (
+    error_object = (
         None if error is None else {"code": error.code, "message": str(error), "hint": error.hint}
     )
-    write_json({"question": question, "model": model, **result.as_json(), "error": shown})
+    write_json({"question": question, "model": model, **result.as_json(), "error": error_object})
 
 
 def _done_so_far(result: LoopResult) -> str:
@@ -205,7 +214,11 @@ def _warn(result: LoopResult) -> None:
 
 
 class _Interrupts:
-    """Ctrl-C ends the waiting for the model at once, and a tool only when it is done."""
+    """
+    Handles Ctrl-C: a call to the model ends at once, a tool may finish first.
+
+    A second Ctrl-C ends a tool too.
+    """
 
     def __init__(self) -> None:
         self.requested = False
@@ -219,25 +232,29 @@ class _Interrupts:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """A tool waits for the person, who may stop it: nothing is done yet."""
+        """
+        Let Ctrl-C end a tool at once while it waits for the user's answer.
+
+        The tool has not written anything yet.
+        """
         in_tool, self._in_tool = self._in_tool, False
         try:
             yield
         finally:
             self._in_tool = in_tool
 
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        waits = self._in_tool and not self.requested
+    def handle(self, signal_number: int, frame: FrameType | None) -> None:
+        tool_may_finish = self._in_tool and not self.requested
         self.requested = True
-        if not waits:  # it is not in a tool, or the user is in earnest
+        if not tool_may_finish:
             raise KeyboardInterrupt
 
 
 @contextmanager
 def _interrupts() -> Iterator[_Interrupts]:
     interrupts = _Interrupts()
-    before = signal.signal(signal.SIGINT, interrupts.handle)
+    previous_handler = signal.signal(signal.SIGINT, interrupts.handle)
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)

@@ -1,9 +1,9 @@
 """
-What the person at the terminal sees of an agent's run.
+Shows an agent's run to the user.
 
-The answer goes to stdout: on a terminal as it is written, elsewhere whole, and alone. What the
-tools do goes to stderr: on a terminal as cards, elsewhere as lines. Nothing that comes from a
-model or a document reaches a terminal with raw control characters.
+The answer goes to stdout: to a terminal piece by piece as it arrives, to a file or pipe only
+when it is complete. Tool calls go to stderr: to a terminal as cards, elsewhere as lines. Raw
+control characters in the text of a model or a document never reach a terminal.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-_OPENING = "```json:tool"
-_WIDEST = 100
-_LINES, _CHARS = 8, 600  # of a value or result in a card
-_LINE_CHARS = 160  # of a value or result in a line
+_FENCE_OPENING = "```json:tool"
+_MAX_CARD_WIDTH = 100
+_LINES, _CHARS = 8, 600  # at most, for a value or a result in a card
+_LINE_CHARS = 160  # at most, for a value or a result in a line
 
 
 class RunView(Protocol):
-    """What hears of a run and shows it."""
+    """Shows the events of a run."""
 
     def __call__(self, happening: Happening) -> None: ...
 
     def end(self) -> None:
-        """Nothing moves any more, and the cursor is at the beginning of a line."""
+        """Stop the spinner, and move the cursor to the beginning of a line."""
         ...
 
 
 @contextmanager
 def view_of_a_run(model: str, *, silent: bool) -> Iterator[RunView]:
     """
-    What is seen of a run while it goes on.
+    Give a view that shows a run while it goes on, and end the view afterwards.
 
     Args:
-        silent: Show nothing: the run is printed as JSON when it is over.
+        silent: Show nothing, because the run is printed as JSON when it is over.
     """
     if silent:
         yield _Silent()
@@ -66,21 +66,21 @@ class _Silent:
 
 
 class _View:
-    """Shows the text of answers itself, and leaves tools and waiting to ``tools``."""
+    """Prints the text of answers; ``tools`` shows the tool calls and the waiting."""
 
     def __init__(self, model: str, tools: _Cards | _Lines) -> None:
         self._model = one_line(model)
         self._tools = tools
         self._live = sys.stdout.isatty()
         self._answer = AnswerText()
-        self._begun = False  # something of the present answer stands on the terminal
-        self._open = False  # and its last line is not at its end
+        self._begun = False  # the terminal shows a part of the present answer
+        self._line_open = False  # the part ends in the middle of a line
 
     def __call__(self, happening: Happening) -> None:
         if isinstance(happening, Asking):
             self._answer = AnswerText()
             self._begun = False
-            self._tools.wait(f"asking {self._model}" + _again(happening.iteration))
+            self._tools.wait(f"asking {self._model}" + _round_number(happening.iteration))
         elif isinstance(happening, Delta):
             self._write(self._answer.feed(happening.text))
         elif isinstance(happening, Retry):
@@ -103,7 +103,7 @@ class _View:
         elif isinstance(happening, BadBlock):
             self._tools.idle()
             self._tools.refused(happening)
-        else:  # a question may follow, whether to try again
+        else:  # the run failed; the question whether to try again may follow
             self.end()
 
     def end(self) -> None:
@@ -125,7 +125,7 @@ class _View:
             sys.stderr.write(harmless(text) + "\n")
 
     def _write(self, text: str) -> None:
-        """Some more of the answer; blank lines before it are left out."""
+        """Print the next piece of the answer, without the blank lines before its first text."""
         if not self._live:
             return
         text = text if self._begun else text.lstrip()
@@ -135,56 +135,59 @@ class _View:
         sys.stdout.write(harmless(text))
         sys.stdout.flush()
         self._begun = True
-        self._open = not text.endswith("\n")
+        self._line_open = not text.endswith("\n")
 
     def _end_line(self) -> None:
-        if self._open:
+        if self._line_open:
             sys.stdout.write("\n")
             sys.stdout.flush()
-            self._open = False
+            self._line_open = False
 
 
-def _again(iteration: int) -> str:
+def _round_number(iteration: int) -> str:
     return f" (round {iteration})" if iteration > 1 else ""
 
 
 class AnswerText:
-    """What may be shown of an answer while it is written: not the tool calls in it."""
+    """Holds back the tool calls in an answer that arrives piece by piece."""
 
     def __init__(self) -> None:
         self._text = ""
-        self._shown = 0
+        self._shown = 0  # characters of the text that `feed` has returned or held back for good
 
     def feed(self, delta: str) -> str:
-        """Takes the next piece; returns what is certain to be text."""
+        """Take the next piece, and return the further text that is certainly no tool call."""
         self._text += delta
         held = self._text[self._shown : self._shown + 100].lstrip("`")
         if self._text.startswith("```", self._shown) and held.startswith("json:tool"):
             return ""
-        end = self._text.find(_OPENING, self._shown)
+        end = self._text.find(_FENCE_OPENING, self._shown)
         if end < 0:
-            end = len(self._text) - _begun(self._text[self._shown :])
-        while end > self._shown and self._text[end - 1] == "`":  # a longer fence
+            end = len(self._text) - _undecided_chars(self._text[self._shown :])
+        while end > self._shown and self._text[end - 1] == "`":  # the fence has more backticks
             end -= 1
         shown = self._text[self._shown : end]
         self._shown = end
         return shown
 
     def rest(self, parsed: Parsed) -> str:
-        """What is still to be shown of the text, now that the whole answer is known."""
+        """The text that is still to be shown when the answer is complete."""
         return parsed.untrimmed[self._shown :].rstrip()
 
 
-def _begun(text: str) -> int:
-    """How many characters at the end may be the beginning of a tool call, or half a line end."""
+def _undecided_chars(text: str) -> int:
+    """How many characters at the end may begin a tool call, or are the first half of CR LF."""
     if text.endswith("\r"):
         return 1
-    longest = min(len(text), len(_OPENING) - 1)
-    return next((n for n in range(longest, 0, -1) if _OPENING.startswith(text[-n:])), 0)
+    longest = min(len(text), len(_FENCE_OPENING) - 1)
+    return next(
+        (length for length in range(longest, 0, -1) if _FENCE_OPENING.startswith(text[-length:])),
+        0,
+    )
 
 
 class _Lines:
-    """One line on stderr for each use of a tool."""
+    """Prints one line on stderr for each tool call."""
 
     def wait(self, what: str) -> None:
         pass
@@ -192,11 +195,11 @@ class _Lines:
     def idle(self) -> None:
         pass
 
-    def show(self, done: ToolExecution) -> None:
-        params = ", ".join(f"{key}={_value(value)}" for key, value in done.call.params.items())
-        outcome = "ok" if done.result.success else "error"
-        result = _shortened(" ".join(done.result.text.split()), _LINE_CHARS)
-        note(f"{done.call.tool}({params}) {outcome} in {done.duration_s:.2f} s: {result}")
+    def show(self, execution: ToolExecution) -> None:
+        params = ", ".join(f"{key}={_value(value)}" for key, value in execution.call.params.items())
+        outcome = "ok" if execution.result.success else "error"
+        result = _shortened(" ".join(execution.result.text.split()), _LINE_CHARS)
+        note(f"{execution.call.tool}({params}) {outcome} in {execution.duration_s:.2f} s: {result}")
 
     def refused(self, block: BadBlock) -> None:
         note(f"A tool call that cannot be read: {block.problem.error}", style="warning")
@@ -208,7 +211,7 @@ def _value(value: object) -> str:
 
 
 class _Cards:
-    """A card on the terminal for each use of a tool, and a word of what is waited for."""
+    """Prints a card on the terminal for each tool call, and shows what the run waits for."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -235,35 +238,35 @@ class _Cards:
             self._status.stop()
             self._status = None
 
-    def show(self, done: ToolExecution) -> None:
-        self._print(card(done))
+    def show(self, execution: ToolExecution) -> None:
+        self._print(card(execution))
 
     def refused(self, block: BadBlock) -> None:
         note(f"A tool call that cannot be read: {block.problem.error}", style="warning")
 
     def _print(self, what: RenderableType) -> None:
-        self._console.print(what, width=min(self._console.width, _WIDEST))
+        self._console.print(what, width=min(self._console.width, _MAX_CARD_WIDTH))
 
 
-def card(done: ToolExecution) -> RenderableType:
-    """A use of a tool: its name, its parameters, its result and the time it took."""
+def card(execution: ToolExecution) -> RenderableType:
+    """A card for a tool call: name, parameters, result and duration."""
     from rich.console import Group
     from rich.panel import Panel
     from rich.rule import Rule
     from rich.text import Text
 
-    good = done.result.success
-    colour = "green" if good else "red"
-    result = Text(_excerpt(done.result.text) or "(nothing)", style="" if good else "red")
-    parameters = _parameters(done.call)
+    success = execution.result.success
+    colour = "green" if success else "red"
+    result = Text(_excerpt(execution.result.text) or "(nothing)", style="" if success else "red")
+    parameters = _parameters(execution.call)
     body = Group(*([parameters, Rule(style="dim")] if parameters else []), result)
-    title = Text(f"{'✅' if good else '❌'} {one_line(done.call.tool)}", style="bold")
-    took = Text(f"{done.duration_s:.2f} s", style="dim")
+    title = Text(f"{'✅' if success else '❌'} {one_line(execution.call.tool)}", style="bold")
+    duration = Text(f"{execution.duration_s:.2f} s", style="dim")
     return Panel(
         body,
         title=title,
         title_align="left",
-        subtitle=took,
+        subtitle=duration,
         subtitle_align="right",
         border_style=colour,
     )
@@ -276,13 +279,13 @@ def _parameters(call: ToolCall) -> Any:
     if not call.params:
         return None
     table = Table.grid(padding=(0, 1))
-    for name, value in _listed(call.params).items():
+    for name, value in _parameter_texts(call.params).items():
         table.add_row(Text(one_line(name), style="cyan"), Text(value))
     return table
 
 
-def _listed(params: Mapping[str, Any]) -> dict[str, str]:
-    """Text as it is, anything else as JSON."""
+def _parameter_texts(params: Mapping[str, Any]) -> dict[str, str]:
+    """The values as a card shows them: a text as it is, anything else as JSON."""
     return {
         name: _excerpt(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in params.items()
@@ -290,7 +293,7 @@ def _listed(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _excerpt(text: str) -> str:
-    """The beginning of a text for a card; it says how much more there is."""
+    """The beginning of a text, and a line that says how many more characters there are."""
     lines = text.strip("\r\n")[:_CHARS].splitlines()[:_LINES]
     shown = "\n".join(lines)
     more = len(text.strip("\r\n")) - len(shown)

@@ -1,8 +1,8 @@
 """
-Before the agent writes: what would change is shown, and the person at the terminal is asked.
+Shows the user what the agent is about to write, and asks for consent.
 
-Shown is what the writer hands over, the very bytes that it will write. Nothing of it reaches
-the terminal raw, and what nobody could see is shown as an escape.
+The user sees exactly the bytes that will be written, which the writer passes in a proposal.
+Control characters and invisible characters are shown as escapes.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from qmd.errors import DecodeError, WriteDeclinedError
 from qmd.parse.decode import decode
 from qmd.values.proposed import Proposed, ProposedFields, ProposedText
 
-_LINES, _LINE_CHARS = 120, 2_000  # that are shown before somebody asks for all
-_CONTEXT = 3
-#: Lines before times lines after: above that the search for what is common takes too long.
-_COMPARED = 250_000
+_LINES, _LINE_CHARS = 120, 2_000  # shown at first; the answer "a" shows all
+_CONTEXT_LINES = 3
+#: The old number of lines times the new one; difflib takes too long for more.
+_MAX_COMPARISONS = 250_000
 _HUNK = re.compile(r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
 class WriteQuestions:
     """
-    Asks before each write, on the terminal; a `qmd.values.proposed.Confirm`.
+    Asks the user at the terminal before each write; a `qmd.values.proposed.Confirm`.
 
     Args:
-        yes: Do not ask; the answer is yes.
-        pause: Stops whatever moves on the terminal.
-        answering: Around the waiting for an answer, which Ctrl-C ends.
+        yes: Agree to every write without asking.
+        pause: Stops the spinner before the question is printed.
+        answering: A context for the wait for an answer; inside it Ctrl-C ends the wait.
     """
 
     def __init__(
@@ -49,7 +49,12 @@ class WriteQuestions:
         self._answering = answering
 
     def __call__(self, proposed: Proposed) -> bool:
-        """Raises WriteDeclinedError: Nobody can be asked."""
+        """
+        Whether the user agrees to the write.
+
+        Raises:
+            WriteDeclinedError: There is no terminal to ask on.
+        """
         if self._yes:
             return True
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -71,7 +76,7 @@ class WriteQuestions:
         return answer == "y"
 
     def _ask(self, question: str, *, more: bool) -> str:
-        """y, n or a."""
+        """Ask until the answer is valid, and return "y", "n" or "a" (only with ``more``)."""
         choices = {"y": "y", "yes": "y", "n": "n", "no": "n", "": "n"}
         if more:
             choices |= {"a": "a", "all": "a"}
@@ -86,7 +91,7 @@ class WriteQuestions:
                     )
                     if (answer := choices.get(reply.strip().lower())) is not None:
                         return answer
-        except click.Abort:  # Ctrl-C or the end of the input is no yes
+        except click.Abort:  # Ctrl-C or the end of the input
             return "n"
 
 
@@ -102,19 +107,19 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def heading(proposed: Proposed) -> str:
-    """What would be done to which file, in a line that is safe for a terminal."""
-    what = "change the metadata of"
+    """One line, safe for a terminal, that names the tool, the change and the file."""
+    action = "change the metadata of"
     if isinstance(proposed, ProposedText):
         size = f"{len(proposed.after):,} bytes"
         if proposed.before is None:
-            what = f"make a new file of {size}:"
+            action = f"make a new file of {size}:"
         else:
-            what = f"change {len(proposed.before):,} bytes to {size} in"
-    return f"{proposed.tool} would {what} {exact(one_line(str(proposed.path)))}"
+            action = f"change {len(proposed.before):,} bytes to {size} in"
+    return f"{proposed.tool} would {action} {exact(one_line(str(proposed.path)))}"
 
 
 def described(proposed: Proposed) -> list[str]:
-    """All of a change: a unified diff, or the fields of a photo; safe for a terminal."""
+    """The whole change, safe for a terminal: a unified diff, or the fields of a photo."""
     if isinstance(proposed, ProposedFields):
         return [
             one_line(exact(line))
@@ -127,7 +132,7 @@ def described(proposed: Proposed) -> list[str]:
         ]
     after = _text(proposed.after)
     if proposed.before is None:
-        return [exact(line) for line in _split(f"+{line}" for line in _lines(after))]
+        return [exact(line) for line in _split_lines(f"+{line}" for line in _lines(after))]
     before = _text(proposed.before)
     if before == after:
         return ["(It holds these words already.)"]
@@ -135,7 +140,7 @@ def described(proposed: Proposed) -> list[str]:
 
 
 def shortened(lines: list[str]) -> tuple[list[str], str]:
-    """The beginning of a description, and in words how much of it is left out."""
+    """The beginning of a description, and a phrase that says how much is left out."""
     shown = [line[:_LINE_CHARS] for line in lines[:_LINES]]
     more_lines = len(lines) - len(shown)
     more_chars = sum(map(len, lines)) - sum(map(len, shown))
@@ -159,7 +164,11 @@ def _text(data: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """At line ends alone; the end of the last line is told, as it is in a diff."""
+    """
+    Split a text at newlines only (`str.splitlines` splits at more characters).
+
+    A last line without a newline gets the remark that diffs have for it.
+    """
     lines = text.split("\n")
     if lines[-1] == "":
         return lines[:-1]
@@ -167,31 +176,38 @@ def _lines(text: str) -> list[str]:
 
 
 def _diff(before: list[str], after: list[str]) -> list[str]:
-    """Unified, without the lines that name the files."""
+    """
+    A unified diff without the lines that name the files.
+
+    Lines that are the same at both ends of the texts are cut off before the comparison. If the
+    rest is still too long to compare, one hunk replaces all of it.
+    """
     shortest = min(len(before), len(after))
-    same = next((n for n in range(shortest) if before[n] != after[n]), shortest)
-    rest = shortest - same
-    same_end = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
-    begin, end = max(0, same - _CONTEXT), max(0, same_end - _CONTEXT)
-    old, new = before[begin : len(before) - end], after[begin : len(after) - end]
-    if len(old) * len(new) > _COMPARED:
-        middle = slice(same - begin, -(same_end - end) or None)
-        hunk = [f"@@ -{begin + 1},{len(old)} +{begin + 1},{len(new)} @@"]
-        hunk += [f" {line}" for line in old[: same - begin]]
+    same_start = next((i for i in range(shortest) if before[i] != after[i]), shortest)
+    rest = shortest - same_start
+    same_end = next((i for i in range(rest) if before[-1 - i] != after[-1 - i]), rest)
+    cut_start = max(0, same_start - _CONTEXT_LINES)
+    cut_end = max(0, same_end - _CONTEXT_LINES)
+    old, new = before[cut_start : len(before) - cut_end], after[cut_start : len(after) - cut_end]
+    if len(old) * len(new) > _MAX_COMPARISONS:
+        middle = slice(same_start - cut_start, -(same_end - cut_end) or None)
+        hunk = [f"@@ -{cut_start + 1},{len(old)} +{cut_start + 1},{len(new)} @@"]
+        hunk += [f" {line}" for line in old[: same_start - cut_start]]
         hunk += [f"-{line}" for line in old[middle]] + [f"+{line}" for line in new[middle]]
-        hunk += [f" {line}" for line in old[len(old) - (same_end - end) :]]
-        return _split(hunk)
-    unified = difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")
-    return _split(_moved(line, begin) for line in list(unified)[2:])
+        hunk += [f" {line}" for line in old[len(old) - (same_end - cut_end) :]]
+        return _split_lines(hunk)
+    unified = difflib.unified_diff(old, new, n=_CONTEXT_LINES, lineterm="")
+    return _split_lines(_shifted_hunk(line, cut_start) for line in list(unified)[2:])
 
 
-def _moved(line: str, by: int) -> str:
-    """The line that begins a hunk counts from the beginning of the file."""
+def _shifted_hunk(line: str, offset: int) -> str:
+    """Add ``offset`` to the line numbers in a hunk's header; other lines stay as they are."""
     hunk = _HUNK.fullmatch(line)
     if hunk is None:
         return line
-    return f"@@ -{int(hunk[1]) + by}{hunk[2] or ''} +{int(hunk[3]) + by}{hunk[4] or ''} @@"
+    old_start, new_start = int(hunk[1]) + offset, int(hunk[3]) + offset
+    return f"@@ -{old_start}{hunk[2] or ''} +{new_start}{hunk[4] or ''} @@"
 
 
-def _split(lines: Iterable[str]) -> list[str]:
+def _split_lines(lines: Iterable[str]) -> list[str]:
     return [part for line in lines for part in line.split("\n")]

@@ -1,4 +1,4 @@
-"""``qmd bench``: how good are the searches on questions whose answers are known?"""
+"""``qmd bench`` measures the searches on questions whose answers are known."""
 
 from __future__ import annotations
 
@@ -109,8 +109,11 @@ def bench(
     if judgments.documents is not None and collections:
         raise click.UsageError("-c has no meaning for a fixture that brings its own documents.")
     chosen = tuple(name for name in _SYSTEMS if not systems or name in (*systems, baseline))
-    meaning = set(chosen) != {"search"}
-    with progress_bar() as progress, _opened(judgments, keep, meaning, progress) as (kb, ids):
+    needs_vectors = set(chosen) != {"search"}
+    with (
+        progress_bar() as progress,
+        _opened(judgments, keep, needs_vectors, progress) as (kb, ids),
+    ):
         report = run(
             kb,
             judgments,
@@ -137,12 +140,16 @@ def bench(
 
 @contextmanager
 def _opened(
-    judgments: Judgments, keep: Path | None, meaning: bool, progress: ProgressCallback | None
+    judgments: Judgments,
+    keep: Path | None,
+    needs_vectors: bool,
+    progress: ProgressCallback | None,
 ) -> Iterator[tuple[KnowledgeBase, Mapping[str, str] | None]]:
     """
-    The database to ask, and the ids in it; a separate one for a fixture that brings documents.
+    Open the knowledge base to measure, and give the fixture's document ids for its paths.
 
-    ``meaning``: whether it needs vectors.
+    A fixture that brings documents gets a database for them alone; otherwise it is the user's
+    database, and there are no ids.
     """
     if judgments.documents is None:
         with session().open(ask_server=True) as kb:
@@ -152,14 +159,14 @@ def _opened(
     built = nullcontext(str(keep.expanduser())) if keep else TemporaryDirectory(prefix="qmd-bench-")
     with built as folder:
         name = f"{judgments.name}-{corpus.fingerprint(judgments.documents)}"
-        place = Path(folder).absolute() / name
-        ids = corpus.write(judgments.documents, place)
-        separate = Session()
-        separate.db = str(place.with_name(f"{name}.sqlite"))
-        with separate.open(create=True) as kb:
+        directory = Path(folder).absolute() / name
+        ids = corpus.write(judgments.documents, directory)
+        bench_session = Session()
+        bench_session.db = str(directory.with_name(f"{name}.sqlite"))
+        with bench_session.open(create=True) as kb:
             if corpus.COLLECTION not in {collection.name for collection in kb.collections()}:
-                kb.add_collection(place, name=corpus.COLLECTION)
+                kb.add_collection(directory, name=corpus.COLLECTION)
             kb.index(progress=progress)
-            if meaning and kb.can_embed():
+            if needs_vectors and kb.can_embed():
                 kb.embed(progress=progress)
             yield kb, ids

@@ -1,4 +1,4 @@
-"""``qmd collection``: which directories are documents."""
+"""``qmd collection`` manages the indexed directories."""
 
 from __future__ import annotations
 
@@ -60,11 +60,15 @@ def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_inde
 
 
 def refuse_missing(path: str) -> None:
-    """No database is made for a directory that is not there."""
+    """
+    Raise InputError if ``path`` is no directory.
+
+    Commands call this before they create a database.
+    """
     directory = Path(path).expanduser()
     if not directory.is_dir():
-        what = "Not a directory" if directory.exists() else "No such directory"
-        raise InputError(f"{what}: {path}", hint="Give the folder that holds the notes.")
+        problem = "Not a directory" if directory.exists() else "No such directory"
+        raise InputError(f"{problem}: {path}", hint="Give the folder that holds the notes.")
 
 
 @command("list", examples=("qmd collection list", "qmd collection list --json"))

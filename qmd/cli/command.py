@@ -1,6 +1,8 @@
 """
-How commands are declared: with examples in their help, ``--db`` and ``--index`` accepted
-behind their name too, and loaded only when they are called.
+Declares commands and groups of commands.
+
+Their help ends with examples, they accept ``--db`` and ``--index`` after their name too, and
+their modules are imported only when they are called.
 """
 
 from __future__ import annotations
@@ -109,8 +111,12 @@ class Group(click.Group):
         import difflib
 
         names = [*self.list_commands(ctx), *self.lazy]
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = f"Did you mean: {near[0]}" if near else f"Run '{ctx.command_path} --help'."
+        similar_names = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = (
+            f"Did you mean: {similar_names[0]}"
+            if similar_names
+            else f"Run '{ctx.command_path} --help'."
+        )
         raise UnknownCommand(f"No such command: {name}", hint, ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -145,7 +151,7 @@ def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> N
 
 
 def command(name: str, *, examples: Sequence[str], **kwargs: Any) -> Callable[[F], Command]:
-    """Declare a command; every one shows an example."""
+    """Declare a command; its help must show an example."""
 
     def wrap(function: F) -> Command:
         declared = click.command(name, cls=Command, examples=examples, **kwargs)(function)

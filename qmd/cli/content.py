@@ -1,4 +1,4 @@
-"""The text that a command writes: that of an option, or what comes on stdin."""
+"""Reads the text that a command writes, from an option or from stdin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def content_options(function: F) -> F:
-    """``source`` and ``content``, for `given_content`."""
+    """Add the parameters ``source`` and ``content``, which `given_content` takes."""
     function = click.option("--content", metavar="TEXT", help="The text; '-' reads it from stdin.")(
         function
     )
@@ -21,11 +21,12 @@ def content_options(function: F) -> F:
 
 def given_content(source: str | None, content: str | None) -> str | bytes:
     """
-    The text of ``--content`` as the shell had it (lone surrogates stand for its other bytes), or
-    stdin's bytes.
+    The text of ``--content``, or the bytes of stdin.
+
+    Bytes of ``--content`` that are not valid in the shell's encoding are lone surrogates.
 
     Raises:
-        UsageError: No text was given, or two.
+        UsageError: The user gave no text, or both kinds.
     """
     if source not in (None, "-"):
         raise click.UsageError(f"Unexpected argument: {source}. The text goes to --content.")

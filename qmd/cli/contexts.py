@@ -1,4 +1,4 @@
-"""``qmd context``: descriptions that travel with every hit below a path."""
+"""``qmd context`` manages descriptions of paths, which searches show with each hit below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``qmd backup``, ``qmd restore-db`` and ``qmd rescue``: the database file as a whole."""
+"""``qmd backup``, ``qmd restore-db`` and ``qmd rescue`` copy or replace the database file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def backup(file: str, force: bool, as_json: bool) -> None:
     """
     with session().open() as kb:
         size = kb.backup(file, force=force)
-    where = str(Path(file).expanduser().absolute())
+    target = str(Path(file).expanduser().absolute())
     if as_json:
-        write_json({"file": where, "bytes": size})
+        write_json({"file": target, "bytes": size})
     else:
-        write(f"Wrote {one_line(where)} ({size:,} bytes)\n")
+        write(f"Wrote {one_line(target)} ({size:,} bytes)\n")
 
 
 @command("restore-db", examples=("qmd restore-db ~/backups/notes.sqlite",))

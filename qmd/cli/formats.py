@@ -1,7 +1,7 @@
 """
-The output formats: how one is chosen, and how each quotes.
+The output formats: their options, and their rules of quoting.
 
-``cli`` is for people and may change; the others are for programs.
+The format ``cli`` is for people and may change; the others are for programs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from qmd.parse.lines import split_lines
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("cli", "json", "csv", "md", "xml", "files")
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 does not allow, not even as references.
 _NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def format_options(function: F) -> F:
-    """``--format`` and its short forms; the command gets one argument ``output``."""
+    """Add ``--format`` and its short forms; the command gets one argument ``output``."""
 
     @functools.wraps(function)
     def with_format(**options: Any) -> Any:
@@ -46,22 +46,22 @@ def format_options(function: F) -> F:
 
 
 def numbered(text: str, first: int = 1) -> str:
-    """Each line as ``N: text``, as the MCP tools number them."""
+    """Put ``N: `` before each line, as the MCP tools do."""
 
     return "".join(f"{number}: {line}\n" for number, line in enumerate(split_lines(text), first))
 
 
 def flat(text: str | None) -> str:
-    """A context, which may have paragraphs, on one line."""
+    """Join the lines of a context, which may have paragraphs, to one line."""
     return " · ".join(line.strip() for line in (text or "").splitlines() if line.strip())
 
 
 def csv_rows(rows: Iterable[Sequence[object]]) -> str:
     """
-    Lines of fields as RFC 4180 quotes them, each field's text unchanged.
+    Write rows as RFC 4180 says, except that lines end in a newline alone.
 
-    Not by the standard library's writer: with lines that end in a newline alone it leaves a
-    carriage return unquoted, and most readers end a record there.
+    The standard library's writer would then leave a carriage return unquoted, and most readers
+    end a record there.
     """
     return "".join(",".join(map(_csv_field, row)) + "\n" for row in rows)
 
@@ -76,7 +76,7 @@ def _csv_field(value: object) -> str:
 def xml_text(text: str) -> str:
     text = re.sub(_NOT_XML, "\ufffd", text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace("\r", "&#13;")  # a parser makes a raw one a newline
+    return text.replace("\r", "&#13;")  # a parser turns a raw carriage return into a newline
 
 
 def xml_element(name: str, attributes: dict[str, object | None], text: str) -> str:
@@ -89,25 +89,25 @@ def xml_element(name: str, attributes: dict[str, object | None], text: str) -> s
 
 
 def _attribute(value: str) -> str:
-    # A parser folds raw line ends in attributes into blanks.
+    # A parser turns raw tabs and newlines in attributes into blanks.
     value = xml_text(value).replace('"', "&quot;")
     return value.replace("\t", "&#9;").replace("\n", "&#10;")
 
 
 def md_code(text: str) -> str:
-    """A line of text as a code span, whatever backticks it holds."""
-    mark = _longer_than_any(text, least=1)
+    """A line of text as a code span; the text may hold any backticks."""
+    delimiter = _longer_than_any(text, least=1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{mark}{space}{text}{space}{mark}"
+    return f"{delimiter}{space}{text}{space}{delimiter}"
 
 
 def _longer_than_any(text: str, *, least: int) -> str:
-    """So many backticks that no run of them in the text is as long."""
+    """More backticks than any run of backticks in the text has, and at least ``least``."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     return "`" * max(least, longest + 1)
 
 
 def md_fenced(text: str) -> str:
-    """A code block whose fence no line of the text can close."""
+    """A code block whose fence is longer than any in the text."""
     fence = _longer_than_any(text, least=3)
     return f"{fence}\n{text if text.endswith(chr(10)) else text + chr(10)}{fence}\n"

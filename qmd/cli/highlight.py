@@ -1,4 +1,4 @@
-"""Marks in a text what the query asks for; for the eye only."""
+"""Highlights the words of a query in the text of hits, on a terminal."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from qmd.search.words.weights import STOP_WORDS
 
 def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
     """
-    A function that marks the parts of a text which the snippet was chosen for.
+    Give a function that marks the words of ``query`` in a text.
 
-    Words are marked from their start and to their end, whatever the ending; Chinese anywhere.
+    A word must begin where a word of the text begins; a different ending of up to four letters
+    is marked too. Chinese characters are marked anywhere.
     """
     query_needles = needles(parse(query))
-    # Marking every "the" would hide the rest.
-    loud = [needle for needle in query_needles if needle.text not in STOP_WORDS] or query_needles
-    if not loud:
+    # Marking every "the" would hide the other marks.
+    content_needles = [needle for needle in query_needles if needle.text not in STOP_WORDS]
+    marked_needles = content_needles or query_needles
+    if not marked_needles:
         return lambda text: text
-    patterns = map(_pattern, sorted(loud, key=lambda needle: -len(needle.text)))
+    patterns = map(_pattern, sorted(marked_needles, key=lambda needle: -len(needle.text)))
     # A lookahead finds matches that overlap: 数据库 is 数据 and 据库.
     pattern = re.compile("(?=(" + "|".join(patterns) + "))", re.IGNORECASE)
 
@@ -36,7 +38,7 @@ def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
-    """The matches in order; those that touch are one span."""
+    """The spans of the matches in order; matches that overlap or touch are one span."""
     spans: list[tuple[int, int]] = []
     for match in pattern.finditer(text):
         start, stop = match.span(1)

@@ -1,4 +1,4 @@
-"""``qmd history`` and ``qmd restore``: what files held before a tool changed them."""
+"""``qmd history`` and ``qmd restore`` show and bring back earlier contents of files."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def history(path: str, show: int | None, as_json: bool) -> None:
         note(f"No earlier content of {path} is kept.")
     else:
         rows = (
-            f"{each.number:>6}  {each.created[:19]}Z  {each.bytes:>10,}  {one_line(each.tool)}\n"
-            for each in revisions
+            f"{revision.number:>6}  {revision.created[:19]}Z  {revision.bytes:>10,}"
+            f"  {one_line(revision.tool)}\n"
+            for revision in revisions
         )
         write("".join(rows))
 
@@ -62,13 +63,13 @@ def restore(path: str, revision: int | None, as_json: bool) -> None:
     becomes a revision, so restoring twice undoes it.
     """
     with session().open(write=True) as kb:
-        done = kb.revisions.restore(path, revision)
+        restored = kb.revisions.restore(path, revision)
     if as_json:
-        write_json({**to_wire(done.revision), "path": str(done.path)})
+        write_json({**to_wire(restored.revision), "path": str(restored.path)})
         return
-    write(f"Restored {one_line(str(done.path))} as of revision {done.revision.number}\n")
-    if done.problem is not None:
-        note(f"Not searchable yet: {done.problem}", style="warning")
+    write(f"Restored {one_line(str(restored.path))} as of revision {restored.revision.number}\n")
+    if restored.problem is not None:
+        note(f"Not searchable yet: {restored.problem}", style="warning")
 
 
 def _show(content: bytes) -> None:

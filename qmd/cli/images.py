@@ -1,9 +1,9 @@
-"""``qmd image``: what photos say about themselves, for people and scripts."""
+"""``qmd image`` writes metadata into photos and prints it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.values.wire import to_wire
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.group(
@@ -75,8 +72,8 @@ def tag(
 
         write_json(success(written))
         return
-    what = "Written into" if written.changed else "Already so in"
-    write(f"{what} {one_line(file)}\n")
+    outcome = "Written into" if written.changed else "Already so in"
+    write(f"{outcome} {one_line(file)}\n")
     for name in written.kept:
         note(f"The {name} that was there stays; leave --append out to replace it.")
     if written.problem is not None:

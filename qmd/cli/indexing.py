@@ -1,4 +1,4 @@
-"""``qmd index``, ``qmd update`` and ``qmd embed``: from the disk into the database."""
+"""``qmd index``, ``qmd update`` and ``qmd embed`` bring the database in line with the disk."""
 
 from __future__ import annotations
 
@@ -96,7 +96,11 @@ def index_and_report(
 
 
 def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bool | None) -> None:
-    """Embed behind an index run; where no model can run, that is a remark and no failure."""
+    """
+    Make the missing vectors after an index run.
+
+    If no model can run, that is an error only if ``embed`` is True.
+    """
     if embed is False:
         return
 
@@ -104,7 +108,7 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
     if not pending:
         return
     if embed is None and not kb.can_embed():
-        # Fetching a model needs a yes, which 'qmd embed' is.
+        # A model is fetched only with the user's consent, which is to run 'qmd embed'.
         note(
             f"Everything is searchable by words. For search by meaning run 'qmd embed' "
             f"({count(pending, 'document')}): it fetches a model first."
@@ -131,7 +135,7 @@ def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> 
 
 
 def fail_if_incomplete(report: IndexReport) -> None:
-    """A collection that could not be scanned is an error, after all others are done."""
+    """Raise QmdError if some collections could not be scanned; the others are indexed by now."""
     if report.errors:
         raise QmdError(
             "\n".join(report.errors),

@@ -1,7 +1,7 @@
 """
-``qmd``: the root command, and the one place where errors become messages and exit codes.
+Runs ``qmd``: finds the command, and turns errors into messages and exit codes.
 
-Exit codes: 0 done, also when nothing was found; 1 an error; 2 wrong usage; 130 interrupted.
+Exit codes: 0 success, even without a hit; 1 an error; 2 wrong usage; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qmd.cli.session import Session
 from qmd.cli.terminal import escape_json, harmless, paint, prepare_streams, use_color
 from qmd.errors import QmdError
 
-#: Section of the help → command → where it is; a module is imported when its command is called.
+#: Section of the help → command → ``module:attribute``, imported when the command is called.
 _SECTIONS = {
     "Start": {
         "up": "qmd.cli.up:up",
@@ -65,10 +65,10 @@ _SECTIONS = {
         "open": "qmd.cli.open:open_",
     },
 }
-#: Other names of commands, which no help lists.
+#: Other names of commands, which the help does not list.
 _OTHER_NAMES = {
     "multi_get": "qmd.cli.read:multi_get",
-    # What tobi/qmd calls them, so that habits and scripts carry over.
+    # tobi/qmd has these names, so its users' habits and scripts carry over.
     "vector-search": "qmd.cli.search:vsearch",
     "deep-search": "qmd.cli.search:query",
     "pull": "qmd.cli.models:pull",
@@ -99,12 +99,12 @@ def cli(ctx: click.Context) -> None:
 
 
 def run() -> NoReturn:
-    """Entry point of the ``qmd`` command; leaves with its exit code."""
+    """Run the ``qmd`` command, and end the process with its exit code."""
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # The database is closed and the output written. Taking the interpreter apart would be a
-    # fifth of the time of a search.
+    # The database is closed and the output is written. The interpreter's own shutdown would be
+    # a fifth of the time of a search.
     os._exit(code)
 
 
@@ -112,7 +112,7 @@ def main(args: Sequence[str]) -> int:
     """
     Run one command line and return its exit code.
 
-    Every error ends here; nothing below prints one or exits on its own.
+    All errors are reported here: no other function prints an error or ends the process.
     """
     if "_QMD_COMPLETE" in os.environ:  # the shell asks for completions
         cli.main(list(args), prog_name="qmd")
@@ -137,10 +137,10 @@ def main(args: Sequence[str]) -> int:
         remedy = "Close other programs, or raise the limit (ulimit -v). 'qmd search' needs least."
         return _fail("out_of_memory", "Not enough memory.", remedy, 1, as_json)
     except OSError as error:
-        what = error.strerror or str(error)
-        where = f": {error.filename}" if error.filename else ""
+        problem = error.strerror or str(error)
+        file = f": {error.filename}" if error.filename else ""
         hint = "Check its permissions." if isinstance(error, PermissionError) else None
-        return _fail("os_error", f"{what}{where}", hint, 1, as_json)
+        return _fail("os_error", f"{problem}{file}", hint, 1, as_json)
     return code
 
 
@@ -185,7 +185,7 @@ def _fail(
 ) -> int:
     try:
         sys.stdout.flush()
-    except OSError:  # it cannot be written to, which may be the very error
+    except OSError:  # stdout cannot be written to, which may be the error to report
         _silence_stdout()
     if as_json:
         import json
@@ -202,7 +202,7 @@ def _fail(
 
 
 def _wants_json(args: Sequence[str]) -> bool:
-    """Whether errors must be JSON too; looked up by hand, for the parser itself may fail."""
+    """Whether errors must be JSON too; the arguments are read here since parsing them may fail."""
     for position, arg in enumerate(args):
         if arg == "--":
             return False
@@ -214,7 +214,7 @@ def _wants_json(args: Sequence[str]) -> bool:
 
 
 def _silence_stdout() -> None:
-    """What is still buffered goes nowhere: the reader has left, or the disk is full."""
+    """Discard the buffered output, since the reader of a pipe has gone or the disk is full."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
     os.close(devnull)

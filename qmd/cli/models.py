@@ -1,4 +1,4 @@
-"""``qmd models``: which embedding models and rerankers there are, and which is in use."""
+"""``qmd models`` lists, fetches and chooses embedding models and rerankers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def list_(ready: bool, as_json: bool) -> None:
     """
     listed = _list(session())
     if ready:
-        listed = [each for each in listed if each.ready or each.state]
+        listed = [model for model in listed if model.ready or model.state]
     if as_json:
         write_json(listed)
     else:
@@ -69,7 +69,7 @@ def pull(name: str | None, as_json: bool) -> None:
             with session().open() as kb:
                 model = kb.models.pull(name, progress)
         else:
-            from qmd.models import catalogue  # loads the embedding library
+            from qmd.models import catalogue  # imported late: it loads the embedding library
             from qmd.models.embedders import DEFAULT_MODEL
 
             settings = session().settings
@@ -159,7 +159,7 @@ def _mark(model: ModelInfo) -> str:
 
 
 def _facts(model: ModelInfo) -> str:
-    """Dimension, size and languages in columns."""
+    """The model's dimension, size and languages, in columns."""
     dimension = model.dimension or ""
     size = readable_size(model.size_bytes) if model.size_bytes else model.source
     return f"{dimension:>5}  {size:>8}  {model.languages or ''}"

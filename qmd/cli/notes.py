@@ -1,4 +1,4 @@
-"""``qmd note``: what the notes tools do, for people and scripts."""
+"""``qmd note`` reads, writes and lists notes, as the MCP tools for notes do."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ note_.add_command(list_)
 
 @contextmanager
 def _opened(*, to_write: bool = False) -> Iterator[Notes]:
-    """The notes; a directory that is the vault can be read without a database."""
+    """Open the notes; a vault that is a directory can be read without a database."""
     here = session()
     vault = here.settings.vault
     if vault is not None and not to_write and not here.settings.db.exists():
@@ -149,16 +149,16 @@ def _text(source: str | None, content: str | None) -> str | bytes:
     if isinstance(data, str):
         try:
             data.encode()
-        except UnicodeEncodeError:  # bytes of some other encoding, as the shell had them
+        except UnicodeEncodeError:  # the shell passed bytes of some other encoding
             return os.fsencode(data)
     elif not data and source is None and content is None:
-        # A script's stdin is often empty: no reason to empty a note.
+        # A script's stdin is often empty by accident, which must not empty a note.
         raise click.UsageError("There is no text on stdin. For an empty note give --content ''.")
     return data
 
 
 def _write_exactly(text: str) -> None:
-    """In UTF-8, without the line ends of the platform."""
+    """Write text in UTF-8, and keep its line ends on every platform."""
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
         write(text)

@@ -1,4 +1,4 @@
-"""``qmd open``: the page of the running server, in the browser."""
+"""``qmd open`` shows the page of the running server in the browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qmd.cli.session import session
 from qmd.cli.terminal import note, write
 from qmd.errors import NotFoundError, QmdError
 
-_ANSWER_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 @command("open", examples=("qmd open", "qmd open --print"))
@@ -43,7 +43,7 @@ def _link() -> tuple[str, str]:
 
     Raises:
         NotFoundError: No server runs for the database.
-        QmdError: It makes no link.
+        QmdError: The server makes no link.
     """
     from qmd.system import running
 
@@ -54,7 +54,7 @@ def _link() -> tuple[str, str]:
     if server is None:
         raise NotFoundError(f"No qmd server is running for {database}", hint=hint)
     try:
-        status, reply = running.call(server, "/open", {}, timeout_s=_ANSWER_S)
+        status, reply = running.call(server, "/open", {}, timeout_s=_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise NotFoundError(
             f"The qmd server at {server.url} does not answer.", hint=hint

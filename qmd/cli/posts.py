@@ -1,4 +1,4 @@
-"""``qmd posts``: what the posts tools do, in their words, for people and scripts."""
+"""``qmd posts`` lists, reads and searches an archive of posts, with the texts of the MCP tools."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def _only_match(
     archive: PostArchive, author: str | None, title: str | None, as_json: bool
 ) -> str | None:
     """
-    The path of the one post that fits; None after the list of several or none is printed.
+    The path of the one post with this author and title.
+
+    If there are several or none, print them as a list and return None.
 
     Raises:
         InputError: The author or the title is missing.
@@ -163,13 +165,13 @@ def search(query: tuple[str, ...], author: str | None, limit: int, as_json: bool
 @contextmanager
 def _archive() -> Iterator[PostArchive]:
     """
-    The archive, which is a collection from here on where the database can be written.
+    Open the archive of posts, and make it a collection if the database can be written.
 
     Raises:
-        QmdError: In the words of the tools.
+        QmdError: Any error of the block too; the message is that of the MCP tools.
     """
     try:
-        folder.require(session().settings.posts_dir)  # before a database is made for nothing
+        folder.require(session().settings.posts_dir)  # first, or an empty database is left behind
         with _opened() as kb:
             try:
                 added = kb.posts.adopt()
@@ -178,7 +180,7 @@ def _archive() -> Iterator[PostArchive]:
             yield kb.posts
     except QmdError as error:
         raise posts_texts.error_in_words(error) from error.__cause__
-    if added is not None:  # behind the work: an error stands alone on stderr
+    if added is not None:  # printed last, so that an error has stderr for itself
         note(
             f"Added collection '{added.name}': {added.path}. "
             f"For 'qmd search' run: qmd index -c {added.name}"
@@ -186,6 +188,7 @@ def _archive() -> Iterator[PostArchive]:
 
 
 def _opened() -> KnowledgeBase:
+    """Open the knowledge base for writing, or for reading if the database cannot be written."""
     try:
         return session().open(create=True)
     except ReadOnlyError:

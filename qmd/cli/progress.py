@@ -1,4 +1,4 @@
-"""Progress of a long job, drawn on stderr, and only where stderr is a terminal."""
+"""Draws the progress of a long job on stderr, if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABELS = {
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback | None]:
-    """A callback that draws, or None where nobody watches."""
+    """Give a callback that draws the progress, or None if stderr is no terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
@@ -61,8 +61,8 @@ def _drawer(bars: object) -> ProgressCallback:
 
     def draw(tick: Progress) -> None:
         if tick.stage not in tasks:
-            for done in tasks.values():
-                bars.update(done, visible=False)
+            for finished_task in tasks.values():
+                bars.update(finished_task, visible=False)
             tasks[tick.stage] = bars.add_task(_LABELS.get(tick.stage, tick.stage), item="")
         bars.update(
             tasks[tick.stage],

@@ -1,4 +1,4 @@
-"""``qmd get``, ``qmd multi-get`` and ``qmd ls``."""
+"""``qmd get``, ``qmd multi-get`` and ``qmd ls`` print documents and list them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--mode server``: the running server answers, this process only asks and prints."""
+"""Sends searches to the running server, for the option ``--mode server``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from qmd.values import SearchCommand, SearchReply, SearchRequest
 from qmd.values.facts import FieldFacts, LocalOnly, field_facts
 from qmd.values.wire import from_wire, to_wire
 
-ANSWER_S = 60.0
+TIMEOUT_S = 60.0
 
-_START = (
+_START_HINT = (
     "Start one with 'qmd server --transport http', or give --mode local: "
     "this process answers itself."
 )
@@ -27,16 +27,16 @@ _START = (
 
 class Remote:
     """
-    The server that runs for a database.
+    The running server of a database.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: No server runs for the database.
     """
 
     def __init__(self, database: Path) -> None:
         server = running.find(database)
         if server is None:
-            raise NotFoundError(f"No qmd server is running for {database}", hint=_START)
+            raise NotFoundError(f"No qmd server is running for {database}", hint=_START_HINT)
         self._server = server
 
     def search(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
@@ -44,30 +44,30 @@ class Remote:
         try:
             return from_wire(SearchReply, reply, query=request.query)
         except ValueError as error:
-            raise self._strange() from error
+            raise self._unexpected_reply() from error
 
     def text(self, file: str) -> str:
-        """A whole document."""
+        """The whole text of a document."""
         try:
             return str(self._ask("/get", {"file": file})["document"]["text"])
         except (KeyError, TypeError) as error:
-            raise self._strange() from error
+            raise self._unexpected_reply() from error
 
     def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         try:
-            status, reply = running.call(self._server, path, body, timeout_s=ANSWER_S)
+            status, reply = running.call(self._server, path, body, timeout_s=TIMEOUT_S)
         except (OSError, ValueError) as error:
             raise NotFoundError(
-                f"The qmd server at {self._server.url} does not answer.", hint=_START
+                f"The qmd server at {self._server.url} does not answer.", hint=_START_HINT
             ) from error
         if not isinstance(reply, dict):
-            raise self._strange()
+            raise self._unexpected_reply()
         if status == 200:
             return reply
         message, _, hint = str(reply.get("detail", f"status {status}")).partition("\n")
         raise _error_for(status)(message, hint=hint.strip() or None)
 
-    def _strange(self) -> QmdError:
+    def _unexpected_reply(self) -> QmdError:
         return QmdError(
             f"What answers at {self._server.url} is no qmd server of this version.",
             hint="Restart the server.",
@@ -83,7 +83,12 @@ def _error_for(status: int) -> type[QmdError]:
 
 
 def _body(request: SearchRequest) -> dict[str, Any]:
-    """The request as it is sent. Raises InputError for what only this process can do."""
+    """
+    The request in its wire form.
+
+    Raises:
+        InputError: An option works in this process only, or there are several collections.
+    """
     for field in field_facts(SearchRequest):
         option = _local_option(field, getattr(request, field.name))
         if option is not None:
@@ -99,7 +104,7 @@ def _body(request: SearchRequest) -> dict[str, Any]:
 
 
 def _local_option(field: FieldFacts, value: object) -> str | None:
-    """The option that gave this value, if no server takes it."""
+    """The option that sets this value, if servers do not accept the value; else None."""
     if field.has(LocalOnly) and value != field.default:
         return option_name(field)
     return unlimited_option_name(field) if value is None else None

@@ -1,4 +1,4 @@
-"""What `qmd bench` measured, as a table and as JSON."""
+"""Prints the measurements of `qmd bench` as tables, and turns them into JSON."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from qmd.evaluate.compare import Difference
     from qmd.evaluate.run import BenchReport, Measured, SystemAnswer
 
-_COMPARED = ("nDCG@10", "MRR@10", "success@10")  # in the table; JSON has all
-_FEW = 30  # questions
+_COMPARED_METRICS = ("nDCG@10", "MRR@10", "success@10")  # in the table; JSON has all metrics
+_ENOUGH_QUESTIONS = 30  # for intervals that can be relied on
 
 
 def render_bench(report: BenchReport) -> None:
@@ -26,52 +26,53 @@ def render_bench(report: BenchReport) -> None:
         *_differences(report),
         *_relevances(report),
     ]
-    for name, each in report.systems.items():
-        lines += [f"{name}: {one_line(note)}" for note in each.notes]
+    for name, system in report.systems.items():
+        lines += [f"{name}: {one_line(note)}" for note in system.notes]
     write("\n".join(lines) + "\n")
 
 
 def _means(report: BenchReport) -> list[str]:
-    """The mean of each metric, where a question has an answer."""
+    """The table of the means of each metric; empty if no question has an answer."""
     if not report.answerable:
         return []
     rows = [
-        [name, *(f"{each.means[metric]:.3f}" for metric in METRICS), _milliseconds(each)]
-        for name, each in report.systems.items()
+        [name, *(f"{system.means[metric]:.3f}" for metric in METRICS), _milliseconds(system)]
+        for name, system in report.systems.items()
     ]
     return ["", *_table(["", *METRICS, "ms"], rows)]
 
 
 def _differences(report: BenchReport) -> list[str]:
-    """How each system differs from the baseline."""
+    """The table of the differences of each system from the baseline."""
     rows = [
-        [name, *(_difference(each.differences[metric]) for metric in _COMPARED)]
-        for name, each in report.systems.items()
-        if each.differences
+        [name, *(_difference(system.differences[metric]) for metric in _COMPARED_METRICS)]
+        for name, system in report.systems.items()
+        if system.differences
     ]
     if not rows:
         return []
     lines = ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
-    lines += _table(["", *_COMPARED], rows)
-    if report.answerable < _FEW:
+    lines += _table(["", *_COMPARED_METRICS], rows)
+    if report.answerable < _ENOUGH_QUESTIONS:
         lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
     return lines
 
 
 def _relevances(report: BenchReport) -> list[str]:
-    """The relevance of the best hits, where some questions have no answer."""
+    """The table of the relevance of the best hits; empty if every question has an answer."""
     unanswerable = report.questions - report.answerable
     if not unanswerable:
         return []
     rows = [
-        [name, _share(each.relevance), _share(each.absent)] for name, each in report.systems.items()
+        [name, _share(system.relevance), _share(system.absent)]
+        for name, system in report.systems.items()
     ]
     title = f"Relevance of the best hit ({count(unanswerable, 'question')} without an answer)"
     return ["", title, *_table(["", "answered", "not there"], rows)]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     return [
         "  ".join(
             cell.rjust(width) if column else cell.ljust(width)
@@ -108,7 +109,7 @@ def bench_object(report: BenchReport) -> dict[str, Any]:
             "resamples": compare.RESAMPLES,
             "seed": compare.SEED,
         },
-        "systems": {name: _system_object(each) for name, each in report.systems.items()},
+        "systems": {name: _system_object(system) for name, system in report.systems.items()},
         "left_out": dict(report.left_out),
         "unknown": list(report.unknown),
     }
@@ -119,16 +120,16 @@ def _system_object(system: Measured) -> dict[str, Any]:
         "metrics": {name: round(value, 6) for name, value in system.means.items()},
         "differences": {
             name: {
-                "mean": round(each.mean, 6),
-                "low": round(each.low, 6),
-                "high": round(each.high, 6),
+                "mean": round(difference.mean, 6),
+                "low": round(difference.low, 6),
+                "high": round(difference.high, 6),
             }
-            for name, each in system.differences.items()
+            for name, difference in system.differences.items()
         },
         "relevance": {"answered": system.relevance, "absent": system.absent},
         "median_ms": round(system.median_s * 1000, 2),
         "notes": list(system.notes),
-        "answers": [_answer_object(each) for each in system.answers],
+        "answers": [_answer_object(answer) for answer in system.answers],
     }
 
 

@@ -1,4 +1,4 @@
-"""Documents that are read, in each output format, and listings of them."""
+"""Prints documents in each output format, and listings of documents."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ Item = DocumentSlice | SkippedDocument
 
 
 def render_document(item: DocumentSlice, output: str, *, line_numbers: bool) -> None:
-    """One document; as ``cli`` without line numbers, and as ``md``, its text and no byte more."""
+    """
+    Print one document.
+
+    The format ``md``, and ``cli`` without line numbers, print the exact text of a whole document
+    to a file or pipe.
+    """
     if output == "json":
         write_json(document_object(item))
     elif output in ("cli", "md"):
         text = numbered(item.text, item.from_line) if line_numbers else item.text
-        whole = item.from_line == 1 and not item.more_lines
-        if text and not text.endswith("\n") and (sys.stdout.isatty() or not whole):
+        is_whole = item.from_line == 1 and not item.more_lines
+        if text and not text.endswith("\n") and (sys.stdout.isatty() or not is_whole):
             text += "\n"
         write_text(text)
     else:
@@ -52,7 +57,11 @@ def render_documents(items: Sequence[Item], output: str, *, line_numbers: bool) 
 
 
 def document_object(item: Item) -> dict[str, Any]:
-    """``body`` is the text itself, never numbered; a document left out has ``skipped``."""
+    """
+    The JSON object of a document.
+
+    ``body`` is the text without line numbers. A document that is too large has ``skipped``.
+    """
     fields: dict[str, Any] = to_wire(item)
     if isinstance(item, SkippedDocument):
         fields |= {"skipped": True, "reason": _too_large(item)}
@@ -76,7 +85,11 @@ def _too_large(item: SkippedDocument) -> str:
 
 def _table(items: Sequence[Item], output: str, *, line_numbers: bool) -> None:
     if output == "files":
-        write_text(csv_rows((i.document.docid, i.document.file, flat(_context(i))) for i in items))
+        write_text(
+            csv_rows(
+                (item.document.docid, item.document.file, flat(_context(item))) for item in items
+            )
+        )
     elif output == "csv":
         rows: list[Sequence[object]] = [("docid", "file", "title", "context", "from_line", "body")]
         for item in items:
@@ -121,8 +134,8 @@ def render_listing(documents: Sequence[DocumentInfo]) -> None:
         write(f"{paint(facts, 'dim', color)}  {name}  {one_line(document.title)}\n")
 
 
-def readable_size(count: int) -> str:
-    size = float(count)
+def readable_size(size_bytes: int) -> str:
+    size = float(size_bytes)
     for unit in ("B", "KB", "MB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""The hits of a search, in each output format."""
+"""Prints the hits of a search in each output format."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ if TYPE_CHECKING:
     from qmd.values import Hit, SearchReply
 
 
-#: A hit and, where it is to be shown, its whole text.
+#: A hit, and its whole text if that is to be shown.
 Pair = tuple["Hit", str | None]
 
 
 def render_hits(
     reply: SearchReply, output: str, *, bodies: Sequence[str] | None, line_numbers: bool
 ) -> None:
-    """``bodies`` are the whole texts, one a hit, where they are to be shown."""
+    """
+    Print the hits of a reply.
+
+    Args:
+        bodies: The whole text of each hit; None to show snippets.
+        line_numbers: Number the lines of ``bodies``.
+    """
     if bodies is not None and line_numbers:
         bodies = [numbered(body) for body in bodies]
-    whole: Sequence[str | None] = bodies if bodies is not None else [None] * len(reply.hits)
-    pairs = list(zip(reply.hits, whole, strict=True))
+    texts: Sequence[str | None] = bodies if bodies is not None else [None] * len(reply.hits)
+    pairs = list(zip(reply.hits, texts, strict=True))
     if output == "json":
         write_json([hit_object(hit, body) for hit, body in pairs])
     elif output == "csv":
@@ -102,11 +108,11 @@ def _for_people(query: str, pairs: Sequence[Pair]) -> None:
     blocks = []
     for hit, body in pairs:
         score = f"{hit.score:.0%}" + (" loosely" if hit.match == "relaxed" else "")
-        where = paint(one_line(hit.file), "file", color) + paint(f":{hit.line}", "line", color)
-        about = one_line(flat(hit.context))
+        place = paint(one_line(hit.file), "file", color) + paint(f":{hit.line}", "line", color)
+        context = one_line(flat(hit.context))
         lines = [
             f"{paint(one_line(hit.title), 'title', color)}  {paint(score, 'score', color)}",
-            f"{where}  {paint(' · '.join(filter(None, (hit.docid, about))), 'dim', color)}",
+            f"{place}  {paint(' · '.join(filter(None, (hit.docid, context))), 'dim', color)}",
         ]
         if body is None:
             shown = [line for line in harmless(hit.snippet).split("\n") if not _blank(line)]
@@ -120,20 +126,20 @@ def _for_people(query: str, pairs: Sequence[Pair]) -> None:
 
 
 def _blank(line: str) -> bool:
-    """Whether a snippet's line has a number and nothing else."""
+    """Whether a line of a snippet has nothing but its line number."""
     return line.rstrip().rstrip(":").isdigit()
 
 
-def _snippet_line(line: str, best: int, mark: Callable[[str], str], color: bool) -> str:
+def _snippet_line(line: str, best_line: int, mark: Callable[[str], str], color: bool) -> str:
     number, colon, text = line.partition(": ")
     if not colon or not number.isdigit():
         return f"  {mark(line)}"
-    style = "line" if int(number) == best else "dim"
+    style = "line" if int(number) == best_line else "dim"
     return f"  {paint(number, style, color)}{paint(':', 'dim', color)} {mark(text)}"
 
 
 def explanation(explain: Mapping[str, Any]) -> list[str]:
-    """What a score is made of, a part a line."""
+    """The parts of a score, one on each line."""
     lines = []
     for part in explain.get("lists", ()):
         head = " ".join(str(part[key]) for key in ("source", "type") if part.get(key))

@@ -1,4 +1,4 @@
-"""What indexing, embedding and upkeep report, in words."""
+"""Prints the reports of indexing, embedding and upkeep as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Status,
     )
 
-SHOWN = 10  # of a list of files; the rest is counted
+SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
 
 def count(number: int, noun: str) -> str:
@@ -30,7 +30,7 @@ def count(number: int, noun: str) -> str:
 
 
 def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
-    """What changed goes to stdout; skipped files, warnings and failed collections to stderr."""
+    """Print the changes to stdout, and skipped files and warnings to stderr."""
     write(
         f"{verb} {count(report.collections, 'collection')}: "
         f"{count(report.total_documents, 'document')}\n"
@@ -70,7 +70,7 @@ def render_embed_report(report: EmbedReport) -> None:
 
 def render_collections(collections: Sequence[Collection]) -> None:
     color = use_color(sys.stdout)
-    width = max((columns(one_line(c.name)) for c in collections), default=0)
+    width = max((columns(one_line(collection.name)) for collection in collections), default=0)
     for collection in collections:
         name = paint(padded(one_line(collection.name), width), "title", color)
         documents = count(collection.documents, "document")
@@ -87,7 +87,7 @@ def render_contexts(contexts: Sequence[Context]) -> None:
 
 
 def render_status(status: Status, *, embedding: bool = False) -> None:
-    """``embedding``: some process makes the missing vectors just now."""
+    """Print the state of the index; ``embedding``: a process is making the missing vectors."""
     color = use_color(sys.stdout)
     rows = [
         ("Database", f"{status.database} ({readable_size(status.database_bytes)})"),
@@ -129,7 +129,7 @@ def _time(stamp: str | None) -> str:
     return stamp[:16].replace("T", " ") + " UTC" if stamp else "never"
 
 
-_IN_REASON = ("collection", "path", "subject", "rule")  # in the path and the reason already
+_IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reason name these
 
 
 def render_explanation(explanation: Explanation) -> None:

@@ -1,4 +1,4 @@
-"""``qmd search``, ``qmd vsearch`` and ``qmd query``: one set of options, three retrievers."""
+"""``qmd search``, ``qmd vsearch`` and ``qmd query`` search, with one common set of options."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def query(request: SearchRequest, view: View) -> None:
 def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
     from qmd.cli.render_hits import render_hits
 
-    answer = _from_server if view.mode == "server" else _here
+    answer = _answer_from_server if view.mode == "server" else _answer_here
     reply, bodies = answer(command, request, view)
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
@@ -86,20 +86,22 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
         sys.stderr.write(f'No results found for "{one_line(request.query)}"\n')
 
 
-def _here(
+def _answer_here(
     command: SearchCommand, request: SearchRequest, view: View
 ) -> tuple[SearchReply, list[str] | None]:
     """
-    This process searches. It may ask a running server for the query's vector, since loading
-    the model takes longer than all the rest.
+    Search in this process.
+
+    With the mode "auto" a running server may embed the query, because loading the model takes
+    longer than the rest of a search.
     """
-    writes = session().remembers() and command != "search"
-    with session().open(write=writes, ask_server=view.mode == "auto") as kb:
+    caches_answers = session().remembers() and command != "search"
+    with session().open(write=caches_answers, ask_server=view.mode == "auto") as kb:
         reply = kb.answer(command, request)
         return reply, [kb.get(hit.file).text for hit in reply.hits] if view.full else None
 
 
-def _from_server(
+def _answer_from_server(
     command: SearchCommand, request: SearchRequest, view: View
 ) -> tuple[SearchReply, list[str] | None]:
     from qmd.cli.remote import Remote

@@ -1,7 +1,8 @@
 """
-The options of ``qmd search``, ``vsearch`` and ``query``, made from the fields of `SearchRequest`.
+Makes the options of ``qmd search``, ``vsearch`` and ``query`` from the fields of `SearchRequest`.
 
-A new field has an option of its name. `_SPELLINGS` has a line for what a shell spells otherwise.
+A new field gets an option with its name. `_SPELLINGS` has a line for each option that differs
+from its field in name, metavar or help.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Mode = Literal["auto", "server", "local"]
 
 
 class View(NamedTuple):
-    """Who answers, and how the hits are printed: what only a terminal chooses."""
+    """The options that are not part of a request: who answers, and how the hits are printed."""
 
     mode: Mode
     output: str
@@ -40,9 +41,13 @@ class View(NamedTuple):
 
 class _Spelling(NamedTuple):
     """
-    How an option is spelled, if not as its field, and explained, if not by its description.
+    The parts of an option that differ from its field.
 
-    ``without``: the option that sets None, and its help.
+    Attributes:
+        names: The names of the option; empty for the name of the field.
+        metavar: The placeholder for the value in the help.
+        help: The help text; None for the description of the field.
+        without: The name and the help of the option that sets the field to None.
     """
 
     names: tuple[str, ...] = ()
@@ -85,7 +90,11 @@ _VIEW_OPTIONS = (
 def search_options(
     command: SearchCommand,
 ) -> Callable[[Callable[[SearchRequest, View], None]], Callable[..., None]]:
-    """Give a command its options, and its function the values that they make."""
+    """
+    Add the options of a search to a command.
+
+    The command's function gets the request and the view that the options make.
+    """
 
     def wrap(function: Callable[[SearchRequest, View], None]) -> Callable[..., None]:
         def with_values(
@@ -97,7 +106,7 @@ def search_options(
             **options: object,
         ) -> None:
             for field in _option_fields():
-                if options.pop(_without(field), False):
+                if options.pop(_without_parameter(field), False):
                     options[field.name] = None
             request = _gather(SearchRequest, {"query": " ".join(query), **options})
             function(request, View(mode, output, full, line_numbers))
@@ -139,11 +148,11 @@ def _request_options(command: SearchCommand) -> Iterator[Callable[..., Any]]:
         )
         if spelling.without is not None:
             name, text = spelling.without
-            yield click.option(name, _without(field), is_flag=True, help=text)
+            yield click.option(name, _without_parameter(field), is_flag=True, help=text)
 
 
 def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
-    """What click is told of the type and the range of a field."""
+    """The arguments of `click.option` for the type and the range of a field."""
     hint, bounds = without_none(field.hint), field.get(Range)
     if hint is bool:
         return {"is_flag": True, "flag_value": not default}
@@ -156,11 +165,11 @@ def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
     if bounds is not None:
         callback = _in_range(field, bounds)
         return {"type": hint, "callback": callback, "show_default": default is not None}
-    return {"type": hint, "callback": _date if field.has(IsoDate) else None}
+    return {"type": hint, "callback": _parsed_date if field.has(IsoDate) else None}
 
 
 def _metavar(field: FieldFacts) -> str | None:
-    """A number is N; None leaves the word to click."""
+    """N for an integer; None for the word that click chooses."""
     return "N" if without_none(field.hint) is int else None
 
 
@@ -181,7 +190,7 @@ def _in_range(field: FieldFacts, bounds: Range) -> Callback:
     return check
 
 
-def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def _parsed_date(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
     from qmd.errors import InputError
@@ -206,8 +215,8 @@ def _spelling(field: FieldFacts) -> _Spelling:
     return _SPELLINGS.get(field.name, _Spelling())
 
 
-def _without(field: FieldFacts) -> str:
-    """The parameter of the option that sets None."""
+def _without_parameter(field: FieldFacts) -> str:
+    """The name of the click parameter for the option that sets the field to None."""
     return f"without_{field.name}"
 
 
@@ -219,6 +228,7 @@ def _option_fields() -> tuple[FieldFacts, ...]:
 
 
 def _leaves(value_type: type) -> Iterator[FieldFacts]:
+    """The fields of a value; an inline field is replaced by the fields of its type."""
     for field in field_facts(value_type):
         if field.has(Inline):
             yield from _leaves(field.hint)
@@ -227,7 +237,7 @@ def _leaves(value_type: type) -> Iterator[FieldFacts]:
 
 
 def _gather(value_type: type[ValueT], parts: dict[str, object]) -> ValueT:
-    """A value from its fields and those of the values that it holds inline."""
+    """Make a value, and the values of its inline fields, from ``parts``: field name → value."""
     return value_type(
         **{
             field.name: _gather(field.hint, parts) if field.has(Inline) else parts[field.name]

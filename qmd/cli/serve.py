@@ -1,4 +1,4 @@
-"""``qmd server`` and ``qmd mcp``: the knowledge base for other programs."""
+"""``qmd server`` and ``qmd mcp`` serve the knowledge base to other programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PORT = 18765
 
-#: As `qmd.tools.toolsets` has them, which loads too much for a help text; a test compares.
+#: The keys of `qmd.tools.toolsets.TOOLSETS`; importing that module for a help text would take
+#: too long. A test compares the two.
 TOOLSETS = ("qmd", "posts", "summary", "notes", "images")
 
 
@@ -29,7 +30,7 @@ def _token(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 
 def address_options(function: F) -> F:
-    """Where HTTP listens, and to whom."""
+    """Add the options of the HTTP address and of access to it."""
     options = [
         click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST",
                      help="Listen on this address; one that others can reach needs a token."),
@@ -46,7 +47,7 @@ def address_options(function: F) -> F:
 
 
 def conduct_options(function: F) -> F:
-    """What the server does and says."""
+    """Add the options of what the server does and logs."""
     options = [
         click.option("--read-only", is_flag=True, help="Refuse everything that writes."),
         click.option("--no-watch", is_flag=True, help="Do not keep the index up to date."),
@@ -58,7 +59,7 @@ def conduct_options(function: F) -> F:
 
 
 def tool_options(function: F) -> F:
-    """Which tools there are, and where they work."""
+    """Add the options that select the MCP tools and their directories."""
     options = [
         click.option("--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
                      help="Offer only these MCP tools: " + ", ".join(TOOLSETS) + "."),
@@ -80,11 +81,11 @@ def _toolsets(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 
 
 def server_options(transport: str) -> Callable[[F], F]:
-    """The options of ``qmd server``, with the transport that is the default."""
+    """Add the options of ``qmd server``; ``transport`` is the default transport."""
 
     def wrap(function: F) -> F:
         function = tool_options(address_options(conduct_options(function)))
-        # As tobi/qmd spells it.
+        # tobi/qmd has this name for --transport http.
         function = click.option("--http", "only_http", is_flag=True, hidden=True)(function)
         return click.option(
             "--transport", type=click.Choice(["both", "mcp", "http"]), default=transport,
@@ -137,8 +138,8 @@ def _serve(options: dict[str, Any]) -> int:
 
 def _open(here: Session, *, read_only: bool) -> KnowledgeBase:
     if read_only and not here.settings.db.exists():
-        # An empty one: notes and posts are read from the disk, and a client that starts us
-        # shows no message of ours.
+        # An empty database is enough: notes and posts are read from the disk. An error would
+        # not be seen, because the MCP client that starts this process may hide stderr.
         here.open(create=True).close()
     return here.open(create=not read_only, ask_server=True, read_only_files=read_only)
 
@@ -146,8 +147,9 @@ def _open(here: Session, *, read_only: bool) -> KnowledgeBase:
 def chosen_options(options: dict[str, Any]) -> ServerOptions:
     from qmd.server.process import ServerOptions
 
-    # A folder that merely happens to be called "data" must not end up in all searches.
-    names_posts = session().settings.sources["posts_dir"] != "default"
+    # By default the posts are in "data"; a folder with that name may hold anything, so it must
+    # not become part of all searches.
+    posts_dir_is_set = session().settings.sources["posts_dir"] != "default"
     return ServerOptions(
         transport="http" if options["only_http"] else options["transport"],
         database=session().settings.db,
@@ -158,7 +160,8 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         allow_other_users=session().settings.allow_other_users,
         read_only=options["read_only"],
         toolsets=options["toolsets"],
-        adopt_posts="posts" in options["toolsets"] or (names_posts and not options["toolsets"]),
+        adopt_posts="posts" in options["toolsets"]
+        or (posts_dir_is_set and not options["toolsets"]),
         watch=not options["no_watch"],
         log_format=options["log_format"],
         access_log=options["access_log"],

@@ -61,7 +61,7 @@ class Session:
         Args:
             create: Create the database if it does not exist.
             write: Open the database for writing; ``create`` does so too.
-            ask_server: Let a running server embed questions while no model is loaded here.
+            ask_server: Let a running server embed queries while no model is loaded here.
             read_only_files: Forbid the tools to change files.
             confirm_writes: As in `qmd.Settings`.
 
@@ -104,8 +104,8 @@ class Session:
             for model in (configuration.expander, configuration.reranker)
             if model and model != "none"
         ]
-        elsewhere = (configuration.model or "").startswith("openai:")
-        return bool(stages or elsewhere) and os.access(configuration.db, os.W_OK)
+        is_remote_model = (configuration.model or "").startswith("openai:")
+        return bool(stages or is_remote_model) and os.access(configuration.db, os.W_OK)
 
     def _backends(self) -> BackendSettings:
         from qmd.settings import BUDGET_S, BackendSettings

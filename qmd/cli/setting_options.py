@@ -1,4 +1,4 @@
-"""Options that set a setting: their names and help come from the table of the settings."""
+"""Makes the options that set a setting; their names and help come from `qmd.config.SETTINGS`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def setting_option(name: str, value_type: click.ParamType[Any] | None = None) -> Callable[[F], F]:
-    """The option of a setting. Its value goes to the session, not to the command."""
+    """Add the option of a setting. Its value goes to the session, not to the command."""
     setting = SETTINGS[name]
     return click.option(
         setting.option,

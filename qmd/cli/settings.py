@@ -1,4 +1,4 @@
-"""``qmd config``: the settings in force, and where each came from."""
+"""``qmd config`` prints the settings in force, and where each came from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config(as_json: bool) -> None:
     """
     settings = session().settings
     values = {name: getattr(settings, name) for name in SETTINGS}
-    values = {name: _plain(value) for name, value in values.items()}
+    values = {name: _json_value(value) for name, value in values.items()}
     if as_json:
         write_json(
             {
@@ -46,10 +46,10 @@ def config(as_json: bool) -> None:
         write(f"{name} = {shown}  # {source}: {SETTINGS[name].description}\n")
 
 
-def _plain(value: object) -> str | list[str] | None:
-    """As JSON has it; several paths that are none are unset. A password in a URL is masked."""
+def _json_value(value: object) -> str | list[str] | None:
+    """A value for JSON; no paths count as unset. A password in a URL is masked."""
     if isinstance(value, tuple):
-        return [str(each) for each in value] or None
+        return [str(path) for path in value] or None
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""``qmd summary``: what update_summary does, for people and scripts."""
+"""``qmd summary`` appends a text to a Markdown file, as the MCP tool update_summary does."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def summary(
     text = _text(source, content)
     mode: SummaryMode = "overwrite" if overwrite else "append"
     try:
-        checked(text, file, mode)  # before there is a new database
+        checked(text, file, mode)  # first, or wrong arguments would leave an empty database
         with session().open(create=True) as kb:
             try:
                 written = kb.summary.update(text, file, mode)

@@ -1,8 +1,8 @@
 """
-What may go to a terminal: colour, and text made harmless.
+Writes to the terminal: colours text, and escapes control characters.
 
 A control character in a note or a file name could move the cursor, hide text or answer as
-the user, so none reaches a terminal raw. A pipe gets the text as it is.
+the user, so a terminal never gets one raw. A pipe gets the text unchanged.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import re
 import sys
 from typing import TextIO
 
-# C0 but for tab and newline, DEL and C1, bidi marks, embeddings, overrides and isolates,
+# C0 without tab and newline, DEL and C1, bidi marks, embeddings, overrides and isolates,
 # line and paragraph separators, and lone surrogates.
-# A pattern's text, for compiling it while importing would slow the start of every command.
+# It is the text of a pattern: compiling it on import would slow the start of every command.
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
-# Characters that nobody sees, beside those: soft hyphen, joiners, byte order mark, fillers, tags.
-_UNSEEN = (
+# More invisible characters: soft hyphen, joiners, byte order mark, fillers, tags.
+_INVISIBLE = (
     "[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164"
     "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
@@ -39,13 +39,15 @@ STYLES = {
 
 def prepare_streams() -> None:
     """
-    A character that the terminal's encoding lacks must not end the program, and what was
-    started with a closed stream (``>&-``) gets an empty one: else its number would go to the
-    next file that is opened, and what a library prints into the database.
+    Make the standard streams safe to use.
+
+    A character that the terminal's encoding lacks is escaped instead of ending the program. A
+    stream that was closed at the start (``>&-``) is replaced by an empty one: else the next file
+    that is opened, such as the database, would get its descriptor and all that is printed.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free one: that of the stream
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -66,17 +68,17 @@ def paint(text: str, style: str, color: bool) -> str:
 
 
 def one_line(text: str) -> str:
-    """A name or title for a line of output: every control character is shown as an escape."""
+    """Escape every control character of a name or title, so that it fits on one line."""
     return text if text.isprintable() else re.sub(f"[\t\n]|{_UNSAFE}", _escape, text)
 
 
 def padded(text: str, width: int) -> str:
-    """Filled up to ``width`` columns of a terminal, where a Chinese character takes two."""
+    """Pad a text to ``width`` columns of a terminal, where a Chinese character takes two."""
     return text + " " * (width - columns(text))
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a line takes."""
+    """The width of a line in columns of a terminal."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -86,20 +88,24 @@ def columns(text: str) -> int:
 
 
 def harmless(text: str) -> str:
-    """A text of many lines for a terminal; tabs and line ends stay."""
+    """Escape the control characters of a text for a terminal; tabs and line ends stay."""
     return re.sub(_UNSAFE, _escape, text.replace("\r\n", "\n"))
 
 
 def exact(text: str) -> str:
-    """As `harmless`, for a text that somebody is to judge: whatever nobody sees is shown, too."""
-    return re.sub(f"{_UNSEEN}|{_UNSAFE}", _escape, text)
+    """
+    Escape control characters and invisible characters.
+
+    For a text that the user must judge. Unlike `harmless`, it escapes the CR of a CR LF.
+    """
+    return re.sub(f"{_INVISIBLE}|{_UNSAFE}", _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
     char = match[0]
-    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
-    if named:
-        return named
+    short_escape = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
+    if short_escape:
+        return short_escape
     code = ord(char)
     if code > 0xFFFF:
         return f"\\U{code:08x}"
@@ -107,23 +113,23 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def escape_json(text: str) -> str:
-    """JSON in which the unsafe characters that JSON allows raw are escaped too."""
-    # Outside strings JSON has no such character but the newlines of its layout.
+    """Escape the unsafe characters that JSON allows raw."""
+    # JSON has them in strings only; the pattern leaves out the newlines of the layout.
     return re.sub(_UNSAFE, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def write(text: str) -> None:
-    """Write a result whose parts are safe already."""
+    """Write a result to stdout; the caller has escaped its parts."""
     sys.stdout.write(text)
 
 
 def write_text(text: str) -> None:
-    """Write text of documents: harmless on a terminal, unchanged elsewhere."""
+    """Write a text to stdout: escaped if that is a terminal, else unchanged."""
     sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
 
 
 def write_json(value: object) -> None:
-    """A value of `qmd.values`, a list of them, or what JSON can hold."""
+    """Write a value of `qmd.values`, a list of them, or any JSON value to stdout."""
     import json
 
     from qmd.values.wire import to_wire
@@ -133,5 +139,5 @@ def write_json(value: object) -> None:
 
 
 def note(text: str, *, style: str = "dim") -> None:
-    """One line on stderr: a warning, or what is going on."""
+    """Write one line to stderr: a warning or a remark."""
     sys.stderr.write(paint(one_line(text), style, use_color(sys.stderr)) + "\n")

@@ -1,4 +1,4 @@
-"""``qmd up``: the one command for a newcomer."""
+"""``qmd up`` indexes folders, embeds them and serves them, in one command."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def _running_at(kb: KnowledgeBase) -> str | None:
 
 
 def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) -> None:
-    """Index and embed; a process that embeds already does the latter, except with ``once``."""
+    """Index and embed. Without ``once``, leave the embedding to a process that is at it already."""
 
     report = index_and_report(kb, names)
-    _show_how(kb, names)
+    _print_example(kb, names)
     embedding = kb.freshness().embedding and not once
     if not embedding:
         embed_and_report(kb, names, embed=None)
@@ -115,56 +115,58 @@ def _serve(
 
 
 def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.Event) -> None:
-    """Beside the server: index, report, and keep the index until the stop."""
+    """Index, print a report, and keep the index up to date while the server runs."""
 
-    _say(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.\n")
+    _print_now(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.\n")
     try:
         with progress_bar() as draw:
             report = kb.index(names, progress=_until(stop, draw))
     except _StoppedError:
         return
     except QmdError as error:
-        # The keeper tries again what failed here, so the server is of use all the same.
+        # The server goes on, because the keeper tries again.
         note(f"qmd: {error}", style="warning")
     else:
         render_index_report(report)
         for problem in report.errors:
             note(f"qmd: {problem}", style="warning")
-        _show_how(kb, names)
+        _print_example(kb, names)
     pending = kb.status().needs_embedding
     if pending and kb.can_embed():
-        _say(
+        _print_now(
             "Everything is searchable by words; making vectors of "
             f"{count(pending, 'document')} in the background (qmd status).\n"
         )
-        kb.events.subscribe(_TellEmbedded())
+        kb.events.subscribe(_EmbeddedNotice())
     elif pending:
-        _say("Everything is searchable by words.\n")
+        _print_now("Everything is searchable by words.\n")
         note(
             f"For search by meaning run 'qmd embed' ({count(pending, 'document')}): "
             "it fetches a model first."
         )
     else:
-        _say("Everything is searchable, by words and by meaning.\n")
+        _print_now("Everything is searchable, by words and by meaning.\n")
     kb.keep()
 
 
 class _StoppedError(Exception):
-    """The server ends while the first index run is under way; the next run goes on."""
+    """The server was stopped during the first index run; the next run continues it."""
 
 
 def _until(stop: threading.Event, draw: ProgressCallback | None) -> ProgressCallback:
-    def heed(tick: Progress) -> None:
+    """A progress callback that raises _StoppedError after ``stop``."""
+
+    def draw_or_stop(tick: Progress) -> None:
         if stop.is_set():
             raise _StoppedError
         if draw is not None:
             draw(tick)
 
-    return heed
+    return draw_or_stop
 
 
-class _TellEmbedded:
-    """Prints once that all vectors are there."""
+class _EmbeddedNotice:
+    """Prints a line when all vectors have been made, once."""
 
     def __init__(self) -> None:
         self._reported = False
@@ -173,17 +175,17 @@ class _TellEmbedded:
         if self._reported or event.kind != "embedding" or event.done != event.total:
             return
         self._reported = True
-        _say("Everything is searchable by meaning, too.\n")
+        _print_now("Everything is searchable by meaning, too.\n")
 
 
-def _say(text: str) -> None:
-    """Print to stdout at once, as a program may wait for it at the other end of a pipe."""
+def _print_now(text: str) -> None:
+    """Print to stdout and flush, because a program at the end of a pipe may wait for the text."""
     write(text)
     sys.stdout.flush()
 
 
 def _collection_at(kb: KnowledgeBase, path: str) -> str:
-    """The name of the collection of the directory, which is added if there is none."""
+    """The name of the directory's collection; adds the collection if there is none."""
     resolved = Path(path).expanduser().resolve()
     for collection in kb.collections():
         if Path(collection.path) == resolved:
@@ -193,8 +195,8 @@ def _collection_at(kb: KnowledgeBase, path: str) -> str:
     return added.name
 
 
-def _show_how(kb: KnowledgeBase, names: Sequence[str]) -> None:
-    """Print an example that has hits: a word of the titles."""
+def _print_example(kb: KnowledgeBase, names: Sequence[str]) -> None:
+    """Print a search command that has hits: for a word of a title."""
     documents = [document for name in names or [""] for document in kb.documents(name)]
     words = (_WORD.search(document.title) for document in documents)
     word = next(filter(None, words), None)

@@ -1,4 +1,4 @@
-"""``qmd status``, ``qmd why``, ``qmd cleanup`` and ``qmd doctor``."""
+"""``qmd status``, ``qmd why``, ``qmd cleanup`` and ``qmd doctor`` inspect and tidy the index."""
 
 from __future__ import annotations
 

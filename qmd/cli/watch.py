@@ -1,4 +1,4 @@
-"""``qmd watch``: the index kept true to the disk, until stopped."""
+"""``qmd watch`` keeps the index up to date until it is stopped, and prints the changes."""
 
 from __future__ import annotations
 
@@ -45,36 +45,38 @@ def watch(as_json: bool, polling: bool, no_embed: bool) -> None:
         printer = _JsonEvents() if as_json else _TextEvents(kb)
         while True:
             try:
-                # On Windows a wait without end cannot be interrupted.
+                # On Windows Ctrl-C cannot interrupt a wait without a timeout.
                 event = events.get(timeout=1.0)
             except queue.Empty:
                 printer.pause()
                 continue
-            printer.tell(event)
+            printer.print_event(event)
             sys.stdout.flush()
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(signal_number: int, frame: FrameType | None) -> None:
     raise click.exceptions.Exit(0)
 
 
 class _JsonEvents:
-    def tell(self, event: Event) -> None:
+    """Prints each event as a line of JSON."""
+
+    def print_event(self, event: Event) -> None:
         write(escape_json(json.dumps(event.as_dict(), ensure_ascii=False)) + "\n")
 
     def pause(self) -> None:
-        """A pause prints nothing."""
+        """Print nothing; `_TextEvents` prints a remark."""
 
 
 class _TextEvents:
-    """Events as text: documents on stdout, the rest on stderr."""
+    """Prints events as text: changed documents to stdout, the rest to stderr."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self._in_step = False
-        self._waits = False
+        self._in_step = False  # the first scan of the disk is done
+        self._waits = False  # another process keeps the index, and the user knows
 
-    def tell(self, event: Event) -> None:
+    def print_event(self, event: Event) -> None:
         if event.kind in _MARKS:
             mark = paint(_MARKS[event.kind], _STYLES[event.kind], use_color(sys.stdout))
             before = f"{event.collection}/{event.previous} -> " if event.previous else ""
