@@ -1,6 +1,6 @@
 """
-The agent: a language model that answers with the tools of the server.
+The agent: a language model that answers questions and may call the tools of the server.
 
-`parser` finds the tool calls in what the model says, `executor` checks and runs them,
-`prompt` tells the model of them, and `loop` goes on until the model has answered.
+`parser` finds the tool calls in the model's answers, `executor` checks and runs them, `prompt`
+describes the tools to the model, and `loop` repeats this until an answer calls no tool.
 """

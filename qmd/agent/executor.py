@@ -1,4 +1,4 @@
-"""Runs the tools that the model calls: the server's own, under its write policy."""
+"""Runs the tools that the model calls. They are the server's tools, under its write policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qmd.tools.texts import MCP, error_text
 from qmd.tools.validation import InvalidArgumentsError, parameter_sentences, validate
 
 DIALECT = replace(MCP, get_tool="get")
-"""The texts of MCP, but with plain tool names: MCP clients put the server's name before them."""
+"""The texts of MCP, but without the server's name that MCP clients put before a tool's name."""
 
 _READ_ONLY = (
     "Tool '{tool}' writes, and this run only reads. Nothing was changed. "
@@ -51,10 +51,10 @@ class ToolResult:
 
 class ToolExecutor:
     """
-    The tools of one knowledge base; `execute` raises nothing that a tool may raise.
+    The tools of one knowledge base. `execute` turns each error of a tool into a result.
 
-    Those that write are offered only where the knowledge base was opened with
-    ``confirm_writes``: a document may persuade a model to write, so a person must agree.
+    Tools that write are offered only if the knowledge base was opened with ``confirm_writes``:
+    a document may persuade a model to write, so the user must agree to each write.
     """
 
     def __init__(self, kb: KnowledgeBase, tools: Sequence[Tool[Any]]) -> None:
@@ -69,11 +69,11 @@ class ToolExecutor:
         ]
 
     def writes(self, name: str) -> bool:
-        """Whether a tool of this name is offered that changes files."""
+        """Whether the tool with this name is offered and changes files."""
         return name in self._tools and not self._tools[name].read_only
 
     def execute(self, call: ToolCall) -> ToolResult:
-        """Check the parameters, and run the tool only if they are right."""
+        """Check the parameters, and run the tool if they are valid."""
         tool = self._tools.get(call.tool)
         if tool is None:
             if call.tool in self._withheld:
@@ -86,14 +86,19 @@ class ToolExecutor:
             return ToolResult(success=False, error=str(error))
         try:
             return _result(tool.call(self._kb, call.params, DIALECT))
-        except QmdError as error:  # an error that the tool's specification passes on unchanged
+        except QmdError as error:  # the tool's specification demands an error, not a reply
             return ToolResult(success=False, error=error_text(error))
         except Exception as error:  # noqa: BLE001 - a defect must not end the conversation
             kind = type(error).__name__
             return ToolResult(success=False, error=f"Tool '{tool.name}' failed: {kind}: {error}")
 
     def _check(self, tool: Tool[Any], params: Mapping[str, Any]) -> None:
-        """Raises InputError: in the words of the agent's specification."""
+        """
+        Check the parameters of a call.
+
+        Raises:
+            InputError: They are invalid; the message is worded by the agent's specification.
+        """
         try:
             validate(tool.arguments, params)
         except InvalidArgumentsError as error:
@@ -104,7 +109,7 @@ class ToolExecutor:
 
 
 def _without_heading(tool: str, message: str) -> str:
-    """The details of a tool's own message about its arguments."""
+    """A tool's message about invalid arguments, without the heading."""
     for heading in ("Invalid parameters: ", f"Invalid arguments for {tool}: "):
         message = message.removeprefix(heading)
     return message
@@ -116,7 +121,7 @@ def _result(reply: Reply) -> ToolResult:
         f"[{block.document.file}]\n{block.text}" if isinstance(block, DocumentBlock) else block.text
         for block in reply.blocks
     ]
-    # A search's summary has no snippets: over MCP they stand in the structured content.
+    # The text of a search's reply has no snippets; its structured content has them.
     texts += [
         f"[{hit['file']}]\n{hit['snippet']}"
         for hit in structured.get("results", ())

@@ -1,13 +1,13 @@
 """
-Tool calls in the answer of a language model.
+Finds the tool calls in the answer of a language model.
 
 A call is a block fenced by ``` ```json:tool ``` and ``` ``` ```, with a JSON object inside that
-has ``tool`` and ``params``. Everything else is text, other fences included; a block inside a
-fence of four or more backticks (or of tildes) is shown and not meant. Models are sloppy, so
-fences may be indented, stand behind text, or end with spaces or CRLF.
+has ``tool`` and ``params``. All else is text, including other fences. A block inside a fence of
+four or more backticks (or of tildes) is an example and no call. Models are sloppy, so fences may
+be indented, follow text on the same line, or end with spaces or CRLF.
 
-Valid JSON has no raw line end inside a string, so no line of it begins with a fence: a block
-ends at the first line that does, and code fences inside a string end nothing.
+A block ends at the first line that begins with a fence. Such a line cannot be a part of valid
+JSON, whose strings have no raw line ends; so code fences inside a string do not end a block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ProblemKind = Literal["malformed_json", "missing_field", "invalid_structure"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What the model wants done; ``source`` is the block as it stands in the answer."""
+    """A call of a tool; ``source`` is the text of its block in the answer."""
 
     tool: str
     params: Mapping[str, Any]
@@ -35,9 +35,9 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class Malformed:
     """
-    A block that is no call: what is wrong with it, and the block as it stands there.
+    A block that is not a valid call.
 
-    ``closed`` is False where it has no end.
+    ``source`` is the text of the block in the answer; ``closed`` is False if the block has no end.
     """
 
     kind: ProblemKind
@@ -51,13 +51,13 @@ Part = str | ToolCall | Malformed
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An answer, taken apart: ``parts`` in their order."""
+    """An answer, split into texts, calls and invalid blocks in their order."""
 
     parts: tuple[Part, ...]
 
     @property
     def untrimmed(self) -> str:
-        """What is not in blocks. A block without an end stays in the text."""
+        """The text outside the blocks. A block without an end counts as text."""
         texts = (
             part if isinstance(part, str)
             else part.source if isinstance(part, Malformed) and not part.closed
@@ -73,7 +73,7 @@ class Parsed:
 
     @property
     def blocks(self) -> tuple[ToolCall | Malformed, ...]:
-        """Calls and broken calls, in order."""
+        """The calls and the invalid blocks, in order."""
         return tuple(part for part in self.parts if not isinstance(part, str))
 
     @property
@@ -86,11 +86,11 @@ class Parsed:
 
 
 _LINE = r"(?:^|(?<=[\n\r]))"
-# A fence that begins a line, as it ends a block; and a line with nothing but a fence.
+# A line that begins with a fence, which ends a block.
 _CLOSING = re.compile(_LINE + r"[ \t]*(`{3,})")
 _OPENING = re.compile(
     _LINE + r"[ \t]*`{3,}json:tool(?![\w:`-])"  # at the beginning of a line
-    # Behind text, if a block follows; what every line of stands behind ">" is a quotation.
+    # After text on the same line, if a block follows; lines that begin with ">" are a quotation.
     r"|`{3}json:tool(?=[ \t]*(?:\r?\n|\r(?!\n))(?![ \t]*>))"
     r"|(?<!>)(?<!> )`{3}json:tool(?=[ \t]*\{)"
 )
@@ -100,35 +100,35 @@ _INLINE_END = re.compile(r"[ \t]*(`{3,})")
 _LATE_END = re.compile(r"`{3}[ \t]*(?=[\n\r]|$)")
 _BACKTICKS = re.compile("`+")
 _SPACE = " \t\n\r"
-_LONGEST = 16  # backticks of a fence that are told apart
-_DEEPEST = 64  # levels of JSON; what is handed on must be writable as JSON again
+_MAX_FENCE = 16  # characters; longer fences count as this long
+_MAX_DEPTH = 64  # levels of JSON; json.dumps must be able to write the parameters again
 
 
 def parse(response: str) -> Parsed:
     """
-    Take an answer apart; whatever it is, nothing is raised and nothing is lost.
+    Split an answer into its parts. Raises nothing and drops no text, whatever the answer is.
 
     Takes time in proportion to the length of the answer.
     """
     parts: list[Part] = []
-    quoted = list(_quoted(response))
-    starts = [start for start, _ in quoted]
-    closings = [match.start() for match in _CLOSING.finditer(response)]
-    done = position = 0
+    quoted_spans = list(_quoted_spans(response))
+    quoted_starts = [start for start, _ in quoted_spans]
+    fence_lines = [match.start() for match in _CLOSING.finditer(response)]
+    parsed_end = position = 0
     while opening := _OPENING.search(response, position):
-        where = opening.end()  # the fence itself may be preceded by what belongs to the text
-        span = bisect.bisect_right(starts, where) - 1
-        if span >= 0 and where < quoted[span][1]:
-            position = quoted[span][1]
+        inside = opening.end()
+        span = bisect.bisect_right(quoted_starts, inside) - 1
+        if span >= 0 and inside < quoted_spans[span][1]:
+            position = quoted_spans[span][1]
             continue
-        begin = response.index("`", opening.start())
-        block, end = _block(response, begin, where, _next(closings, where))
-        if begin > done:
-            parts.append(response[done:begin])
+        begin = response.index("`", opening.start())  # the match may begin with blanks
+        block, end = _block(response, begin, inside, _first_from(fence_lines, inside))
+        if begin > parsed_end:
+            parts.append(response[parsed_end:begin])
         parts.append(block)
-        done = position = end
-    if done < len(response):
-        parts.append(response[done:])
+        parsed_end = position = end
+    if parsed_end < len(response):
+        parts.append(response[parsed_end:])
     return Parsed(tuple(parts))
 
 
@@ -136,31 +136,36 @@ def _block(
     text: str, begin: int, inside: int, limit: int | None
 ) -> tuple[ToolCall | Malformed, int]:
     """
-    The block whose fence opens at ``begin`` and whose JSON begins at ``inside``, and its end.
+    Parse the block whose fence opens at ``begin`` and whose JSON begins at ``inside``.
 
-    ``limit``: where the next line begins with a fence.
+    Args:
+        limit: The position of the next line that begins with a fence; None if there is none.
+
+    Returns:
+        The block, and the position where the rest of the answer begins.
     """
     body = text[inside:limit]
-    first = inside + len(body) - len(body.lstrip(_SPACE))
+    body_start = inside + len(body) - len(body.lstrip(_SPACE))
     body = body.strip(_SPACE)
     value, length, problem = _decoded(body)
     if not problem and (inline := _INLINE_END.match(body, length)):
-        end = _fence_end(text, first + inline.start(1))
-        return _call(value, text[begin:end]), _behind(text, end)
+        end = _fence_end(text, body_start + inline.start(1))
+        return _call(value, text[begin:end]), _after_block(text, end)
     if not problem and (rest := body[length:].lstrip(_SPACE)):
-        problem = f"Extra data: {_place(body, len(body) - len(rest))}"
+        problem = f"Extra data: {_position_text(body, len(body) - len(rest))}"
     closing = None if limit is None else _CLOSING.match(text, limit)
     end = _fence_end(text, closing.start(1)) if closing is not None else len(text)
     if closing is None or end == closing.start(1):  # the text ends, or another block begins
-        return _without_end(text, begin, inside, end, problem)
+        return _unclosed_block(text, begin, inside, end, problem)
     source = text[begin:end]
     if problem:
-        return Malformed("malformed_json", f"Invalid JSON: {problem}", source), _behind(text, end)
-    return _call(value, source), _behind(text, end)
+        malformed = Malformed("malformed_json", f"Invalid JSON: {problem}", source)
+        return malformed, _after_block(text, end)
+    return _call(value, source), _after_block(text, end)
 
 
 def _decoded(body: str) -> tuple[Any, int, str]:
-    """The JSON value at the beginning, where it ends, and what is wrong with it."""
+    """The JSON value at the beginning, its end, and the problem ("" if it is valid)."""
     try:
         value, end = _DECODER.raw_decode(body)
     except RecursionError:
@@ -172,27 +177,31 @@ def _decoded(body: str) -> tuple[Any, int, str]:
 
 def _is_deep(value: object) -> bool:
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         level = [
             inner
-            for each in level
-            if isinstance(each, (dict, list))
-            for inner in (each.values() if isinstance(each, dict) else each)
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
         ]
     return bool(level)
 
 
 def _fence_end(text: str, start: int) -> int:
-    """The end of the fence at ``start``, which leaves three backticks to a block behind it."""
+    """The end of the fence at ``start``, without the three backticks of a block that follows."""
     fence = _BACKTICKS.match(text, start)
     end = fence.end() if fence is not None else start
     return end - 3 if text.startswith("json:tool", end) else end
 
 
-def _without_end(
+def _unclosed_block(
     text: str, begin: int, inside: int, limit: int, problem: str
 ) -> tuple[Malformed, int]:
-    """A block that no line of its own ends; up to ``limit`` at most."""
+    """
+    A block that no line with a fence ends, and the position after it (``limit`` at most).
+
+    If its JSON is invalid, a fence at the end of a line ends it.
+    """
     late = _LATE_END.search(text, inside, limit) if problem else None
     if late is not None:
         error = f"Invalid JSON: {problem}"
@@ -214,56 +223,60 @@ def _call(value: object, source: str) -> ToolCall | Malformed:
     return ToolCall(value["tool"], value["params"], source)
 
 
-def _quoted(text: str) -> Iterator[tuple[int, int]]:
+def _quoted_spans(text: str) -> Iterator[tuple[int, int]]:
     """The spans inside long fences that are closed; tool blocks in them are examples."""
     fences = list(_QUOTING.finditer(text))
-    hopeless = {"`": _LONGEST + 1, "~": _LONGEST + 1}  # no fence of that length closes any more
-    number = 0
-    while number < len(fences):
-        mark, length = fences[number][1][0], min(len(fences[number][1]), _LONGEST)
-        if length < hopeless[mark]:
-            for behind in range(number + 1, len(fences)):
-                other = fences[behind]
+    # Character → length from which on no fence is closed any more. It keeps the time linear.
+    unclosed = {"`": _MAX_FENCE + 1, "~": _MAX_FENCE + 1}
+    index = 0
+    while index < len(fences):
+        character, length = fences[index][1][0], min(len(fences[index][1]), _MAX_FENCE)
+        if length < unclosed[character]:
+            for closing_index in range(index + 1, len(fences)):
+                closing = fences[closing_index]
                 if (
-                    other[1][0] == mark
-                    and min(len(other[1]), _LONGEST) >= length
-                    and not other[2].strip()
+                    closing[1][0] == character
+                    and min(len(closing[1]), _MAX_FENCE) >= length
+                    and not closing[2].strip()
                 ):
-                    yield fences[number].end(), other.start()
-                    number = behind
+                    yield fences[index].end(), closing.start()
+                    index = closing_index
                     break
             else:
-                hopeless[mark] = length
-        number += 1
+                unclosed[character] = length
+        index += 1
 
 
-def _next(places: list[int], after: int) -> int | None:
-    index = bisect.bisect_left(places, after)
-    return places[index] if index < len(places) else None
+def _first_from(positions: list[int], start: int) -> int | None:
+    """The first of the sorted positions that is ``start`` or later."""
+    index = bisect.bisect_left(positions, start)
+    return positions[index] if index < len(positions) else None
 
 
-def _behind(text: str, end: int) -> int:
-    """Where the text goes on: the rest of the closing fence's line is no text, if it is blank."""
+def _after_block(text: str, end: int) -> int:
+    """The position after a closing fence, and after the rest of its line if that is blank."""
     rest = _REST_OF_LINE.match(text, end)
     assert rest is not None
-    line_ends = rest.end() == len(text) or text[rest.end() - 1] in "\n\r"
-    return rest.end() if line_ends else end
+    is_line_end = rest.end() == len(text) or text[rest.end() - 1] in "\n\r"
+    return rest.end() if is_line_end else end
 
 
-def _place(body: str, at: int) -> str:
-    line = body.count("\n", 0, at) + 1
-    return f"line {line} column {at - body.rfind(chr(10), 0, at)} (char {at})"
+def _position_text(body: str, position: int) -> str:
+    """A position in the words of `json.JSONDecodeError`."""
+    line = body.count("\n", 0, position) + 1
+    column = position - body.rfind("\n", 0, position)
+    return f"line {line} column {column} (char {position})"
 
 
-def _no_number(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
 
 
-def _finite(digits: str) -> float:
+def _finite_number(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
         raise ValueError(f"{digits[:20]} is too large a number")
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite_number)

@@ -1,4 +1,4 @@
-"""The messages of this program to the model: the system prompt, and the results of tools."""
+"""Writes the messages to the model: the system prompt, and the results of tools."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from qmd.inference.fence import Fence
 from qmd.values import Collection
 
 LONGEST_RESULT = 40_000
-"""Most characters of one result; a whole book would leave no room to answer."""
+"""The most characters of one result; a whole book would leave no room to answer."""
 
 MOST_RESULTS = 400_000
-"""Most characters of all results in one conversation; few models take more."""
+"""The most characters of all results in one conversation; few models take more."""
 
 RESULTS = "Tool execution results:"
 """The beginning of every message with results; a person's question is a separate message."""
 
-_LONGEST_NAME = 100  # characters of a tool's name, as the model may call any name
-_FEWEST = 200  # characters of a result when there is no more room: an error still fits
+_MAX_NAME = 100  # characters of a tool's name; the model may call any name
+_MIN_RESULT = 200  # characters of a result if there is no more room: an error still fits
 
 _RULES = """\
 ## How to use the tools
@@ -99,7 +99,9 @@ def system_prompt(
 def _collections(collections: Sequence[Collection], fence: Fence) -> str:
     if not collections:
         return ""
-    shown = ", ".join(f"{each.name} ({each.documents} documents)" for each in collections[:20])
+    shown = ", ".join(
+        f"{collection.name} ({collection.documents} documents)" for collection in collections[:20]
+    )
     more = f" and {len(collections) - 20} more" if len(collections) > 20 else ""
     return f"The collections:\n{fence.around(shown + more)}"
 
@@ -116,25 +118,25 @@ def results_message(
     The next message to the model: the names of the tools and their results.
 
     Args:
-        fence: Stands around each result, the tool's name included.
-        room: Most characters of all results together; longer ones are cut.
+        fence: Encloses each result with its tool's name.
+        room: The most characters of all results together; the rest is cut off.
     """
     parts = [RESULTS]
     for number, (tool, result) in enumerate(results, 1):
-        mark = "✅ Success" if result.success else "❌ Error"
-        text = _fitting(result.text, max(_FEWEST, min(LONGEST_RESULT, room)))
+        outcome = "✅ Success" if result.success else "❌ Error"
+        text = _cut(result.text, max(_MIN_RESULT, min(LONGEST_RESULT, room)))
         room -= len(text)
-        parts.append(fence.around(f"Tool {number}: {_one_line(tool)}\n{mark}\n{text}"))
+        parts.append(fence.around(f"Tool {number}: {_one_line(tool)}\n{outcome}\n{text}"))
     return "\n\n".join(parts)
 
 
 def _one_line(tool: str) -> str:
     name = " ".join(tool.split())
-    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
 
 
-def _fitting(text: str, most: int) -> str:
-    more = len(text) - most
+def _cut(text: str, max_characters: int) -> str:
+    more = len(text) - max_characters
     if more <= 0:
         return text
-    return f"{text[:most]}\n\n[... {more:,} more characters left out; ask for a part]"
+    return f"{text[:max_characters]}\n\n[... {more:,} more characters left out; ask for a part]"
