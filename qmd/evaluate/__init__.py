@@ -1,1 +1,1 @@
-"""Is the search any good? Metrics, judgments, and a run of every retriever over them."""
+"""Measures the quality of searches: runs each system on judged questions and computes metrics."""

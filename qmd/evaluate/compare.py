@@ -1,11 +1,11 @@
 """
-Compares two systems on the same questions: how large is the difference, and how certain?
+Compares two systems on the same questions: the mean difference of a metric, and its interval.
 
-The difference is paired: for each question the one figure minus the other, so that hard and
-easy questions cancel out. Its interval comes from the bootstrap (Efron and Tibshirani, An
-Introduction to the Bootstrap, 1993, ch. 13; for retrieval: Sakai, SIGIR 2006): questions
-are drawn with replacement, as many as there are, and the middle 95 % of the means so
-obtained are the interval. The same questions give the same interval on every machine.
+The difference is paired: it is taken for each question, so that hard and easy questions cancel
+out. Its interval comes from the bootstrap (Efron and Tibshirani, An Introduction to the
+Bootstrap, 1993, ch. 13; for retrieval: Sakai, SIGIR 2006): each resample draws as many questions
+as there are, with replacement, and the middle 95 % of the means of all resamples are the
+interval. The same questions give the same interval on every machine.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Resampling:
     def __init__(self, questions: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
         """
         Args:
-            questions: How many there are, at least 1.
-            resamples: The number of draws of that many questions each.
+            questions: The number of questions, at least 1.
+            resamples: The number of resamples, each of as many questions.
         """
         import numpy as np
 
-        # Python's generator gives the same numbers in every version; numpy promises no such thing.
+        # Python's generator gives the same numbers in every version; numpy's need not.
         draw = random.Random(seed).random  # noqa: S311  no secret
         self._times = np.zeros((resamples, questions), np.uint16)
         for row in self._times:
@@ -58,7 +58,7 @@ class Resampling:
                 row[floor(draw() * questions)] += 1
 
     def compare(self, baseline: Sequence[float], other: Sequence[float]) -> Difference:
-        """The difference of two systems; the figures are by question, in one order."""
+        """The difference of two systems; both lists have a figure per question, in one order."""
         import numpy as np
 
         differences = np.array(other, np.float64) - np.array(baseline, np.float64)
@@ -72,5 +72,5 @@ def _quantile(ordered: NDArray[np.float64], share: float) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Exact whatever the order of the values."""
+    """The mean; the sum is exact, so the order of the values does not matter."""
     return fsum(values) / len(values)

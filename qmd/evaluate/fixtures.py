@@ -1,6 +1,8 @@
 """
-Judgments as people keep them: our JSON, JSON lines, tobi/qmd's bench fixtures, BEIR's
-directories, and the TREC pair of topics and qrels. docs/evaluation.md shows each.
+Reads judgments from files.
+
+The formats are qmd's JSON, JSON lines, tobi/qmd's bench fixtures, BEIR's directories, and TREC's
+pair of topics and qrels. docs/evaluation.md shows each.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def read(path: Path, qrels: Path | None = None) -> Judgments:
         qrels: A file of TREC judgments of the documents that are in the database.
 
     Raises:
-        InputError: It cannot be read, or something in it is wrong; says where.
+        InputError: The fixture cannot be read or is invalid; the message says where.
     """
     if qrels is not None:
         return _judged(path.name, _topics(path), trec.qrels(_text(qrels), qrels.name))
@@ -56,12 +58,12 @@ def _text(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {error}", hint=_HINT) from None
 
 
-def _wrong(where: str, what: str) -> InputError:
-    return InputError(f"{where}: {what}", hint=_HINT)
+def _wrong(place: str, problem: str) -> InputError:
+    return InputError(f"{place}: {problem}", hint=_HINT)
 
 
 def _lines(text: str, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a file with one on each line."""
+    """The JSON objects of a file that has one on each line."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -87,8 +89,8 @@ def _fixture(fixture: Mapping[str, Any], name: str) -> Judgments:
     collection = fixture.get("collection")
     if not (collection is None or isinstance(collection, str)):
         raise _wrong(name, '"collection" must be a name')
-    questions = [_question(each, number, name) for number, each in enumerate(queries, 1)]
-    _unique((question.id for question in questions), name)
+    questions = [_question(entry, number, name) for number, entry in enumerate(queries, 1)]
+    _require_unique((question.id for question in questions), name)
     return Judgments(name, tuple(questions), collection or None, documents)
 
 
@@ -97,51 +99,52 @@ def _is_texts(value: object) -> bool:
 
 
 def _question(entry: object, number: int, name: str) -> JudgedQuestion:
-    where = f"{name}, query {number}"
+    place = f"{name}, query {number}"
     if not isinstance(entry, dict) or not isinstance(entry.get("query"), str):
-        raise _wrong(where, 'no "query", which is a text')
-    number_or_id = entry.get("id", number)
-    if not isinstance(number_or_id, str | int):
-        raise _wrong(where, '"id" must be a text or a number')
-    # "file" is the short form; "expected_files" is what tobi/qmd's fixtures say.
+        raise _wrong(place, 'no "query", which is a text')
+    question_id = entry.get("id", number)
+    if not isinstance(question_id, str | int):
+        raise _wrong(place, '"id" must be a text or a number')
+    # "file" is the short form; tobi/qmd's fixtures have "expected_files".
     names = [key for key in ("relevant", "file", "files", "expected_files") if key in entry]
     if len(names) != 1:
-        raise _wrong(where, 'one of "relevant" and "file" must say which documents answer it')
+        raise _wrong(place, 'one of "relevant" and "file" must say which documents answer it')
     return JudgedQuestion(
-        str(number_or_id), entry["query"], _grades(entry[names[0]], names[0], where)
+        str(question_id), entry["query"], _grades(entry[names[0]], names[0], place)
     )
 
 
-def _grades(grades: object, key: str, where: str) -> dict[str, int]:
+def _grades(grades: object, key: str, place: str) -> dict[str, int]:
     if isinstance(grades, str):
         grades = [grades]
-    if isinstance(grades, list) and all(isinstance(each, str) for each in grades):
+    if isinstance(grades, list) and all(isinstance(file, str) for file in grades):
         return dict.fromkeys(grades, 1)
-    if not isinstance(grades, dict) or any(type(each) is not int for each in grades.values()):
+    if not isinstance(grades, dict) or any(type(grade) is not int for grade in grades.values()):
         raise _wrong(
-            where, f'"{key}" must be a file, a list of files, or an object of file → grade'
+            place, f'"{key}" must be a file, a list of files, or an object of file → grade'
         )
     return {file: grade for file, grade in grades.items() if grade > 0}
 
 
-def _unique(ids: Iterable[str], name: str) -> None:
+def _require_unique(question_ids: Iterable[str], name: str) -> None:
     seen: set[str] = set()
-    for each in ids:
-        if each in seen:
-            raise _wrong(name, f"the id {each!r} is given twice")
-        seen.add(each)
+    for question_id in question_ids:
+        if question_id in seen:
+            raise _wrong(name, f"the id {question_id!r} is given twice")
+        seen.add(question_id)
 
 
 # --- TREC and BEIR -------------------------------------------------------------------
 
 
 def _topics(path: Path) -> dict[str, str]:
-    """id → text, from TREC topics, from lines ``id<TAB>text``, or from JSON lines."""
+    """Topic id → text, from TREC topics, from lines ``id<TAB>text``, or from JSON lines."""
     text = _text(path)
     if text.lstrip().startswith("{"):
         topics = {}
-        for each in _lines(text, path.name):
-            topics[str(each.get("_id", each.get("id")))] = str(each.get("text", each.get("query")))
+        for entry in _lines(text, path.name):
+            topic_id = str(entry.get("_id", entry.get("id")))
+            topics[topic_id] = str(entry.get("text", entry.get("query")))
         return topics
     return trec.topics(text, path.name)
 
@@ -152,13 +155,20 @@ def _judged(
     judged: Mapping[str, Mapping[str, int]],
     documents: Mapping[str, str] | None = None,
 ) -> Judgments:
-    """Only the topics that were judged; one with no relevant document tells nothing."""
+    """
+    The judgments of topics. Topics without a relevant document are left out.
+
+    Args:
+        judged: Topic id → document → grade.
+    """
     questions = [
         JudgedQuestion(
-            number, text, {doc: grade for doc, grade in judged[number].items() if grade > 0}
+            topic_id,
+            text,
+            {document: grade for document, grade in judged[topic_id].items() if grade > 0},
         )
-        for number, text in topics.items()
-        if number in judged
+        for topic_id, text in topics.items()
+        if topic_id in judged
     ]
     questions = [question for question in questions if question.relevant]
     if not questions:
@@ -167,13 +177,13 @@ def _judged(
 
 
 def _beir(folder: Path) -> Judgments:
-    """``corpus.jsonl``, ``queries.jsonl``, and ``qrels.tsv`` or ``qrels/test.tsv``."""
-    places = [folder / "qrels.tsv", folder / "qrels" / "test.tsv"]
-    qrels = next((place for place in places if place.is_file()), places[0])
+    """Read ``corpus.jsonl``, ``queries.jsonl``, and ``qrels.tsv`` or ``qrels/test.tsv``."""
+    qrels_files = [folder / "qrels.tsv", folder / "qrels" / "test.tsv"]
+    qrels = next((file for file in qrels_files if file.is_file()), qrels_files[0])
     judged = trec.qrels(_text(qrels), qrels.name)
     documents = {}
-    for each in _lines(_text(folder / "corpus.jsonl"), "corpus.jsonl"):
-        title, text = str(each.get("title") or ""), str(each.get("text") or "")
+    for entry in _lines(_text(folder / "corpus.jsonl"), "corpus.jsonl"):
+        title, text = str(entry.get("title") or ""), str(entry.get("text") or "")
         heading = " ".join(title.split())
-        documents[str(each.get("_id"))] = f"# {heading}\n\n{text}\n" if heading else f"{text}\n"
+        documents[str(entry.get("_id"))] = f"# {heading}\n\n{text}\n" if heading else f"{text}\n"
     return _judged(folder.name, _topics(folder / "queries.jsonl"), judged, documents)

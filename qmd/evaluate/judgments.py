@@ -1,4 +1,4 @@
-"""Questions, and the documents that answer them."""
+"""Holds questions with the documents that answer them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
     """
-    One question. ``relevant`` is document → grade, 1 or more; empty where nothing answers it.
+    One question.
 
-    A document is named ``collection/path``, ``path`` below its collection, or ``qmd://…``; in
-    judgments that bring their own documents, by its id among them.
+    ``relevant`` maps each document that answers it to a grade of 1 or more; it is empty if none
+    does. A document is named ``collection/path``, ``path`` below its collection, or ``qmd://…``;
+    if the judgments bring their own documents, by its id.
     """
 
     id: str
@@ -23,8 +24,11 @@ class JudgedQuestion:
 @dataclass(frozen=True, slots=True)
 class Judgments:
     """
-    What a fixture holds. ``documents`` (id → Markdown) where it brings its own, else None;
-    ``collection`` if it is about one.
+    The contents of a fixture.
+
+    Attributes:
+        collection: The collection that the questions are about; None for all.
+        documents: Id → Markdown of the documents that the fixture brings; None for the user's.
     """
 
     name: str
@@ -37,5 +41,5 @@ class Judgments:
         total = len(self.questions)
         if number >= total:
             return self
-        chosen = tuple(self.questions[i * total // number] for i in range(number))
+        chosen = tuple(self.questions[index * total // number] for index in range(number))
         return replace(self, questions=chosen)

@@ -1,10 +1,10 @@
 """
-The metrics of one ranking: pure functions of the ranking and the judgments.
+Computes the metrics of one ranking, as pure functions of the ranking and the judgments.
 
-A ranking is document names, best first, each once. Judged is name → grade; a grade of 0 or
-less is "looked at, and not relevant", a name that is missing was not looked at, and both
-count alike. The definitions are those of trec_eval, so figures may be compared with
-published ones. Every metric is 0..1, and a question without any relevant document has none.
+A ranking lists document names, best first, without repetition. Judged maps name → grade. A grade
+of 0 or less means "not relevant", and a document without a grade counts as not relevant too. The
+definitions are those of trec_eval, so figures may be compared with published ones. Every metric
+is 0 to 1; it is not defined for a question without any relevant document.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def ndcg(ranking: Ranking, judged: Judged, k: int = 10) -> float:
     """
     Normalised discounted cumulative gain of the first ``k`` (trec_eval: ``ndcg_cut.k``).
 
-    The gain is the grade itself, the discount log2(rank + 1), the ideal all judged documents
-    in order of their grades (Järvelin and Kekäläinen 2002, as trec_eval reads it).
+    The gain is the grade itself, and the discount is log2(rank + 1). The ideal ranking has all
+    judged documents in order of their grades (Järvelin and Kekäläinen 2002, as in trec_eval).
     """
     ideal = _dcg(sorted((grade for grade in judged.values() if grade > 0), reverse=True)[:k])
     if ideal == 0:
@@ -34,7 +34,7 @@ def _dcg(gains: Sequence[int]) -> float:
 
 
 def reciprocal_rank(ranking: Ranking, judged: Judged, k: int = 10) -> float:
-    """1 / rank of the first relevant document, 0 if the first ``k`` hold none (MRR@k)."""
+    """1 / rank of the first relevant document, 0 if it is not among the first ``k`` (MRR@k)."""
     for rank, name in enumerate(ranking[:k], 1):
         if judged.get(name, 0) > 0:
             return 1 / rank
@@ -61,7 +61,7 @@ METRICS: Mapping[str, Callable[[Ranking, Judged], float]] = {
     "success@10": success,
     "recall@100": recall,
 }
-"""What `qmd.evaluate.run` measures, in the order of its table."""
+"""The metrics that `qmd.evaluate.run` measures, in the order of its table."""
 
 DEPTH = 100
-"""As many hits as the deepest of these looks at."""
+"""The number of hits to request: the largest rank that a metric looks at."""

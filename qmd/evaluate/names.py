@@ -1,4 +1,4 @@
-"""Finds the documents of the database that judgments name."""
+"""Finds the documents of the database by the names in judgments."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from urllib.parse import unquote
 
 
 class DocumentNames:
-    """The documents of a database by every name that judgments may use."""
+    """Maps every name that judgments may use to the documents of a database."""
 
     def __init__(self, files: Iterable[str]) -> None:
-        """``files`` as ``collection/path``."""
+        """``files``: the documents as ``collection/path``."""
         self._files: dict[str, list[str]] = {}
         for file in files:
-            # The whole name, the path in its collection, and what is left of it further down.
-            name, rest = file, file
+            # The names are the whole file, the path in its collection, and each end of this path.
+            name = file
             while name:
                 self._files.setdefault(name, []).append(file)
-                _, _, rest = rest.partition("/")
-                name = rest
+                _, _, name = name.partition("/")
 
     def document(self, judged_name: str) -> str | None:
         """
-        The document meant, None if there is none or more than one: by ``collection/path`` or
-        ``qmd://…``, by the path in its collection, else by the end of a path.
+        The document with this name; None if there is none or more than one.
+
+        A name is ``collection/path`` or ``qmd://…``, else the path in a collection, else the end
+        of a path.
         """
         name = judged_name.removeprefix("./").strip("/")
         if judged_name.startswith("qmd://"):
@@ -37,9 +38,9 @@ class DocumentNames:
 
     def resolve(self, judged: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
         """
-        The judgments by ``collection/path``, and the names that fit no document.
+        The judgments by ``collection/path``, and the names without a document in the database.
 
-        What is not in the database stays judged under its name: no system can return it.
+        Such a name keeps its judgment, and counts as a document that no system returns.
         """
         resolved: dict[str, int] = {}
         unknown: list[str] = []

@@ -1,4 +1,4 @@
-"""Runs every system on every question, and measures the rankings."""
+"""Runs each system on each question, and measures the rankings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ask = Callable[["KnowledgeBase", str, Filters], "SearchReply"]
 
 SYSTEMS: Mapping[str, Ask] = {
     "search": lambda kb, text, only: kb.search(text, limit=DEPTH, filters=only),
-    # Without the least score that people get by default: an order is measured, not a cut.
+    # Without the default minimum score: the order of the hits is measured, not where it is cut.
     "vsearch": lambda kb, text, only: kb.vsearch(text, limit=DEPTH, min_score=0.0, filters=only),
     "query": lambda kb, text, only: kb.query(text, limit=DEPTH, filters=only),
     "query --no-rerank": lambda kb, text, only: kb.query(
@@ -35,7 +35,7 @@ SYSTEMS: Mapping[str, Ask] = {
         text, limit=DEPTH, filters=only, rerank=False, expand=False
     ),
 }
-"""What can be compared: the three searches, and `query` without each of its parts."""
+"""The systems that can be compared: the three searches, and `query` without some of its stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class SystemAnswer:
     """
     The answer of a system to a question.
 
-    ``rank`` is that of the first relevant document (None: not among the first 100), ``best``
-    the first hit and ``relevance`` that of this hit.
+    ``rank`` is the rank of the first relevant document (None: not among the first 100), ``best``
+    the first hit, and ``relevance`` the relevance of this hit.
     """
 
     question: str
@@ -58,10 +58,15 @@ class SystemAnswer:
 @dataclass(frozen=True, slots=True)
 class Measured:
     """
-    One system: means over the questions that have an answer, and differences from the baseline.
+    The figures of one system.
 
-    ``relevance`` is the mean relevance of the best hit to questions that have an answer,
-    ``absent`` to those that have none; ``answers`` are in the order of the questions.
+    Attributes:
+        means: Metric → mean over the questions that have an answer.
+        differences: Metric → difference from the baseline; empty for the baseline itself.
+        answers: The answers in the order of the questions.
+        relevance: The mean relevance of the best hit, over the questions that have an answer.
+        absent: The same over the questions that have no answer.
+        notes: Why some answers are degraded.
     """
 
     means: Mapping[str, float]
@@ -102,12 +107,12 @@ def run(
 
     Args:
         systems: Of `SYSTEMS`; the first that can answer takes the place of a missing baseline.
-        collections: Where is searched; none for those the judgments are about.
-        ids: Judged id → ``collection/path``, where the documents came with the judgments.
+        collections: The collections to search; empty for that of the judgments, or all.
+        ids: Judged id → ``collection/path``, if the judgments brought the documents.
 
     Raises:
         InputError: No judged document is in the database.
-        CollectionNotFoundError.
+        CollectionNotFoundError: A collection does not exist.
     """
     if not collections and judgments.collection is not None:
         collections = (judgments.collection,)
@@ -120,7 +125,7 @@ def run(
     runs: dict[str, _SystemRun] = {}
     left_out: dict[str, str] = {}
     for position, system in enumerate(systems):
-        questions = _ticked(judgments, system, position, len(systems), progress)
+        questions = _with_progress(judgments, system, position, len(systems), progress)
         try:
             runs[system] = _run_system(kb, system, questions, grades, filters)
         except InferenceError as error:
@@ -161,7 +166,7 @@ class _SystemRun:
 
     @property
     def answerable(self) -> list[SystemAnswer]:
-        """Those to questions that have a relevant document, which alone have metrics."""
+        """The answers to questions that have a relevant document; only these have metrics."""
         return [answer for answer in self.answers if answer.metrics]
 
 
@@ -176,20 +181,23 @@ def _resolved(
         if ids is None:
             grades[question.id], missing = names.resolve(question.relevant)
         else:
-            grades[question.id] = {ids.get(k, k): grade for k, grade in question.relevant.items()}
+            grades[question.id] = {
+                ids.get(judged_id, judged_id): grade
+                for judged_id, grade in question.relevant.items()
+            }
             missing = [name for name in question.relevant if name not in ids]
         unknown.update(dict.fromkeys(missing))
     return grades, list(unknown)
 
 
-def _ticked(
+def _with_progress(
     judgments: Judgments,
     system: str,
     position: int,
     systems: int,
     progress: ProgressCallback | None,
 ) -> Iterator[JudgedQuestion]:
-    """The questions; reports each, for the ``position``-th of ``systems`` systems."""
+    """Yield the questions, and report progress for system ``position`` (from 0) of ``systems``."""
     total = len(judgments.questions)
     for done, question in enumerate(judgments.questions):
         if progress is not None:
@@ -204,13 +212,18 @@ def _run_system(
     grades: Mapping[str, Mapping[str, int]],
     filters: Filters,
 ) -> _SystemRun:
-    """Raises InferenceError: The system needs a model that is not there."""
+    """
+    The answers of one system to all questions.
+
+    Raises:
+        InferenceError: The system needs a model that is missing.
+    """
     answers: list[SystemAnswer] = []
     notes: dict[str, None] = {}
     for question in questions:
-        began = perf_counter()
+        start_s = perf_counter()
         reply = SYSTEMS[system](kb, question.text, filters)
-        seconds = perf_counter() - began
+        seconds = perf_counter() - start_s
         answers.append(_answer(question.id, reply, grades[question.id], seconds))
         if reply.degraded is not None:
             notes[reply.degraded] = None
@@ -233,7 +246,7 @@ def _answer(
 
 
 def _measured(run: _SystemRun, baseline: _SystemRun, resampling: Resampling | None) -> Measured:
-    """Means and differences from the baseline; none of either without ``resampling``."""
+    """The figures of one run. Without ``resampling`` there are no means and no differences."""
     means: dict[str, float] = {}
     differences: dict[str, Difference] = {}
     if resampling is not None:
