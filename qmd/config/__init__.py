@@ -1,9 +1,9 @@
 """
-Configuration: command-line option, then environment, then ``config.toml``, then default.
+Reads the settings: from a command-line option, else the environment, ``config.toml``, the default.
 
-Only the command line reads this package; everything below is handed plain values. `table`
-lists the settings. The file lies in the user's config directory (``~/.config/qmd/config.toml``
-on Linux); a relative path in it is relative to that directory, elsewhere to the working directory.
+Only the command line uses this package; the layers below get plain values. `table` lists the
+settings. The file is in the user's config directory (``~/.config/qmd/config.toml`` on Linux); a
+relative path in it is relative to that directory, elsewhere to the working directory.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def load_settings(
     Args:
         db: The option ``--db``.
         index: The option ``--index``: the database of this name beside the default one.
-        flags: Other options, by the setting they set; None and empty ones were not given.
-        environ: Instead of the process's environment.
+        flags: Setting → value of its option. None and empty values count as absent.
+        environ: The environment; None for that of the process.
 
     Raises:
-        ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key;
-            or a value is no number, or neither true nor false.
-        InputError: ``index`` is no file name.
+        ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key; or
+            the text of a number or a switch is invalid.
+        InputError: ``index`` is not a valid file name.
     """
     environ = os.environ if environ is None else environ
     config_file = user_dir("config", environ) / "config.toml"
@@ -89,9 +89,9 @@ def load_settings(
 
 def user_dir(kind: str, environ: Mapping[str, str] | None = None) -> Path:
     """
-    The user's ``config``, ``data`` or ``cache`` directory for qmd, as platformdirs has it.
+    The user's ``config``, ``data`` or ``cache`` directory for qmd, the same as in platformdirs.
 
-    On Linux it is worked out here: importing platformdirs takes as long as a whole search.
+    On Linux this function computes it: importing platformdirs takes as long as a whole search.
     """
     environ = os.environ if environ is None else environ
     if sys.platform == "linux" and "ANDROID_DATA" not in environ:
@@ -107,14 +107,19 @@ def user_dir(kind: str, environ: Mapping[str, str] | None = None) -> Path:
 
 
 def _file_values(config_file: Path) -> dict[str, list[str]]:
-    """Raises ConfigError."""
+    """
+    Setting → texts in the file; empty if there is no file.
+
+    Raises:
+        ConfigError: As `read_config_file`.
+    """
     try:
-        os.stat(config_file)  # noqa: PTH116 - a look costs less than loading the reader
+        os.stat(config_file)  # noqa: PTH116 - cheaper than importing the reader
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError:
-        pass  # the reader words the error
-    from qmd.config.file import read_config_file  # loads TOML, which most commands need not
+        pass  # the reader raises an error with a message
+    from qmd.config.file import read_config_file  # imported late: most commands need no TOML
 
     return read_config_file(config_file)
 
@@ -122,7 +127,7 @@ def _file_values(config_file: Path) -> dict[str, list[str]]:
 def _option_or_variable(
     setting: Setting, flag: str | Sequence[str] | None, environ: Mapping[str, str]
 ) -> tuple[list[str], str]:
-    """The option of a setting, else its variable, and which of the two; [] without either."""
+    """The texts of a setting's option, else of its variable, and the source; [] without either."""
     if flag:
         return [flag] if isinstance(flag, str) else list(flag), setting.option
     variable = environ.get(setting.variable)
@@ -133,7 +138,12 @@ def _option_or_variable(
 
 
 def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
-    """A setting's value from its texts (none: unset). Raises ConfigError."""
+    """
+    A setting's value from its texts; no texts mean unset.
+
+    Raises:
+        ConfigError: The text of a number or a switch is invalid.
+    """
     if setting.kind == "paths":
         return tuple(_absolute(text) for text in texts if text)
     text = texts[0] if texts else None
@@ -149,7 +159,7 @@ def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
 
 
 def _absolute(text: str) -> Path | None:
-    """None for an empty text."""
+    """The absolute path; None for an empty text."""
     return Path(os.path.abspath(os.path.expanduser(text))) if text else None  # noqa: PTH100, PTH111
 
 
@@ -173,7 +183,7 @@ def _switch(text: str, source: str) -> bool:
 
 
 def _named_index(name: str, environ: Mapping[str, str]) -> Path:
-    if not name or name.startswith(".") or any(c in name for c in "/\\\0"):
+    if not name or name.startswith(".") or any(character in name for character in "/\\\0"):
         raise InputError(
             f"Not a name for an index: {name!r}",
             hint="--index takes a plain name such as 'work'; a path goes to --db.",

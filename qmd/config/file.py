@@ -1,4 +1,4 @@
-"""``config.toml``: its values as text, and the errors of a file that holds something else."""
+"""Reads ``config.toml``, and checks the names and the types of the values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STRING = ("a string", '"…"')
 
 def read_config_file(file: Path) -> dict[str, list[str]]:
     """
-    The settings in the file, each as one or more texts; {} if the file is gone.
+    Setting → its value as one or more texts; empty if there is no file.
 
     A path relative to the file's directory is joined to it, and ``~`` is the home directory.
 
@@ -52,7 +52,12 @@ def read_config_file(file: Path) -> dict[str, list[str]]:
 
 
 def _texts(setting: Setting, value: object, file: Path) -> list[str]:
-    """Raises ConfigError: The value has another type than the setting."""
+    """
+    The texts of a setting's value.
+
+    Raises:
+        ConfigError: The value has another type than the setting.
+    """
     if setting.kind == "seconds" and type(value) in (int, float):
         return [str(value)]
     if setting.kind == "switch" and type(value) in (bool, int):
@@ -72,7 +77,7 @@ def _texts(setting: Setting, value: object, file: Path) -> list[str]:
 
 
 def _suggestion(key: str) -> str:
-    near = difflib.get_close_matches(key, SETTINGS, n=1)
-    if near:
-        return f"Did you mean: {near[0]}"
+    similar_names = difflib.get_close_matches(key, SETTINGS, n=1)
+    if similar_names:
+        return f"Did you mean: {similar_names[0]}"
     return "Known settings: " + ", ".join(SETTINGS)

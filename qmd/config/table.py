@@ -1,5 +1,5 @@
 """
-The settings, one line each: name, variable, command-line option, kind, default, help.
+Lists the settings: the name, kind, description, command-line option and default of each.
 
 ``qmd config``, the options of the commands and the reader of ``config.toml`` take their texts
 from here; ``docs/cli.md`` describes the settings for users.
@@ -11,19 +11,21 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["text", "path", "path_as_written", "paths", "seconds", "switch"]
 """
-How the text of a setting is read: ``path`` becomes absolute, ``path_as_written`` does not;
-``paths`` are an array in the file and separated as in PATH elsewhere; ``switch`` is true or false.
+The type of a setting's value: ``path`` is made absolute, ``path_as_written`` is not; ``paths`` are
+an array in the file, and separated as in PATH elsewhere; ``switch`` is true or false.
 """
 
 
-# A NamedTuple, as a frozen dataclass takes four times as long to define and every command
-# defines this class.
+# A NamedTuple, because a frozen dataclass takes four times as long to define, and every command
+# imports this module.
 class Setting(NamedTuple):
     """
     One setting.
 
-    ``option`` is the option that sets it in the commands that have one ("" if none has);
-    ``option_help`` is the help of that option, and ``default`` what the help names as default.
+    Attributes:
+        option: The command-line option that sets it; "" if no command has one.
+        option_help: The help of that option.
+        default: The default in the help; "" to name none there.
     """
 
     name: str
