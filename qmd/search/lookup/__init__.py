@@ -1,1 +1,1 @@
-"""From the name of a document to the document."""
+"""Find documents by their names."""

@@ -1,4 +1,4 @@
-"""Documents and their lines by name, one or many."""
+"""Read documents, or lines of them, by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,15 @@ MAX_SUGGESTED = 20
 def get(
     reader: Reader, name: str, *, from_line: int | None, max_lines: int | None
 ) -> DocumentSlice:
-    """Raises DocumentNotFoundError, AmbiguousNameError, InputError."""
+    """
+    Read the document with this name, or lines of it.
+
+    Lines in the name (``:LINE[:COUNT]``) are the default for ``max_lines``, and take precedence
+    over ``from_line``.
+
+    Raises:
+        DocumentNotFoundError, AmbiguousNameError, InputError
+    """
     if max_lines is not None and max_lines < 1:
         raise InputError(
             "The number of lines must be 1 or more.", hint="Leave it out for the whole document."
@@ -55,28 +63,28 @@ def read(
     from_line: int | None = None,
     max_lines: int | None = None,
 ) -> DocumentSlice:
-    """Lines of a document; without limits its text as it is. Lines below 1 count as 1."""
+    """Read lines of a document; without limits, its unchanged text. Lines below 1 count as 1."""
     text = reader.documents.text(document.id)
     start = max(1, from_line or 1)
-    more = 0
+    remaining_lines = 0
     if start > 1 or max_lines is not None:
         lines = split_lines(text)
         end = len(lines) if max_lines is None else min(len(lines), start - 1 + max_lines)
-        more = len(lines) - end if start <= len(lines) else 0
-        if start > 1 or more:
+        remaining_lines = len(lines) - end if start <= len(lines) else 0
+        if start > 1 or remaining_lines:
             text = "\n".join(lines[start - 1 : end])
     context = join_contexts(reader.contexts.all(), document.collection, document.path)
-    return DocumentSlice(document, context, start, more, text)
+    return DocumentSlice(document, context, start, remaining_lines, text)
 
 
 def multi_get(
     reader: Reader, pattern: str, *, max_lines: int | None, max_bytes: int
 ) -> MultiGetReply:
     """
-    The documents of a glob, or of a list of names by comma.
+    Read the documents that match a glob, or those of a comma-separated list of names.
 
     Raises:
-        NoMatchError: No name and no file matches.
+        NoMatchError: No document matches.
         InputError: A bound or the pattern is not valid.
     """
     if max_lines is not None and max_lines < 1:
@@ -92,7 +100,7 @@ def multi_get(
     if document is not None:
         chosen = [(document, None)]
     elif is_glob(pattern):
-        chosen = [(each, None) for each in match_glob(reader, pattern)]
+        chosen = [(document, None) for document in match_glob(reader, pattern)]
     else:
         chosen, errors = _resolve_list(reader, pattern)
     if not chosen and not (errors and "," in pattern):
@@ -112,11 +120,11 @@ def multi_get(
 def _resolve_list(
     reader: Reader, pattern: str
 ) -> tuple[list[tuple[DocumentInfo, int | None]], list[str]]:
-    """Each document of a list with the line behind its name, and what is wrong with the rest."""
+    """Resolve the names of a list to documents with line numbers, and to errors for the rest."""
     chosen: list[tuple[DocumentInfo, int | None]] = []
     errors: list[str] = []
     similar = SimilarNames(reader, most=MAX_SUGGESTED)
-    for name in _listed(pattern):
+    for name in _split_list(pattern):
         try:
             document, line, _ = resolve(reader, name, similar)
             chosen.append((document, line))
@@ -129,8 +137,8 @@ def _resolve_list(
     return chosen, errors
 
 
-def _listed(pattern: str) -> list[str]:
-    """The names in a list. Raises InputError."""
+def _split_list(pattern: str) -> list[str]:
+    """Split a comma-separated list of names. Raises InputError if it has too many."""
     names = [name for part in pattern.split(",") if (name := part.strip())]
     if len(names) > MAX_NAMES:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The document that a name stands for, as people and programs write it, and those of a glob."""
+"""Find the document that a name refers to, and the documents that match a glob."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
 
 
-#: No path is longer, so a longer pattern can only be a mistake.
+#: The longest pattern, in characters. No path is longer, so a longer pattern is a mistake.
 MAX_PATTERN = 4096
-#: ``**`` in one glob: each one more multiplies the ways in which a deep path can be tried.
+#: The most ``**`` in one glob: each multiplies the number of ways to match a deep path.
 MAX_GLOBSTARS = 4
 
 
@@ -34,12 +34,15 @@ def resolve(
     reader: Reader, name: str, similar: SimilarNames | None = None
 ) -> tuple[DocumentInfo, int | None, int | None]:
     """
-    The document a name stands for, and the ``:LINE[:COUNT]`` behind it.
+    Find the document that a name refers to.
 
-    A document of that very name comes first, so ``notes.md:100`` may be a file.
+    A document with exactly this name comes first, so ``notes.md:100`` may be a file.
 
     Args:
-        similar: Suggests names; callers that resolve several names pass one.
+        similar: Suggests names. Callers that resolve several names pass the same one each time.
+
+    Returns:
+        The document, and the line and the count of ``:LINE[:COUNT]`` after its name.
 
     Raises:
         DocumentNotFoundError: With suggestions.
@@ -49,19 +52,19 @@ def resolve(
     document = _find(reader, name)
     if document is not None:
         return document, None, None
-    name_alone = name
+    file_name = name
     for form in _LINES:
         lines = form.fullmatch(name)
         if lines is not None:
             document = _find(reader, lines["file"])
             if document is not None:
                 return document, int(lines["line"]), int(lines["count"]) if lines["count"] else None
-            name_alone = lines["file"]
-    raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(name_alone))
+            file_name = lines["file"]
+    raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(file_name))
 
 
 def storable(name: str) -> str:
-    """Without blanks around it, and without what no stored name can hold."""
+    """Strip blanks from a name, and replace the surrogates that no stored name can hold."""
     return _SURROGATE.sub("\ufffd", name.strip())
 
 
@@ -69,7 +72,7 @@ def _find(reader: Reader, name: str) -> DocumentInfo | None:
     if name.startswith("#"):
         digits = name[1:].lower()
         return _by_docid(reader, digits) if _DOCID.fullmatch(digits) else None
-    document = _exactly(reader, name)
+    document = _by_exact_name(reader, name)
     if document is not None:
         return document
     if name.startswith("qmd://"):
@@ -86,7 +89,7 @@ def _find(reader: Reader, name: str) -> DocumentInfo | None:
     return _by_docid(reader, name.lower()) if _DOCID.fullmatch(name) else None
 
 
-def _exactly(reader: Reader, name: str) -> DocumentInfo | None:
+def _by_exact_name(reader: Reader, name: str) -> DocumentInfo | None:
     spellings = [name]
     if name.startswith("qmd://"):
         rest = name.removeprefix("qmd://")
@@ -110,14 +113,14 @@ def _by_docid(reader: Reader, digits: str) -> DocumentInfo | None:
 
 
 def _by_absolute_path(reader: Reader, name: str) -> DocumentInfo | None:
-    """A path on the disk, as the collection's directory spells it or resolved."""
+    """Find a document by its path on the disk; links in the path may be resolved or not."""
     if not name.startswith(("/", "~")) and not Path(name).is_absolute():
         return None
     try:
         path = Path(name).expanduser()
         spellings = {str(path), str(path.resolve())}
     except (RuntimeError, OSError, ValueError):
-        return None  # no such user, or a name no file can have
+        return None  # the user of ~user does not exist, or no file can have this name
     for collection in reader.collections.all():
         for spelling in spellings:
             if spelling.startswith(collection.path.rstrip("/") + "/"):
@@ -129,7 +132,7 @@ def _by_absolute_path(reader: Reader, name: str) -> DocumentInfo | None:
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether it holds ``*``, ``?``, or brackets or braces around something."""
+    """Whether the pattern holds ``*``, ``?``, or brackets or braces that are not empty."""
     if "*" in pattern or "?" in pattern:
         return True
     pairs = ((pattern.find(opening), closing) for opening, closing in ("[]", "{}"))
@@ -137,8 +140,8 @@ def is_glob(pattern: str) -> bool:
 
 
 def by_whole_pattern(reader: Reader, pattern: str) -> DocumentInfo | None:
-    """The document whose name looks like a glob or a list, and is neither."""
-    document = _exactly(reader, pattern)
+    """Find the document whose name only looks like a glob or a list."""
+    document = _by_exact_name(reader, pattern)
     if document is None and "," in pattern:
         candidates = reader.documents.by_suffix(pattern.strip("/"))
         document = candidates[0] if len(candidates) == 1 else None
@@ -146,7 +149,7 @@ def by_whole_pattern(reader: Reader, pattern: str) -> DocumentInfo | None:
 
 
 def match_glob(reader: Reader, pattern: str) -> list[DocumentInfo]:
-    """Documents whose ``collection/path`` or ``path`` matches a glob (``**``, braces), in order."""
+    """List the documents whose ``collection/path`` or ``path`` matches a glob, in order."""
     from wcmatch import glob
     from wcmatch._wcparse import PatternLimitException
 

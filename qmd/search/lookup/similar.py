@@ -1,4 +1,4 @@
-"""Names of documents that are like a name nobody has: "did you mean"."""
+"""Suggest document names that are similar to a name that no document has."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ if TYPE_CHECKING:
     from qmd.store import Reader
 
 SUGGESTIONS = 3
-#: Names less alike than this (0..1) are no suggestion.
+#: Names with a lower similarity (0..1) are not suggested.
 ALIKE = 0.6
-#: Characters; no path is longer, and comparing takes time that grows with the length.
+#: A name of more characters gets no suggestions. No path is longer, and the time of a comparison
+#: grows with the length.
 MAX_NAME = 4096
 
 
 class _Names(NamedTuple):
-    """Of every document ``collection/path``, and what a name is compared with, in lower case."""
+    """
+    Names of all documents. Position i of each list is about the same document.
+
+    Attributes:
+        files: ``collection/path``.
+        whole: The same, without letter case.
+        paths: The path, without letter case.
+        bases: The last part of the path, without letter case.
+    """
 
     files: list[str]
     whole: list[str]
@@ -27,27 +36,27 @@ class _Names(NamedTuple):
 
 class SimilarNames:
     """
-    The names of all documents in one snapshot, read once, when the first suggestion is asked for.
+    Suggests names from one snapshot; reads them once, for the first suggestion.
 
     Args:
-        most: So many names get suggestions, the later ones none (None: all do).
+        most: Only this many calls of `like` give suggestions (None: all do).
     """
 
     def __init__(self, reader: Reader, *, most: int | None = None) -> None:
         self._reader = reader
         self._names: _Names | None = None
-        self._left = most
+        self._remaining_calls = most
 
     def like(self, name: str) -> list[str]:
-        """At most three documents whose names are like this one, nearest first (Levenshtein)."""
+        """List up to three documents with similar names, the most similar first (Levenshtein)."""
         from rapidfuzz import process
         from rapidfuzz.distance import Levenshtein
 
         name = name.removeprefix("qmd://").strip().casefold()
-        if not name or len(name) > MAX_NAME or self._left == 0:
+        if not name or len(name) > MAX_NAME or self._remaining_calls == 0:
             return []
-        if self._left is not None:
-            self._left -= 1
+        if self._remaining_calls is not None:
+            self._remaining_calls -= 1
         names = self._read()
         base = name.rpartition("/")[2]
         scores: dict[str, float] = {}

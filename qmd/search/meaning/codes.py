@@ -1,14 +1,16 @@
 """
-A small code of every vector, for nearest neighbours among many chunks.
+Encode vectors with two bits per dimension, to find nearest neighbours among many chunks quickly.
 
-sqlite-vec reads 384 bytes a chunk: at 100,000 chunks that takes three times as long as numpy's
-product of one matrix. Here two bits a dimension (96 bytes a chunk
-of 384 dimensions) say in which quarter a value lies around the mean, and the question has three:
-their product is a sum of popcounts. The best few hundred are then ranked by the exact vectors.
+For each chunk sqlite-vec reads 384 bytes; at 100,000 chunks that takes three times as long as a
+product of one matrix in numpy. The codes take 96 bytes for a chunk of 384 dimensions: for each
+dimension, two bits say in which quarter of the distribution around the mean the value is. The
+query has three bits per dimension, so its product with a code is a sum of popcounts. The exact
+vectors then rank the best few hundred chunks.
 
-One bit a dimension on both sides (a Hamming distance) is twice as fast, but finds only 73 % of
-the ten nearest random vectors among its best 2,000; this 99.5 % among 500. The mean matters:
-vectors of e5 lie in a narrow cone, where signs alone tell little.
+One bit per dimension on both sides (a Hamming distance) would be twice as fast, but only 73 % of
+the ten nearest random vectors are among its best 2,000. With these codes, 99.5 % are among the
+best 500. The mean matters, because the vectors of e5 are in a narrow cone, where signs alone say
+little.
 """
 
 from __future__ import annotations
@@ -19,15 +21,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Vectors whose mean and spread stand for all.
+#: The mean and the spread of this many vectors stand for those of all.
 SAMPLE = 4096
-#: Chunks compared at once: enough that the cost of numpy's calls does not count, and few enough
-#: that intermediate results stay in the processor's cache.
+#: Chunks to compare at once. This is enough to make the overhead of numpy's calls negligible, and
+#: few enough to keep intermediate results in the processor's cache.
 SLICE = 32_768
 
-#: Quarters of a normal distribution with the least error (Lloyd-Max), in standard deviations.
+#: Where the outer quarters of a normal distribution begin, in standard deviations from the mean.
+#: This border has the least error (Lloyd-Max).
 _QUARTER = 0.98
-#: A question's values become -3 to 3 times this many root mean squares.
+#: A query's values are rounded to multiples (-3 to 3) of this many root mean squares.
 _STEP = 0.65
 _WEIGHTS = (1, 2, -4)  # bits of a number in two's complement
 
@@ -40,7 +43,14 @@ def are_supported() -> bool:
 
 
 class Codes(NamedTuple):
-    """``planes``: uint64[2, words, n], low bits and high bits, a dimension each."""
+    """
+    The codes of n vectors.
+
+    Attributes:
+        planes: uint64[2, words, n]: the low bits and the high bits, one bit per dimension.
+        mean: float32[dimension].
+        spread: float32[dimension], standard deviations.
+    """
 
     planes: NDArray[np.uint64]
     mean: NDArray[np.float32]
@@ -48,7 +58,7 @@ class Codes(NamedTuple):
 
     @classmethod
     def encode(cls, values: NDArray[np.float32]) -> Codes:
-        """float32[n, dimension] → their codes; the mean of the first `SAMPLE` stands for all."""
+        """Encode ``values``, float32[n, dimension]; the first `SAMPLE` give the mean and spread."""
         import numpy as np
 
         sample = values[:SAMPLE]
@@ -57,7 +67,7 @@ class Codes(NamedTuple):
         return cls(_planes(values, mean, spread), mean, spread)
 
     def extended(self, values: NDArray[np.float32]) -> Codes:
-        """These codes, followed by those of ``values``, float32[n, dimension]."""
+        """Append the codes of ``values``, float32[n, dimension]."""
         import numpy as np
 
         planes = _planes(values, self.mean, self.spread)
@@ -72,40 +82,45 @@ class Codes(NamedTuple):
         """For each chunk a number that grows with its cosine to the query (float32[dimension])."""
         import numpy as np
 
-        # query · value = query · mean + (query * spread) · normal, and the first part is the same
-        # for all. 0 stays 0, so that a chunk's sum of bits needs no correction.
+        # query · value = query · mean + (query * spread) · normalized value. The first summand is
+        # the same for all chunks. 0 is rounded to 0, so a chunk's sum of bits needs no correction.
         weighted = query * self.spread
         step = _STEP * float(np.sqrt(np.mean(weighted**2))) or 1.0
-        numbers = np.clip(np.rint(weighted / step), -3, 3).astype(np.int8)
+        rounded = np.clip(np.rint(weighted / step), -3, 3).astype(np.int8)
         masks = [
-            _words(((numbers >> bit) & 1).astype(bool)[np.newaxis, :])[:, 0] for bit in range(3)
+            _words(((rounded >> bit) & 1).astype(bool)[np.newaxis, :])[:, 0] for bit in range(3)
         ]
-        words, count = self.planes.shape[1:]
-        kind = np.int16 if len(query) <= 2048 else np.int32  # at most 12 a dimension
-        scores = np.zeros(count, kind)
-        both, bits = np.empty(SLICE, np.uint64), np.empty(SLICE, np.uint8)
-        some, total = np.empty(SLICE, np.uint8), np.empty(SLICE, kind)
+        word_count, count = self.planes.shape[1:]
+        # Each dimension adds at most 12.
+        score_type = np.int16 if len(query) <= 2048 else np.int32
+        scores = np.zeros(count, score_type)
+        # Buffers, which every slice uses again.
+        common_bits = np.empty(SLICE, np.uint64)
+        bit_counts, byte_sums = np.empty(SLICE, np.uint8), np.empty(SLICE, np.uint8)
+        totals = np.empty(SLICE, score_type)
         for start in range(0, count, SLICE):
             size = min(SLICE, count - start)
             part = self.planes[:, :, start : start + size]
             for plane in (0, 1):
                 for weight, mask in zip(_WEIGHTS, masks, strict=True):
-                    total[:size] = 0
-                    for first in range(0, words, 3):  # three words' bits still fit into a byte
-                        some[:size] = 0
-                        for word in range(first, min(first + 3, words)):
-                            np.bitwise_and(part[plane, word], mask[word], out=both[:size])
-                            np.bitwise_count(both[:size], out=bits[:size])
-                            some[:size] += bits[:size]
-                        total[:size] += some[:size]
-                    total[:size] *= weight << plane
-                    scores[start : start + size] += total[:size]
+                    totals[:size] = 0
+                    # The number of bits in three words still fits into a byte.
+                    for first in range(0, word_count, 3):
+                        byte_sums[:size] = 0
+                        for word in range(first, min(first + 3, word_count)):
+                            np.bitwise_and(part[plane, word], mask[word], out=common_bits[:size])
+                            np.bitwise_count(common_bits[:size], out=bit_counts[:size])
+                            byte_sums[:size] += bit_counts[:size]
+                        totals[:size] += byte_sums[:size]
+                    totals[:size] *= weight << plane
+                    scores[start : start + size] += totals[:size]
         return scores
 
 
 def _planes(
     values: NDArray[np.float32], mean: NDArray[np.float32], spread: NDArray[np.float32]
 ) -> NDArray[np.uint64]:
+    """Quantize ``values``, float32[n, dimension], as `Codes.planes`."""
     import numpy as np
 
     quarter = np.float32(_QUARTER) * spread
@@ -115,7 +130,7 @@ def _planes(
 
 
 def _words(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """bool[n, dimension] → uint64[words, n], filled up with zeros."""
+    """Pack bool[n, dimension] into uint64[words, n], padded with zeros."""
     import numpy as np
 
     count, dimension = bits.shape

@@ -1,10 +1,10 @@
 """
-The vectors of one database in memory.
+Keep the vectors of one database in memory, and search them for nearest neighbours.
 
-Exactly, as one float32 matrix, as long as that is small: a product of it takes a millisecond for
-20,000 chunks, where sqlite-vec takes three, and every process finds the same to the last place.
-Of more chunks a process that searches again holds `bits.Codes`, whose best few hundred are ranked
-by the exact vectors.
+A small index is kept as one exact float32 matrix: with 20,000 chunks, a matrix product takes 1 ms
+and sqlite-vec 3 ms. Every process then returns the same hits, down to the last place.
+A larger index is kept as `Codes`, from the process's second search on. The codes choose a few
+hundred candidates, and the exact vectors rank those.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from qmd.search.meaning import codes as bits
+from qmd.search.meaning.codes import Codes, are_supported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,28 +22,36 @@ if TYPE_CHECKING:
     from qmd.store.models import StoredModel
 
 
-#: Below this many chunks sqlite-vec is quick enough (3 ms), and no copy has to be kept up to date.
+#: With fewer chunks than this, sqlite-vec searches: it takes 3 ms, and nothing has to be kept up
+#: to date.
 LEAST = 20_000
-#: Bytes of a matrix of exact vectors: 65,000 chunks of 384 dimensions.
+#: The largest exact matrix, in bytes: 65,000 chunks of 384 dimensions.
 MOST_EXACT_BYTES = 100_000_000
-#: Bytes of codes above which sqlite-vec does it all.
+#: The most memory for codes, in bytes. A larger index is searched by sqlite-vec alone.
 MOST_CODED_BYTES = 512 << 20
-#: Rows read at once, or a 32nd of all. While codes are incomplete, a search reads this many and
-#: sqlite-vec answers it: together they take about twice as long as sqlite-vec alone.
+#: Rows to read at once: this many, or a 32nd of all if that is more. While codes are incomplete,
+#: every search loads one batch and is then answered by sqlite-vec; this takes about twice as long
+#: as sqlite-vec alone.
 BATCH = 10_000
-#: Codes are asked for this many candidates, and for so many more for each chunk to return.
+#: The codes choose `CODED` candidates, and `CODED_PER_CHUNK` more for each chunk to return.
 CODED, CODED_PER_CHUNK = 100, 4.5
-#: And for one more for each 2,000 chunks, because more of many chunks lie equally near (without
-#: them the recall of the ten nearest was .988 at 1,000,000 chunks).
+#: The codes choose one more candidate for each `MORE` chunks of the index, because in a larger
+#: index more chunks are equally near. Without these, the recall of the ten nearest was 0.988 at
+#: 1,000,000 chunks.
 MORE = 2000
-#: The most numbers in a product that OpenBLAS computes on one core.
+#: The largest matrix, in numbers, whose product OpenBLAS computes on one core.
 ONE_CORE = 400_000
-#: A matrix that grows is kept in up to this many pieces: joining them copies it.
+#: A growing matrix is kept in up to this many pieces, because joining them copies all of it.
 PIECES = 32
 
 
 class Exact(NamedTuple):
-    """``pieces``: float32[n_i, dimension], one below the other."""
+    """
+    Exact vectors, as a matrix in pieces.
+
+    Attributes:
+        pieces: float32[n_i, dimension]; the rows of one follow those of the piece before it.
+    """
 
     pieces: tuple[NDArray[np.float32], ...]
 
@@ -62,8 +70,8 @@ class Exact(NamedTuple):
         """float32[n], dot products with the query (float32[dimension])."""
         import numpy as np
 
-        # In parts that BLAS does on one core: its threads would gain a millisecond and wait for
-        # the next call at full speed.
+        # Multiply in parts small enough for one core. Several BLAS threads would save 1 ms, and
+        # then keep their cores busy waiting for the next call.
         rows = max(1, ONE_CORE // len(query))
         parts = [
             piece[start : start + rows] @ query
@@ -73,23 +81,30 @@ class Exact(NamedTuple):
         return np.concatenate(parts)
 
 
-class _Held(NamedTuple):
-    """The vectors of the chunks ``ids``, each in the collection at the same place."""
+class _LoadedVectors(NamedTuple):
+    """
+    Loaded vectors. Position i of each attribute is about the same chunk.
+
+    Attributes:
+        ids: int64[n], chunk ids.
+        collections: int64[n], collection ids.
+    """
 
     ids: NDArray[np.int64]
     collections: NDArray[np.int64]
-    vectors: Exact | bits.Codes
+    vectors: Exact | Codes
 
 
-_Kind: TypeAlias = "type[Exact] | type[bits.Codes]"
+_Form: TypeAlias = "type[Exact] | type[Codes]"
 
 
 class VectorCache:
     """
-    The vectors of one database. Thread-safe; codes are empty until the second search.
+    The vectors of one database. Thread-safe. Codes are loaded from the second search on.
 
-    The index's state (`vector_state.read`) tells when they are out of date: then what came is read
-    and what went is dropped. Stale ones could not lie: every hit is looked up in the database.
+    When the version of the index (`Vectors.version`) changes, the cache loads new vectors and
+    drops removed ones. An outdated cache never gives wrong hits, because every hit is looked up
+    in the database.
 
     Args:
         least, exact_bytes, coded, batch: See the constants.
@@ -109,12 +124,12 @@ class VectorCache:
         self._batch = batch
         self._lock = threading.Lock()
         self._was_searched = self._closed = False
-        self._ready: tuple[object, _Held | None] = (None, None)
-        self._held: _Held | None = None
-        self._kind: _Kind | None = None
+        self._ready: tuple[object, _LoadedVectors | None] = (None, None)
+        self._loaded: _LoadedVectors | None = None
+        self._form: _Form | None = None
         self._epoch: object = None
-        self._listed: object = None
-        self._missing: NDArray[np.int64] | None = None
+        self._listed_key: object = None
+        self._missing_ids: NDArray[np.int64] | None = None
 
     def nearest(
         self,
@@ -125,43 +140,47 @@ class VectorCache:
         selection: Selection,
     ) -> list[tuple[int, int, bytes]] | None:
         """
-        As `vectors.nearest`; None where sqlite-vec is to answer.
+        Find the nearest chunks, as `Vectors.nearest` does.
 
         Args:
             query: float32[dimension], unit norm.
-            k: How many to return; fewer where fewer match, more where codes choose candidates.
+            k: How many to return. There are fewer if fewer match, and more if codes chose them.
+
+        Returns:
+            None if sqlite-vec must search instead.
         """
         if not selection.is_all and selection.collection_ids is None:
             return None
-        held = self._current(reader, model)
-        if held is None:
+        loaded = self._current(reader, model)
+        if loaded is None:
             return None
         import numpy as np
 
-        scores: NDArray[Any] = held.vectors.scores(query)
-        ids = held.ids
+        scores: NDArray[Any] = loaded.vectors.scores(query)
+        ids = loaded.ids
         if selection.collection_ids is not None and not selection.is_all:
-            inside = np.isin(held.collections, selection.collection_ids)
+            inside = np.isin(loaded.collections, selection.collection_ids)
             scores, ids = scores[inside], ids[inside]
-        if isinstance(held.vectors, bits.Codes):
+        if isinstance(loaded.vectors, Codes):
             k = self._coded + round(CODED_PER_CHUNK * k) + len(ids) // MORE
         chosen = ids if len(ids) <= k else _best(scores, ids, k)
         return reader.vectors.exact(model, chosen.tolist(), selection)
 
     def close(self) -> None:
-        """Give the memory back; sqlite-vec answers from now on."""
+        """Free the memory; sqlite-vec answers all later searches."""
         with self._lock:
             self._closed = True
-            self._ready, self._held, self._missing = (None, None), None, None
+            self._ready, self._loaded, self._missing_ids = (None, None), None, None
 
-    def _current(self, reader: Reader, model: StoredModel) -> _Held | None:
+    def _current(self, reader: Reader, model: StoredModel) -> _LoadedVectors | None:
+        """The up-to-date vectors, loaded if necessary; None if sqlite-vec must search instead."""
         epoch, count = reader.vectors.version()
         key = (model.id, epoch, count)
-        ready_key, held = self._ready
+        ready_key, loaded = self._ready
         if ready_key == key:
-            return held
-        # Codes take a while to load: meanwhile sqlite-vec answers the other threads.
-        if not self._lock.acquire(blocking=self._kind is not bits.Codes):
+            return loaded
+        # Codes take a while to load. While one thread does so, sqlite-vec answers the others.
+        if not self._lock.acquire(blocking=self._form is not Codes):
             return None
         try:
             return None if self._closed else self._refresh(reader, model, key)
@@ -170,86 +189,91 @@ class VectorCache:
 
     def _refresh(
         self, reader: Reader, model: StoredModel, key: tuple[int, int, int]
-    ) -> _Held | None:
+    ) -> _LoadedVectors | None:
         if self._epoch != key[:2]:
-            self._held, self._epoch, self._listed = None, key[:2], None
-        if self._listed != key:
-            kind = self._kind_of(reader.vectors.count_chunks(), model)
-            if kind is bits.Codes and not self._was_searched:
-                self._was_searched = True  # a process that searches once would load for nothing
+            self._loaded, self._epoch, self._listed_key = None, key[:2], None
+        if self._listed_key != key:
+            form = self._choose_form(reader.vectors.count_chunks(), model)
+            if form is Codes and not self._was_searched:
+                self._was_searched = True  # for a single search, loading would not pay
                 return None
-            if kind is not self._kind:
-                self._held, self._kind = None, kind
-            if kind is None:
-                self._missing = None
+            if form is not self._form:
+                self._loaded, self._form = None, form
+            if form is None:
+                self._missing_ids = None
                 self._ready = (key, None)
                 return None
             self._list_chunks(reader)
-            self._listed = key
+            self._listed_key = key
         return self._load_missing(reader, model, key)
 
     def _list_chunks(self, reader: Reader) -> None:
-        """Drop the vectors that the index no longer has, and list those to load."""
+        """Drop the vectors that the index no longer has, and list the chunks to load."""
         import numpy as np
 
-        self._missing = indexed = reader.vectors.indexed_chunk_ids()
-        if self._held is not None:
-            self._held = _filtered(self._held, np.isin(self._held.ids, indexed))
-            self._missing = np.setdiff1d(indexed, self._held.ids, assume_unique=True)
+        self._missing_ids = indexed = reader.vectors.indexed_chunk_ids()
+        if self._loaded is not None:
+            self._loaded = _filtered(self._loaded, np.isin(self._loaded.ids, indexed))
+            self._missing_ids = np.setdiff1d(indexed, self._loaded.ids, assume_unique=True)
 
     def _load_missing(
         self, reader: Reader, model: StoredModel, key: tuple[int, int, int]
-    ) -> _Held | None:
-        """All missing vectors, of codes a part; None until none is missing."""
-        missing, kind = self._missing, self._kind
-        while missing is not None and kind is not None and len(missing):
-            loaded = 0 if self._held is None else len(self._held.ids)
-            size = max(self._batch, (loaded + len(missing)) // 32)
-            rows = reader.vectors.with_collections(model, missing[:size].tolist())
-            self._held = _extended(self._held, rows, model.dimension, kind)
-            self._missing = missing = missing[size:]
-            if kind is bits.Codes and len(missing):
-                return None  # each search reads a part
-        self._missing = None
-        self._ready = (key, self._held)
-        return self._held
+    ) -> _LoadedVectors | None:
+        """
+        Load the missing vectors; of codes, only one batch.
 
-    def _kind_of(self, count: int, model: StoredModel) -> _Kind | None:
-        """The form in which this many vectors are held."""
+        Returns:
+            None as long as vectors are missing.
+        """
+        missing_ids, form = self._missing_ids, self._form
+        while missing_ids is not None and form is not None and len(missing_ids):
+            loaded_count = 0 if self._loaded is None else len(self._loaded.ids)
+            batch_size = max(self._batch, (loaded_count + len(missing_ids)) // 32)
+            rows = reader.vectors.with_collections(model, missing_ids[:batch_size].tolist())
+            self._loaded = _extended(self._loaded, rows, model.dimension, form)
+            self._missing_ids = missing_ids = missing_ids[batch_size:]
+            if form is Codes and len(missing_ids):
+                return None  # the next search loads the next batch
+        self._missing_ids = None
+        self._ready = (key, self._loaded)
+        return self._loaded
+
+    def _choose_form(self, count: int, model: StoredModel) -> _Form | None:
+        """Choose the form for ``count`` vectors; None if sqlite-vec is to search them."""
         if count < self._least:
             return None
         if count * model.dimension * 4 <= self._exact_bytes:
             return Exact
-        few = count * model.dimension // 4 <= MOST_CODED_BYTES
-        return bits.Codes if few and bits.are_supported() else None
+        fits_in_memory = count * model.dimension // 4 <= MOST_CODED_BYTES
+        return Codes if fits_in_memory and are_supported() else None
 
 
-def _filtered(held: _Held, mask: NDArray[np.bool_]) -> _Held:
+def _filtered(loaded: _LoadedVectors, mask: NDArray[np.bool_]) -> _LoadedVectors:
     if mask.all():
-        return held
-    return _Held(held.ids[mask], held.collections[mask], held.vectors.filtered(mask))
+        return loaded
+    return _LoadedVectors(loaded.ids[mask], loaded.collections[mask], loaded.vectors.filtered(mask))
 
 
 def _extended(
-    held: _Held | None,
+    loaded: _LoadedVectors | None,
     rows: list[tuple[int, int, bytes]],
     dimension: int,
-    kind: _Kind,
-) -> _Held | None:
+    form: _Form,
+) -> _LoadedVectors | None:
     import numpy as np
 
     if not rows:
-        return held
+        return loaded
     ids = np.array([row[0] for row in rows], np.int64)
     collections = np.array([row[1] for row in rows], np.int64)
     packed = np.frombuffer(b"".join(row[2] for row in rows), np.float16)
     values = packed.reshape(len(rows), dimension).astype(np.float32)
-    if held is None:
-        return _Held(ids, collections, kind.encode(values))
-    return _Held(
-        np.concatenate([held.ids, ids]),
-        np.concatenate([held.collections, collections]),
-        held.vectors.extended(values),
+    if loaded is None:
+        return _LoadedVectors(ids, collections, form.encode(values))
+    return _LoadedVectors(
+        np.concatenate([loaded.ids, ids]),
+        np.concatenate([loaded.collections, collections]),
+        loaded.vectors.extended(values),
     )
 
 
@@ -263,7 +287,7 @@ def _best(scores: NDArray[Any], ids: NDArray[np.int64], k: int) -> NDArray[np.in
     """The ids of the ``k`` highest scores; among equal ones, the lowest ids."""
     import numpy as np
 
-    least = np.partition(scores, len(scores) - k)[len(scores) - k]
-    above = ids[scores > least]
-    equal = np.sort(ids[scores == least])
+    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above = ids[scores > lowest]
+    equal = np.sort(ids[scores == lowest])
     return np.sort(np.concatenate([above, equal[: k - len(above)]]))

@@ -1,4 +1,4 @@
-"""The lines of a document that show why it is a hit."""
+"""Choose the lines of a document that show why it is a hit."""
 
 from __future__ import annotations
 
@@ -14,32 +14,39 @@ from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
 
 MAX_CHARS = 300
-#: A following line that does not fit is cut, if at least this much of it can be shown.
+#: A following line that does not fit is cut if at least this many characters of it can be shown.
 WORTH_SHOWING = 60
-#: Beyond this many characters of a text only its lines up to here are looked at for words.
+#: Only this many characters from the start of a text are searched for the words of the query.
 MAX_SCAN = 2_000_000
-#: In longer lines the place of a word is reckoned, not counted, where folding changes lengths.
+#: If folding changes the length of a line, the position of a word in it is counted. In a line of
+#: more characters than this, the position is estimated.
 MAX_EXACT = 100_000
-#: Most needles of a pasted page: each is a search through the whole text of a hit.
+#: The most needles of a query; each is searched for in the whole text of a hit.
 MAX_NEEDLES = 128
 
 
 class Needle(NamedTuple):
-    """What to look for in a folded line, and how much it counts."""
+    """A word or phrase to look for in a folded line, and its weight."""
 
     text: str
     weight: float
 
 
 class Snippet(NamedTuple):
-    """``text``: lines ``N: …``, at most 300 characters; ``line``: the best one's number."""
+    """
+    A snippet of a document.
+
+    Attributes:
+        text: Lines of the form ``N: …``, at most 300 characters in all.
+        line: The number of the best line, from 1.
+    """
 
     text: str
     line: int
 
 
 def needles(query: ParsedQuery) -> list[Needle]:
-    """Whole terms weigh most, then words, then pairs of Chinese characters."""
+    """Weigh a query: whole terms most, then words, then pairs of Chinese characters."""
     weights: dict[str, float] = {}
     for term in query.terms:
         whole = fold(term.text)
@@ -50,7 +57,7 @@ def needles(query: ParsedQuery) -> list[Needle]:
         for run in (match[0] for match in cjk_runs(whole) if len(match[0]) > 2):
             weights[run] = 3.0 * len(run) / 2
             weights.update(dict.fromkeys(pairs_of(run), 1.0))
-    heaviest = sorted(weights.items(), key=lambda each: -each[1])[:MAX_NEEDLES]
+    heaviest = sorted(weights.items(), key=lambda item: -item[1])[:MAX_NEEDLES]
     return [Needle(text, weight) for text, weight in heaviest if text]
 
 
@@ -61,11 +68,12 @@ def make_snippet(
     span: tuple[int, int] | None = None,
 ) -> Snippet:
     """
-    The line with most of the query and its neighbours.
+    Show the line that holds most of the query, and its neighbours.
 
     Args:
-        span: start_char and end_char of the best chunk, if there is one: its lines win ties,
-            and where no line holds a word of the query it starts the snippet.
+        body_start: The position at which the frontmatter ends, in characters.
+        span: start_char and end_char of the best chunk, if there is one. Its lines win ties, and
+            if no line holds a word of the query, the snippet starts with it.
     """
     lines, starts = lines_and_starts(text)
     if not lines:
@@ -83,43 +91,44 @@ def _best_line(
     query_needles: Sequence[Needle],
     span: tuple[int, int] | None,
 ) -> int:
+    """The index of the line to show first; ``first`` is the index of the first line of the body."""
     low = high = -1
     if span is not None:
         low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
-    present = fold(text[:MAX_SCAN])  # folding moves no line end
+    folded = fold(text[:MAX_SCAN])  # folding adds and removes no line ends
     best, best_score = -1, 0.0
-    telling = [needle for needle in query_needles if needle.weight >= 1 and needle.text in present]
-    present_starts = starts if text.isascii() else line_starts(present)
-    weights = _weights(present, present_starts, telling or query_needles)
-    for number, weight in sorted(weights.items()):
-        score = weight + 1.5 if low <= number <= high else weight
-        if number < first:
-            score *= 0.5  # frontmatter counts, but the text explains more
+    heavy = [needle for needle in query_needles if needle.weight >= 1 and needle.text in folded]
+    folded_starts = starts if text.isascii() else line_starts(folded)
+    weights = _weights(folded, folded_starts, heavy or query_needles)
+    for index, weight in sorted(weights.items()):
+        score = weight + 1.5 if low <= index <= high else weight
+        if index < first:
+            score *= 0.5  # frontmatter counts, but the body explains more
         if score > best_score:
-            best, best_score = number, score
+            best, best_score = index, score
     if best >= 0:
         return best
     start = low if low >= 0 else first
-    for number in range(start, len(lines)):
-        if lines[number].strip():
-            return number
+    for index in range(start, len(lines)):
+        if lines[index].strip():
+            return index
     return start
 
 
 def _weights(
     folded: str, starts: Sequence[int], query_needles: Sequence[Needle]
 ) -> dict[int, float]:
-    """Line number (from 0) → weight of all that stands in the line, for lines with something."""
+    """Map line indexes to the weight of all needles in the line, for lines with any needle."""
     weights: dict[int, float] = {}
     for needle, weight in query_needles:
-        # From hit to hit, and from there to the next line: most lines hold nothing.
-        at = folded.find(needle)
-        while at >= 0:
-            number = bisect_right(starts, at) - 1
-            weights[number] = weights.get(number, 0.0) + weight
-            if number + 1 == len(starts):
+        # Jump from match to match instead of visiting every line: most lines hold no needle.
+        position = folded.find(needle)
+        while position >= 0:
+            index = bisect_right(starts, position) - 1
+            weights[index] = weights.get(index, 0.0) + weight
+            if index + 1 == len(starts):
                 break
-            at = folded.find(needle, starts[number + 1])
+            position = folded.find(needle, starts[index + 1])
     return weights
 
 
@@ -131,46 +140,47 @@ def _window(lines: list[str], best: int, query_needles: Sequence[Needle]) -> str
     }
     used = len(shown[best])
     for step in (1, -1, 1):
-        number = high + 1 if step > 0 else low - 1
-        if not 0 <= number < len(lines):
+        index = high + 1 if step > 0 else low - 1
+        if not 0 <= index < len(lines):
             continue
-        line = _numbered(number, lines[number])
+        line = _numbered(index, lines[index])
         room = MAX_CHARS - used - 1
         if len(line) > room:
             if step < 0 or room < WORTH_SHOWING:
                 continue
             line = line[: room - 1] + "…"  # a heading alone says little
-        shown[number] = line
+        shown[index] = line
         used += 1 + len(line)
-        low, high = min(low, number), max(high, number)
+        low, high = min(low, index), max(high, index)
     while low < best and not lines[low].strip():
         low += 1
     while high > best and not lines[high].strip():
         high -= 1
-    return "\n".join(shown[number] for number in range(low, high + 1))
+    return "\n".join(shown[index] for index in range(low, high + 1))
 
 
-def _numbered(number: int, line: str) -> str:
-    return f"{number + 1}: {line}"
+def _numbered(index: int, line: str) -> str:
+    return f"{index + 1}: {line}"
 
 
-def _crop(line: str, query_needles: Sequence[Needle], most: int) -> str:
-    """The part of a long line around the first word that was looked for."""
-    if len(line) <= most:
+def _crop(line: str, query_needles: Sequence[Needle], max_chars: int) -> str:
+    """Cut a long line to the part around the first word of the query in it."""
+    if len(line) <= max_chars:
         return line
     folded = fold(line)
-    places = [folded.find(needle.text) for needle in query_needles if needle.weight >= 1]
-    place = _unfolded(line, folded, min((p for p in places if p >= 0), default=0))
-    start = max(0, min(place - most // 3, len(line) - most + 2))
-    piece = line[start : start + most - 2]
+    matches = [folded.find(needle.text) for needle in query_needles if needle.weight >= 1]
+    first_match = min((position for position in matches if position >= 0), default=0)
+    position = _unfolded_position(line, folded, first_match)
+    start = max(0, min(position - max_chars // 3, len(line) - max_chars + 2))
+    piece = line[start : start + max_chars - 2]
     return ("…" if start else "") + piece + ("…" if start + len(piece) < len(line) else "")
 
 
-def _unfolded(line: str, folded: str, place: int) -> int:
-    """The place in a line of a place in its folded form, which may be longer or shorter."""
+def _unfolded_position(line: str, folded: str, position: int) -> int:
+    """Convert a position in a folded line, which may be longer or shorter, to one in the line."""
     if len(folded) == len(line):
-        return place
+        return position
     if len(line) > MAX_EXACT:
-        return place * len(line) // len(folded)
+        return position * len(line) // len(folded)
     ends = list(accumulate(len(fold(character)) for character in line))
-    return min(bisect_right(ends, place), len(line) - 1)
+    return min(bisect_right(ends, position), len(line) - 1)

@@ -1,1 +1,1 @@
-"""The query language: a string → what is to be found."""
+"""The query language: parse a string into terms, exclusions and tags."""

@@ -1,4 +1,4 @@
-"""Dates as people write them in filters."""
+"""Read the dates that people write in filters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DATE = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)
 
 def iso_date(date: str) -> str:
     """
-    An ISO 8601 date or time; a year or a month stands for its first day.
+    Check a date or time in ISO 8601, and complete a year or a month with its first day.
 
     Raises:
         InputError: The text is not a date.
@@ -20,13 +20,13 @@ def iso_date(date: str) -> str:
     from datetime import datetime
 
     text = date.strip()
-    whole = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
+    full_date = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
     try:
         if re.fullmatch(_DATE, text) is None:
             raise ValueError(text)
-        datetime.fromisoformat(whole.replace("Z", "+00:00"))
+        datetime.fromisoformat(full_date.replace("Z", "+00:00"))
     except ValueError:
         raise InputError(
             f"{date!r} is no ISO date", hint="Write 2025-03-01 or 2025-03-01T18:00+08:00."
         ) from None
-    return whole
+    return full_date

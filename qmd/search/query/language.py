@@ -1,10 +1,12 @@
 """
-The query language: words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, and the fields
-``title:``, ``path:``, ``tag:``. The signs may be those of a Chinese keyboard or a word
-processor: ``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
+Parse the query language.
 
-Every string is a valid query. What is not one of these is text to be found: an unclosed
-quote, a lonely ``-`` or ``OR``, brackets, ``AND`` inside a sentence.
+It has words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, and the fields ``title:``,
+``path:`` and ``tag:``. The signs may also be those of a Chinese keyboard or a word processor:
+``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
+
+Every string is a valid query. All else is text to search for: an unclosed quote, a ``-`` or ``OR``
+on its own, brackets, ``AND`` inside a sentence.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from typing import NamedTuple
 from qmd.parse.segment import clean, has_token
 from qmd.search.query.terms import Field, Term, split_terms
 
-#: More terms than this are a pasted text: full text leaves the rest out, and of more negations
-#: and tags the rest.
+#: The most terms, negations and tags of a query; further ones are ignored. A query with more is a
+#: pasted text.
 MAX_TERMS = 64
 
-#: At most this many characters of a question go to an embedding model: more than 512 tokens,
-#: which is where most models cut, and where all of a pasted page would take half a minute.
+#: An embedding model gets at most this many characters of a question. They are more than 512
+#: tokens, the length at which most models cut; a whole pasted page would take half a minute.
 MAX_QUESTION = 2000
 
 _ITEM = re.compile(
@@ -39,10 +41,15 @@ _FIELDS: dict[str | None, Field] = {"title": "title", "path": "path"}
 
 class ParsedQuery(NamedTuple):
     """
-    All of ``groups`` (each: any of its terms), none of ``excluded``, all of ``tags``, one tag
-    of each of ``either_tags``, and none of ``no_tags``.
+    The conditions that a document must meet, all of them.
 
-    ``text`` is the query in plain words, as an embedding model wants it.
+    Attributes:
+        groups: The document has at least one term of each group.
+        excluded: It has none of these terms.
+        tags: It has all these tags.
+        text: The query in plain words, for an embedding model.
+        either_tags: It has at least one tag of each of these groups.
+        no_tags: It has none of these tags.
     """
 
     groups: tuple[tuple[Term, ...], ...]
@@ -59,12 +66,12 @@ class ParsedQuery(NamedTuple):
 
     @property
     def only_narrows(self) -> bool:
-        """Whether it says which documents to leave out or keep, and nothing to look for."""
+        """Whether the query only excludes documents or asks for tags, and has no terms to find."""
         return not self.groups and (self.tagged or bool(self.excluded))
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Each once."""
+        """The terms of all groups, without duplicates."""
         return tuple(dict.fromkeys(term for group in self.groups for term in group))
 
 
@@ -85,7 +92,7 @@ def parse(query: str) -> ParsedQuery:
 
 
 class _Item(NamedTuple):
-    """One run of non-blanks or one phrase, with its sign and field: a word or a phrase."""
+    """A word (a run of non-blanks), a phrase or a tag, with its sign and field."""
 
     word: str | None = None
     phrase: str | None = None
@@ -113,7 +120,9 @@ def _read_item(match: re.Match[str]) -> _Item:
     negated = bool(match["not"])
     if word is not None and negated and (word.startswith("-") or _has_no_content(word)):
         return _Item(match[0])  # "--force", "->" and "-tag:" are text
-    phrase = next((p for p in match.group("phrase", "curly", "corner") if p is not None), None)
+    phrase = next(
+        (text for text in match.group("phrase", "curly", "corner") if text is not None), None
+    )
     if field == "tag":
         name = (phrase if phrase is not None else word).lstrip("#").strip()
         return _Item(tag=name, negated=negated) if name else _Item(match[0])
@@ -121,20 +130,20 @@ def _read_item(match: re.Match[str]) -> _Item:
 
 
 def _has_no_content(word: str) -> bool:
-    """Whether it consists of signs only, or is a field without what to look for in it."""
+    """Whether the word consists of signs only, or is a field without a value."""
     return not has_token(word) or (
         word.endswith((":", "：")) and word.rstrip(":：") in {"title", "path", "tag"}
     )
 
 
 class _QueryBuilder:
-    """The parts of a query that are read so far."""
+    """Builds a `ParsedQuery` from one item after another."""
 
     def __init__(self) -> None:
-        self._or_is_open = False  # an OR waits for its right side
+        self._or_is_open = False  # an OR still lacks its right side
         self._is_behind_tag = False
         self._groups: list[dict[Term, None]] = []
-        self._single_terms: set[Term] = set()  # each a group of one
+        self._single_terms: set[Term] = set()  # those in groups of one term
         self._last_group: dict[Term, None] = {}  # the left side of an OR
         self._term_count = 0
         self._excluded: dict[Term, None] = {}
@@ -145,14 +154,14 @@ class _QueryBuilder:
 
     @property
     def has_content(self) -> bool:
-        """Whether there is something for an AND or OR to stand behind."""
+        """Whether an AND or OR would have a left side."""
         return bool(self._groups or self._excluded or self._tags or self._excluded_tags)
 
     def add_operator(self, item: _Item) -> None:
         self._or_is_open = self._or_is_open or item.word == "OR"
 
     def add_tag(self, name: str, negated: bool) -> None:
-        """Tags narrow a query: they are alternatives to each other, never to words."""
+        """Add a tag. With OR it is an alternative to the tag before it, never to words."""
         if negated:
             self._excluded_tags[name] = None
         elif self._or_is_open and self._is_behind_tag:
@@ -173,8 +182,8 @@ class _QueryBuilder:
             return
         if terms or item.phrase is None:
             self._plain.append(item.plain)
-        for number, term in enumerate(terms):
-            if number == 0 and is_alternative and self._last_group:
+        for position, term in enumerate(terms):
+            if position == 0 and is_alternative and self._last_group:
                 self._add_alternative(term)
             else:
                 self._add_group(term)
@@ -192,7 +201,7 @@ class _QueryBuilder:
         if self._term_count >= MAX_TERMS or term in self._last_group:
             return
         if not self._groups or self._groups[-1] is not self._last_group:
-            self._groups.append(self._last_group)  # it stands alone before: "a a OR b"
+            self._groups.append(self._last_group)  # its term is a group already: "a a OR b"
             self._term_count += 1
         elif len(self._last_group) == 1:
             self._single_terms.difference_update(self._last_group)
@@ -202,7 +211,7 @@ class _QueryBuilder:
     def result(self) -> ParsedQuery:
         groups = [tuple(group) for group in self._groups]
         if not groups and self._symbols and not (self._tags or self._excluded_tags):
-            # Nothing but signs: then the query asks for exactly these signs.
+            # The query has signs only, so these signs are what to find.
             groups = [(Term(sign, quoted=True),) for sign in list(self._symbols)[:MAX_TERMS]]
         required_tags = dict.fromkeys(tag for tags in self._tags if len(tags) == 1 for tag in tags)
         either_tags = [tuple(tags)[:MAX_TERMS] for tags in self._tags if len(tags) > 1]

@@ -1,5 +1,5 @@
 """
-`query` with one line for each retriever::
+Parse a query that has one line for each retriever::
 
     lex: wal checkpoint -vacuum
     vec: how are readers kept from blocking
@@ -8,7 +8,7 @@
 
 A query has this form if its first non-blank line begins with one of these words, in upper or lower
 case. A line that begins with none of them continues the line before it. If there is only an
-intent, it is the question itself.
+intent, it is searched for itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TypedLines:
     Attributes:
         lexical: The texts for full text.
         semantic: The texts for the vectors.
-        intent: What the query is about; None if no line says so.
+        intent: The subject of the query; None if no line gives it.
     """
 
     lexical: tuple[str, ...]
@@ -43,13 +43,13 @@ def parse_lines(query: str) -> TypedLines | None:
     if _LINE.match(query) is None:
         return None
     texts = _texts_by_kind(query)
-    lex, vec, hyde, intent = (
+    lexical, vector, hypothetical, intent = (
         tuple(dict.fromkeys(filter(None, texts[kind])))[:MAX_LINES]
         for kind in ("lex", "vec", "hyde", "intent")
     )
-    if not (lex or vec or hyde):
+    if not (lexical or vector or hypothetical):
         return TypedLines(intent, intent, None) if intent else None
-    return TypedLines(lex, vec + hyde, " ".join(intent) or None)
+    return TypedLines(lexical, vector + hypothetical, " ".join(intent) or None)
 
 
 def _texts_by_kind(query: str) -> dict[str, list[str]]:

@@ -1,18 +1,20 @@
 """
-``word*`` over an index of stems: porter has made ``univers`` of ``university``, so the
-beginning ``universi`` is nowhere in the index. The stems that words beginning with it may
-have are asked for as well, and the text is then looked at.
+Search for ``word*`` in an index of stems.
 
-The beginning itself is stemmed too when it is asked for (``copy`` → ``copi``, which
-``copyable`` does not begin with). Porter drops a last ``e`` before anything else counts as
-an ending, so ``copye`` asks for what begins with ``copy`` to the letter.
+Porter stems ``university`` to ``univers``, so no token of the index begins with ``universi``. A
+search for ``universi*`` therefore also asks for the stems that such words may have, and then
+checks the texts themselves.
+
+Full text stems the beginning too: ``copy`` becomes ``copi``, and ``copyable`` does not begin with
+that. Porter removes a final ``e`` before it looks for endings, so a search for ``copye`` matches
+exactly the tokens that begin with ``copy``.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-#: What porter takes off or changes at the end of a word.
+#: The endings that porter removes or changes.
 _ENDINGS = tuple(
     """
     able al alism aliti ality ally ance anci ancy ant ate ation ational ative ator bility bli e ed
@@ -21,18 +23,20 @@ _ENDINGS = tuple(
     ously ousness s tional y
     """.split()  # noqa: SIM905  a list of seventy quoted endings is no easier to read
 )
-#: Porter leaves shorter stems alone.
+#: Porter makes no stem with fewer characters than this.
 SHORTEST = 2
+#: Longer words, in characters, are searched for by their own stem only.
 LONGEST = 40
 
 
 @lru_cache(maxsize=1000)
 def stems(beginning: str) -> tuple[str, ...]:
     """
-    Words whose stems are those of words beginning so, beside the stem of ``beginning``.
+    List words that have the same stems as the words with this beginning.
 
-    ``universi`` → ``universe``, ``univers``, …; empty where stemming cannot cut into the
-    beginning (``wor``) and for all but ASCII words.
+    ``universi`` gives ``universe``, ``univers``, …. The result lacks the stem of ``beginning``
+    itself. It is empty if stemming cannot shorten the beginning (``wor``), and for words with
+    characters other than ASCII letters.
     """
     word = beginning.lower()
     if not (word.isascii() and word.isalpha()) or not SHORTEST < len(word) <= LONGEST:
@@ -51,7 +55,7 @@ def stems(beginning: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=10_000)
 def _may_end(rest: str) -> bool:
-    """Whether endings, the last one perhaps begun only, make up ``rest``."""
+    """Whether ``rest`` consists of endings, of which the last may be incomplete."""
     return not rest or any(
         ending.startswith(rest) or (rest.startswith(ending) and _may_end(rest[len(ending) :]))
         for ending in _ENDINGS

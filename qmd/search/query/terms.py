@@ -1,4 +1,4 @@
-"""The terms of a query, and how a run of characters is split into terms."""
+"""Split a run of characters into the terms of a query."""
 
 from __future__ import annotations
 
@@ -40,14 +40,21 @@ class Term(NamedTuple):
         That is so for phrases, for words with signs that the index leaves out (``foo_bar``,
         ``v1.2``, ``a@b.org``), and for terms longer than `LEAD`.
         """
-        return self.quoted or len(self.text) > LEAD or not all(c.isalnum() for c in self.text)
+        return (
+            self.quoted
+            or len(self.text) > LEAD
+            or not all(character.isalnum() for character in self.text)
+        )
 
     @property
     def lead(self) -> str:
         """The text or, if it is long, its first `LEAD` characters, cut between two words."""
         if len(self.text) <= LEAD:
             return self.text
-        end = next((n for n in range(LEAD, 0, -1) if _is_border(self.text, n)), len(self.text))
+        end = next(
+            (position for position in range(LEAD, 0, -1) if _is_border(self.text, position)),
+            len(self.text),
+        )
         return self.text[:end]
 
     @property
@@ -61,7 +68,7 @@ def split_terms(word: str, field: Field | None) -> list[Term]:
     if word.isascii() and word.isalnum():
         return [Term(word, field=field)]
     is_prefix = word.endswith(("*", "＊")) and has_token(word)
-    spaced = "".join(c if _belongs_to_term(c) else " " for c in word)
+    spaced = "".join(character if _belongs_to_term(character) else " " for character in word)
     pieces = [_strip(normalize(piece)) for piece in spaced.split()]
     terms = [Term(piece, field=field) for piece in pieces if piece]
     if is_prefix and terms:
@@ -71,9 +78,9 @@ def split_terms(word: str, field: Field | None) -> list[Term]:
 
 def loose_parts(term: Term) -> list[str]:
     """
-    The parts of a term for loose matching: words, and the pairs of Chinese runs.
+    Split a term for loose matching into words and pairs of Chinese characters.
 
-    A single Chinese character between other words says little and is left out.
+    A single Chinese character between other words says little, so it is left out.
     """
     parts: dict[str, None] = {}
     for run in _WORD_PART.findall(normalize(term.text)):
@@ -95,7 +102,7 @@ def _belongs_to_term(character: str) -> bool:
 
 
 def _is_border(text: str, position: int) -> bool:
-    """Whether a cut at a position leaves all words whole."""
+    """Whether a cut at this position is in no word."""
     return not (_is_in_word(text[position - 1]) and _is_in_word(text[position]))
 
 

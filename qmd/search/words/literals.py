@@ -1,8 +1,8 @@
 """
-Literals in the texts themselves: what the index has lost (signs, spacing, endings).
+Search the texts of documents for literals, because the index leaves out signs, spacing, endings.
 
-Both sides are brought to NFKC without letter case, and any run of blanks equals any other.
-A literal begins where a word begins, as the index has it: ``als*`` is not in ``tutorials``.
+Text and literal are both normalized (NFKC, no letter case), and any run of blanks equals any other.
+A literal matches only where the index has the start of a word: ``als*`` is not in ``tutorials``.
 """
 
 from __future__ import annotations
@@ -17,35 +17,42 @@ from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection
 
-#: As much of a literal is looked for before a text is folded.
+#: Before a text is folded, it is searched for this many leading characters of a literal.
 QUICK = 64
 
 
 class RawText(NamedTuple):
-    """A text in its folded form, and the same with capitals, character by character."""
+    """
+    A text in two forms of equal length: ``folded``, and ``capitals`` with its letter case.
+
+    The character at a position of one form is the character at that position of the other.
+    """
 
     folded: str
     capitals: str
 
 
 class Pattern(NamedTuple):
-    """What to look for in a folded text; with ``word``, a word must begin there."""
+    """An expression to search a folded text for; if ``word``, a match must begin a word."""
 
     expression: re.Pattern[str] | str
     word: bool
 
 
 def raw_text(raw: str) -> RawText:
-    """The form of a text that `holds` searches."""
+    """Prepare a text for `holds`."""
     normal = normalize(raw)
     folded = normal.casefold()
     if len(folded) != len(normal):
-        normal = "".join(c if len(c.casefold()) == 1 else c.casefold() for c in normal)
+        normal = "".join(
+            character if len(character.casefold()) == 1 else character.casefold()
+            for character in normal
+        )
     return RawText(folded, normal)
 
 
 def pattern(literal: str) -> Pattern:
-    """The form of a literal that `holds` looks for."""
+    """Compile a literal for `holds`."""
     words = fold(literal).split()
     whole = words[0] if len(words) == 1 else re.compile(r"\s+".join(map(re.escape, words)))
     return Pattern(whole, bool(words) and _in_word(words[0][0]))
@@ -71,18 +78,18 @@ def _positions(folded: str, expression: re.Pattern[str] | str) -> Iterator[int]:
 
 
 def _begins_word(text: RawText, position: int) -> bool:
-    """Parts of CamelCase names are words, too."""
+    """Whether a word begins at ``position``; each part of a CamelCase name is a word, too."""
     if position == 0 or not _in_word(text.folded[position - 1]):
         return True
-    before, first, behind = (
+    previous, first, following = (
         text.capitals[position - 1],
         *text.capitals[position : position + 2].ljust(2),
     )
-    return first.isupper() and (not before.isupper() or behind.islower())
+    return first.isupper() and (not previous.isupper() or following.islower())
 
 
 def _in_word(character: str) -> bool:
-    # CJK characters are words by themselves in the index, signs are blanks there.
+    # The index has each CJK character as a word, and each sign as a blank.
     return character.isalnum() and not (is_cjk(character) or SIGNS.match(character))
 
 
@@ -90,51 +97,66 @@ def scan_documents(
     reader: Reader, literals: Sequence[Sequence[str]], selection: Selection
 ) -> Iterator[int]:
     """
-    Ids of documents that hold one literal of each sequence, by reading all texts, in order.
+    Read all texts, and yield in order the ids of documents that hold one literal of each group.
 
-    For literals that the index does not hold: those without any letter or digit, such as ``->``.
+    This is for literals that the index does not hold: those without any letter or digit, such
+    as ``->``.
+
+    Args:
+        literals: Groups of alternatives.
     """
-    quick = [re.compile("|".join(map(_unfolded, group))) for group in literals]
-    exact = [[pattern(literal) for literal in group] for group in literals]
+    quick_checks = [re.compile("|".join(map(_unfolded, group))) for group in literals]
+    patterns = [[pattern(literal) for literal in group] for group in literals]
     for document_id, raw in reader.documents.titles_and_texts(selection):
         # Folding takes many times longer than this search: only texts that pass it are folded.
-        if all(expression.search(raw) for expression in quick) and _holds_each(raw, exact):
+        if all(check.search(raw) for check in quick_checks) and _holds_each_group(raw, patterns):
             yield document_id
 
 
-def _holds_each(raw: str, groups: Sequence[Sequence[Pattern]]) -> bool:
+def _holds_each_group(raw: str, groups: Sequence[Sequence[Pattern]]) -> bool:
     """Whether a text holds one pattern of each group."""
     text = raw_text(raw)
-    return all(any(holds(text, each) for each in group) for group in groups)
+    return all(any(holds(text, pattern) for pattern in group) for group in groups)
 
 
 def _unfolded(literal: str) -> str:
-    """A regular expression for all raw texts that fold to the literal, and a few more."""
-    one, many = _origins()
+    """
+    A regular expression that matches every raw text whose folded form has the literal.
+
+    It matches some other texts too, so the texts it lets through are still to be checked.
+    """
+    single_origins, expanding_origins = _origins()
     literal = fold(literal)[:QUICK]
     words = [
-        "".join(f"[{re.escape(character + one.get(character, ''))}]" for character in word)
+        "".join(
+            f"[{re.escape(character + single_origins.get(character, ''))}]" for character in word
+        )
         for word in literal.split()
     ]
-    wider = "".join(dict.fromkeys("".join(many.get(c, "") for c in literal)))
-    return r"\s+".join(words) + (f"|[{re.escape(wider)}]" if wider else "")
+    expanding = "".join(
+        dict.fromkeys("".join(expanding_origins.get(character, "") for character in literal))
+    )
+    return r"\s+".join(words) + (f"|[{re.escape(expanding)}]" if expanding else "")
 
 
 @lru_cache(maxsize=1)
 def _origins() -> tuple[dict[str, str], dict[str, str]]:
     """
-    Folded character → the characters that fold to it, and those whose folded form has it
-    among others (``.`` → ``…``). Of the basic plane: the others hold no signs that fold.
+    Map each folded character to the characters that it may come from.
+
+    The first result has the characters that fold to this character alone. The second has
+    those that fold to several characters, this one among them (``.`` → ``…``). Only the basic
+    plane is considered: the other planes have no signs that fold.
     """
-    one: dict[str, str] = {}
-    many: dict[str, str] = {}
-    for number in (*range(0x80, 0xD800), *range(0xF900, 0x10000)):
-        character = chr(number)
+    single: dict[str, str] = {}
+    expanding: dict[str, str] = {}
+    for code_point in (*range(0x80, 0xD800), *range(0xF900, 0x10000)):
+        character = chr(code_point)
         folded = fold(character)
         if len(folded) == 1:
             if folded != character:
-                one[folded] = one.get(folded, "") + character
+                single[folded] = single.get(folded, "") + character
         else:
             for part in dict.fromkeys(folded):
-                many[part] = many.get(part, "") + character
-    return one, many
+                expanding[part] = expanding.get(part, "") + character
+    return single, expanding
