@@ -1,10 +1,10 @@
 """
-Decide whether git may run in a work tree: only if the work tree's configuration starts no program.
+Decide whether git may run in a work tree: only if its configuration cannot start a program.
 
-A folder of notes may come from a stranger with its ``.git``, whose configuration can name programs
-in dozens of keys, some with names that the stranger chooses (``filter.NAME.smudge``), and in more
-with each version of git. So only keys that are known to be harmless are accepted, and any other
-key is refused. The configuration of the user and of the system is trusted.
+A folder of notes may come from a stranger, together with its ``.git``. The configuration in there
+can name programs in dozens of keys; the stranger chooses the names of some of them
+(``filter.NAME.smudge``), and each version of git adds more. So a list of harmless keys is accepted,
+and any other key is refused. The configuration of the user and of the system is trusted.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from urllib.parse import unquote
 
 from qmd.errors import InputError
 
-#: Keys by section that start no program and name no file or server, in a repository's own
-#: configuration; ``*.`` stands for a subsection of any name.
+#: The accepted keys of a repository's configuration, by section. They start no program and name no
+#: file or server. ``*.`` stands for any subsection.
 _HARMLESS = {
     "core": "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode"
     " symlinks autocrlf eol safecrlf sharedrepository abbrev quotepath longpaths compression"
@@ -62,7 +62,7 @@ _HARMLESS = {
     "gui": "wmstate geometry encoding",
     "lfs": "repositoryformatversion *.access *.locksverify concurrenttransfers",
 }
-#: Keys that the command line overrides, so that what a repository says of them counts for nothing.
+#: Keys whose values the command line overrides, so that those of a repository have no effect.
 OVERRIDES = {
     "core.hookspath": os.devnull,
     "core.fsmonitor": "false",
@@ -72,7 +72,7 @@ OVERRIDES = {
     "sequence.editor": "true",
     "submodule.recurse": "false",
     "fetch.recursesubmodules": "false",
-    "gc.auto": "0",  # no child that goes on behind our back
+    "gc.auto": "0",  # no child process that runs on in the background
     "maintenance.auto": "false",
     "merge.stat": "false",
     "merge.autostash": "false",
@@ -81,13 +81,14 @@ OVERRIDES = {
     "safe.barerepository": "explicit",
 }
 _SCHEMES = {"https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"}
-#: ``NAME::…`` hands the address to the program ``git-remote-NAME``.
+#: With ``NAME::…`` git passes the address to the program ``git-remote-NAME``.
 _HELPER = re.compile(r"[A-Za-z0-9+.-]*::")
 _SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://")
-#: ``host:path``, by ssh; a single letter is a drive of Windows.
+#: ``host:path`` is an address of ssh; a single letter before the colon is a drive of Windows.
 _SCP_LIKE = re.compile(r"[^/\\]{2,}:")
 _CONFIG_TIMEOUT_S = 30
-#: Directories of .git with many files that git replaces by renaming, or that git does not write.
+#: Directories of .git in which links are harmless: git replaces their files by renaming or does not
+#: write there. They have many files.
 _UNCHECKED = {"objects", "lfs", "annex", "hooks", "modules"}
 
 
@@ -96,7 +97,8 @@ class Repository:
     """
     A work tree whose configuration is harmless.
 
-    ``config`` holds what it sets: the key, in lower case but for the subsection, and the value.
+    ``config`` has the keys and values of the configuration. A key is in lower case, except for its
+    subsection.
     """
 
     work_tree: Path
@@ -104,7 +106,7 @@ class Repository:
     config: tuple[tuple[str, str], ...]
 
     def value(self, key: str) -> str | None:
-        """The value that counts: the last one."""
+        """The value that applies, which is the last one; None if the key is not set."""
         values = self.values(key)
         return values[-1] if values else None
 
@@ -114,29 +116,33 @@ class Repository:
 
 def work_tree_of(folder: Path) -> Path | None:
     """The nearest folder, this one or above it, that holds a ``.git``."""
-    for each in (folder, *folder.parents):
-        if os.path.lexists(each / ".git"):
-            return each
+    for directory in (folder, *folder.parents):
+        if os.path.lexists(directory / ".git"):
+            return directory
     return None
 
 
 def trusted_repository(work_tree: Path, git: str, environ: dict[str, str]) -> Repository:
     """
-    The repository of a work tree, after a check of all of its configuration.
+    Check all of the configuration of a work tree's repository, and return the repository.
 
     Raises:
-        InputError: It may start a program, or lead elsewhere.
+        InputError: The configuration may start a program, or the ``.git`` leads elsewhere.
     """
-    git_dir, common = _git_dirs(work_tree)
-    for directory in {git_dir, common}:
+    git_dir, common_dir = _git_dirs(work_tree)
+    for directory in {git_dir, common_dir}:
         _refuse_links(work_tree, directory)
     config: list[tuple[str, str]] = []
-    for file in (common / "config", common / "config.worktree", git_dir / "config.worktree"):
+    for file in (
+        common_dir / "config",
+        common_dir / "config.worktree",
+        git_dir / "config.worktree",
+    ):
         if file.exists():
             config += _read_config(work_tree, file, git, environ)
     for key, value in config:
         _check_key(work_tree, key)
-        if _form(key) == "remote.*.url":
+        if _with_wildcard(key) == "remote.*.url":
             _check_url(work_tree, key, value, git, environ)
     return Repository(work_tree, git_dir, tuple(config))
 
@@ -150,22 +156,24 @@ def _git_dirs(work_tree: Path) -> tuple[Path, Path]:
         if (entry / "commondir").exists():
             raise _refusal(work_tree, "its .git/commondir leads to another repository")
         return entry.resolve(), entry.resolve()
-    # A linked work tree ('git worktree add') is known to its repository, which names it in turn.
-    # No other file may lead away: that repository's branches and files would be changed.
-    named = _line(entry).removeprefix("gitdir:").strip()
-    git_dir = (work_tree / named).resolve()
-    back = git_dir / "gitdir"
-    if not named or git_dir.parent.name != "worktrees" or not back.is_file():
-        raise _refusal(work_tree, f"its .git is a file that leads to {named or 'nowhere'}")
-    common = git_dir.parent.parent
-    leads_back = (git_dir / _line(back)).resolve() == entry.resolve()
-    shares = (git_dir / _line(git_dir / "commondir")).resolve() == common
-    if not (leads_back and shares):
+    # In a linked work tree ('git worktree add') the file .git names a directory of the repository,
+    # and a file in there names the work tree. A .git file without such a reference back is refused,
+    # because git would change the branches and files of that repository.
+    target = _read_line(entry).removeprefix("gitdir:").strip()
+    git_dir = (work_tree / target).resolve()
+    back_reference = git_dir / "gitdir"
+    if not target or git_dir.parent.name != "worktrees" or not back_reference.is_file():
+        raise _refusal(work_tree, f"its .git is a file that leads to {target or 'nowhere'}")
+    common_dir = git_dir.parent.parent
+    leads_back = (git_dir / _read_line(back_reference)).resolve() == entry.resolve()
+    shares_common_dir = (git_dir / _read_line(git_dir / "commondir")).resolve() == common_dir
+    if not (leads_back and shares_common_dir):
         raise _refusal(work_tree, f"its .git leads to {git_dir}, which does not lead back")
-    return git_dir, common
+    return git_dir, common_dir
 
 
-def _line(file: Path) -> str:
+def _read_line(file: Path) -> str:
+    """Read a file of one line; "" if it cannot be read."""
     try:
         with file.open("rb") as opened:
             return os.fsdecode(opened.read(4096)).strip()
@@ -174,25 +182,25 @@ def _line(file: Path) -> str:
 
 
 def _refuse_links(work_tree: Path, git_dir: Path) -> None:
-    """git writes through links: FETCH_HEAD or a log might be any file of the user's."""
-    for folder, directories, files in os.walk(git_dir):
-        here = Path(folder)
-        for name in (*directories, *files):
-            path = here / name
+    """Refuse links, because git writes through them: FETCH_HEAD could be any file of the user."""
+    for folder, subdirectories, files in os.walk(git_dir):
+        directory = Path(folder)
+        for name in (*subdirectories, *files):
+            path = directory / name
             if path.is_symlink() and path.relative_to(git_dir).parts[0] != "hooks":
                 raise _refusal(work_tree, f"{path} is a symbolic link")
-        if here == git_dir:
-            directories[:] = [name for name in directories if name not in _UNCHECKED]
+        if directory == git_dir:
+            subdirectories[:] = [name for name in subdirectories if name not in _UNCHECKED]
 
 
 def _read_config(
     work_tree: Path, file: Path, git: str, environ: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Key and value of each entry, as git reads them; what the file includes is not read."""
+    """Let git read the keys and values of a file, without the files that it includes."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [git, "--no-pager", "config", "--file", file, "--no-includes", "--null", "--list"],
-            cwd=Path(file.anchor),  # which is no repository of a stranger's
+            cwd=Path(file.anchor),  # not in the repository of a stranger
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -201,27 +209,28 @@ def _read_config(
         )
     except subprocess.TimeoutExpired:
         raise _refusal(work_tree, f"git cannot read {file} in time") from None
-    if done.returncode:
+    if process.returncode:
         raise _refusal(work_tree, f"git cannot read {file}")
-    for entry in os.fsdecode(done.stdout).split("\0"):
+    for entry in os.fsdecode(process.stdout).split("\0"):
         if entry:
             key, _, value = entry.partition("\n")
             yield key, value
 
 
-def _form(key: str) -> str:
-    """The key with ``*`` for its subsection."""
+def _with_wildcard(key: str) -> str:
+    """Replace the subsection of a key by ``*``."""
     section, _, rest = key.partition(".")
     _, dot, variable = rest.rpartition(".")
     return f"{section}.*.{variable}" if dot else f"{section}.{variable}"
 
 
 def _check_key(work_tree: Path, key: str) -> None:
-    form = _form(key)
-    section, _, rest = form.partition(".")
-    if form in OVERRIDES or rest in _HARMLESS.get(section, "").split():
+    general_key = _with_wildcard(key)
+    section, _, rest = general_key.partition(".")
+    if general_key in OVERRIDES or rest in _HARMLESS.get(section, "").split():
         return
-    # git names none of its variables with a hyphen; other programs note there what they like.
+    # No variable of git in these sections has a hyphen in its name. Such keys are notes of other
+    # programs.
     if section in {"branch", "remote"} and "-" in rest.rpartition(".")[2]:
         return
     raise _refusal(work_tree, f"its own git configuration sets {key}, which may start a program")
@@ -242,9 +251,9 @@ def _check_url(work_tree: Path, key: str, url: str, git: str, environ: dict[str,
         return
     else:
         remote = (work_tree / os.path.expanduser(url)).resolve()  # noqa: PTH111 - git does so
-    # A repository of this machine runs its half of the transfer under its own configuration.
-    beside = remote.with_name(remote.name + ".git")
-    for directory in (remote / ".git", remote, beside / ".git", beside):
+    # A repository on this machine runs its half of the transfer under its own configuration.
+    with_suffix = remote.with_name(remote.name + ".git")
+    for directory in (remote / ".git", remote, with_suffix / ".git", with_suffix):
         if directory.is_file() and directory.name == ".git":
             raise _refusal(work_tree, f"{key} leads to {remote}, whose .git is a file")
         _check_config_files(remote, directory, work_tree, git, environ)
@@ -253,11 +262,11 @@ def _check_url(work_tree: Path, key: str, url: str, git: str, environ: dict[str,
 def _check_config_files(
     remote: Path, directory: Path, work_tree: Path, git: str, environ: dict[str, str]
 ) -> None:
-    """Check the keys of a repository of this machine, whose git directory this may be."""
+    """Check the configuration in ``directory``, which may be the git directory of ``remote``."""
     for file in (directory / "config", directory / "config.worktree"):
         if file.is_file():
-            for name, _ in _read_config(work_tree, file, git, environ):
-                _check_key(remote, name)
+            for key, _ in _read_config(work_tree, file, git, environ):
+                _check_key(remote, key)
 
 
 def _refusal(work_tree: Path, reason: str) -> InputError:

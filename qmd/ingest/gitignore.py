@@ -17,13 +17,14 @@ from typing import Literal
 
 RuleSource = Literal[".gitignore", ".qmdignore", "ignore option"]
 
-#: The patterns of all ignore files that hold in one folder, in characters; those with wildcards
-#: cost time for each file, and thousands of times their size in memory while they are compiled.
+#: The most characters of patterns in all ignore files that apply to one folder, and the most in
+#: patterns with wildcards. Those take time for each file, and thousands of times their size in
+#: memory while they are compiled.
 MAX_PATTERNS = 256 * 1024
 MAX_WILD_PATTERNS = 16 * 1024
 
 _NEVER = "(?!)"
-#: A regex of more characters is not kept in the cache of `re`, which holds 512 of any size.
+#: A longer regex, in characters, must not stay in the cache of `re`, which keeps 512 of any size.
 _MAX_CACHED = 4096
 _POSIX_CLASSES = {
     "alnum": "0-9A-Za-z",
@@ -45,10 +46,11 @@ _WILD = re.compile(r"[*?\[\\]")
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
     """
-    A line of an ignore file that means something.
+    The pattern of one line of an ignore file, or of one ignore option.
 
-    ``line`` is 1-based; for an ignore option, the number of the option. ``whole_path``
-    says whether ``regex`` is for the path below the file's directory or for the name.
+    ``line`` is 1-based; for an ignore option, it is the number of the option. If ``whole_path``,
+    ``regex`` matches the path relative to the file's directory, otherwise the name alone.
+    ``literal`` is the pattern itself if it has no wildcards, otherwise None.
     """
 
     reason: RuleSource
@@ -64,11 +66,12 @@ class IgnoreRule:
 
 class IgnoreFile:
     """
-    The rules of one ignore file; the last that matches decides.
+    The rules of one ignore file; the last one that matches decides.
 
-    ``directory`` is where the file lies, relative to the root of the scan: "" for the
-    root itself, "a/b" below it. ``above`` is the other direction, for a file above the
-    root: the path from its directory down to the root.
+    Args:
+        directory: The directory of the file, relative to the root of the scan: "" for the root
+            itself, "a/b" for a directory below it.
+        above: For a file above the root: the path from the file's directory down to the root.
     """
 
     __slots__ = (
@@ -99,11 +102,11 @@ class IgnoreFile:
         self._compiled: dict[str, re.Pattern[str]] = {}
 
     def match(self, path: str, name: str, is_directory: bool) -> IgnoreRule | None:
-        """The rule that decides about ``path`` (relative to the root), whichever way, or None."""
+        """The rule that includes or excludes ``path`` (relative to the root), or None."""
         return self.decide(self._above + path[self._skip :], name, is_directory)
 
     def decide(self, below: str, name: str, is_directory: bool) -> IgnoreRule | None:
-        """As `match`, for a path relative to the ignore file's own directory."""
+        """As `match`, but the path ``below`` is relative to the directory of the ignore file."""
         if not self._may_match(below, name):
             return None
         for rule in reversed(self.rules):
@@ -118,7 +121,7 @@ class IgnoreFile:
         return None
 
     def _may_match(self, below: str, name: str) -> bool:
-        """Whether any rule matches; most paths match none, and four cheap tests tell."""
+        """Whether any rule may match. Most paths match none, and four quick tests show that."""
         return (
             name in self._names
             or below in self._paths
@@ -134,35 +137,37 @@ class IgnoreFile:
 
 
 def parse_ignore_lines(text: str, reason: RuleSource, file: str) -> Iterator[IgnoreRule]:
-    """The rules in the text of an ignore file; lines git would disregard give none."""
-    # Only "\n" ends a line, and one "\r" before it belongs to the end: names may hold the rest.
+    """Parse the text of an ignore file; a line that git would ignore gives no rule."""
+    # A line ends with "\n" or "\r\n" only, because names may hold all other line separators.
     lines = text.removeprefix("\ufeff").split("\n")
     groups = count()
-    for number, raw in enumerate(lines, start=1):
+    for line_number, raw in enumerate(lines, start=1):
         line = raw.removesuffix("\r")
         if line and not line.startswith("#"):
-            rule = parse_rule(line, reason, file, number, groups)
+            rule = parse_rule(line, reason, file, line_number, groups)
             if rule is not None:
                 yield rule
 
 
 def fitting(text: str, above: Iterable[IgnoreFile]) -> str:
     """
-    The lines from the beginning of an ignore file for whose patterns there is room beside those
-    of the files ``above`` that hold in the same folder; see `MAX_PATTERNS`.
+    Cut the text of an ignore file before the line that would exceed `MAX_PATTERNS` or
+    `MAX_WILD_PATTERNS`.
+
+    The patterns of the files ``above``, which apply to the same folder, count as well.
     """
     files = list(above)
-    room = MAX_PATTERNS - sum(len(rule.pattern) for file in files for rule in file.rules)
-    wild_room = MAX_WILD_PATTERNS - sum(
+    remaining_chars = MAX_PATTERNS - sum(len(rule.pattern) for file in files for rule in file.rules)
+    remaining_wild_chars = MAX_WILD_PATTERNS - sum(
         len(rule.pattern) for file in files for rule in file.rules if rule.literal is None
     )
     position = 0
     for line in text.split("\n"):
         if line and not line.startswith("#"):
-            room -= len(line)
+            remaining_chars -= len(line)
             if _WILD.search(line):
-                wild_room -= len(line)
-            if room < 0 or wild_room < 0:
+                remaining_wild_chars -= len(line)
+            if remaining_chars < 0 or remaining_wild_chars < 0:
                 return text[:position]
         position += len(line) + 1
     return text
@@ -171,7 +176,11 @@ def fitting(text: str, above: Iterable[IgnoreFile]) -> str:
 def parse_rule(
     line: str, reason: RuleSource, file: str, number: int, groups: Iterator[int]
 ) -> IgnoreRule | None:
-    """``groups`` numbers the groups of the regex, so that rules can be joined into one."""
+    """
+    Parse a line of an ignore file; None if it can match nothing.
+
+    ``groups`` numbers the groups of the regex, so that the regexes of rules can be joined.
+    """
     body = pattern = _without_trailing_spaces(line)
     negated = body.startswith("!")
     if negated:
@@ -193,9 +202,9 @@ def parse_rule(
 
 
 def _without_trailing_spaces(line: str) -> str:
-    kept = line.rstrip(" ")
-    backslashes = len(kept) - len(kept.rstrip("\\"))
-    return line[: len(kept) + 1] if backslashes % 2 else kept
+    stripped = line.rstrip(" ")
+    backslashes = len(stripped) - len(stripped.rstrip("\\"))
+    return line[: len(stripped) + 1] if backslashes % 2 else stripped  # "\ " is escaped
 
 
 def _literals(rules: Iterable[IgnoreRule]) -> frozenset[str]:
@@ -220,7 +229,7 @@ _STAR, _SLASH = "*", "/"
 
 
 def _translate(pattern: str, groups: Iterator[int]) -> str:
-    """The regex for a pattern without its flags; `_NEVER` where git lets it match nothing."""
+    """The regex for a pattern without ``!`` and outer slashes; `_NEVER` if it matches nothing."""
     tokens = _tokens(pattern)
     if tokens is None:
         return _NEVER
@@ -232,30 +241,30 @@ def _translate(pattern: str, groups: Iterator[int]) -> str:
             components[-1].append(token)
     parts: list[str] = []  # the regex so far
     pending: list[str] = []  # components since the last "**", each with its slash
-    deep = False
+    is_behind_globstar = False
     last = len(components) - 1
     for position, component in enumerate(components):
         if len(component) < 2 or set(component) != {_STAR}:
             pending.append(_component(component, groups) + ("" if position == last else "/"))
             continue
         run = "".join(pending)
-        if deep and run:
-            # The next "**" takes whatever is left, so the nearest match is as good as any:
-            # never come back to it.
+        if is_behind_globstar and run:
+            # The next "**" matches any rest, so the nearest match is as good as any other, and
+            # the regex need not backtrack into this part.
             parts.append(_nearest(f"(?:[^/]+/)*?{run}", groups))
         else:
             parts.append(run)
         pending = []
-        deep = True
+        is_behind_globstar = True
         if position == last:
             return "".join(parts) + "(?s:.+)"
-    if deep:
+    if is_behind_globstar:
         parts.append("(?:[^/]+/)*")
     return "".join(parts + pending)
 
 
 def _nearest(regex: str, groups: Iterator[int]) -> str:
-    """The first match of ``regex``, for good: an atomic group."""
+    """An atomic group: keep the first match of ``regex``, and never backtrack into it."""
     if sys.version_info >= (3, 11):
         return f"(?>{regex})"
     group = f"g{next(groups)}"
@@ -263,7 +272,7 @@ def _nearest(regex: str, groups: Iterator[int]) -> str:
 
 
 def _component(tokens: list[str], groups: Iterator[int]) -> str:
-    """The regex for what stands between two slashes."""
+    """The regex for the tokens between two slashes."""
     chunks = [""]
     for token in tokens:
         if token != _STAR:
@@ -275,13 +284,13 @@ def _component(tokens: list[str], groups: Iterator[int]) -> str:
     regex = chunks[0]
     for chunk in chunks[1:-1]:
         if chunk:
-            # As above: behind a star the nearest match of a chunk is as good as any.
+            # As in `_translate`: after a star, the nearest match of a chunk is as good as any.
             regex += _nearest(f"[^/]*?{chunk}", groups)
     return f"{regex}[^/]*{chunks[-1]}"
 
 
 def _tokens(pattern: str) -> list[str] | None:
-    """The tokens of a pattern; None where git lets it match nothing."""
+    """Split a pattern into tokens; None if git lets it match nothing."""
     tokens: list[str] = []
     position = 0
     while position < len(pattern):
@@ -310,7 +319,7 @@ def _tokens(pattern: str) -> list[str] | None:
 
 
 class _Bracket:
-    """Reads ``[…]`` in a pattern; ``position`` is behind the "[", after `read` behind the "]"."""
+    """Reads ``[…]`` in a pattern. ``position`` is after the "[" at first, after the "]" at last."""
 
     def __init__(self, pattern: str, position: int) -> None:
         self.pattern = pattern
@@ -319,11 +328,11 @@ class _Bracket:
         self._previous: str | None = None  # the character that may begin a range
 
     def read(self) -> str | None:
-        """The regex for one character; None where git lets the pattern match nothing."""
+        """The regex for one character; None if git lets the pattern match nothing."""
         negated = self._next() in ("!", "^")
         if negated:
             self.position += 1
-        is_first = True  # a "]" that comes first is a character
+        is_first = True  # a "]" in the first place is a character
         while is_first or self._next() != "]":
             is_first = False
             if not self._read_item():
@@ -335,11 +344,11 @@ class _Bracket:
         return f"(?!/)[{inside}]" if inside else _NEVER
 
     def _next(self, offset: int = 0) -> str:
-        """The character at the position, "" behind the end."""
+        """The character at the position plus ``offset``; "" after the end of the pattern."""
         return self.pattern[self.position + offset : self.position + offset + 1]
 
     def _read_item(self) -> bool:
-        """Read a character, range or class; False where the bracket never ends or is invalid."""
+        """Read a character, range or class; False if the bracket is invalid or has no end."""
         if not self._next():
             return False
         if self._next() == "[" and self._next(1) == ":":
@@ -356,7 +365,7 @@ class _Bracket:
         return bool(character)
 
     def _read_class(self, end: int) -> bool:
-        """``[:name:]``, whose last "]" is at ``end``."""
+        """Read ``[:name:]``, whose last "]" is at ``end``; False if there is no such class."""
         regex = _POSIX_CLASSES.get(self.pattern[self.position + 2 : end - 1])
         if regex is None:
             return False
@@ -366,7 +375,7 @@ class _Bracket:
         return True
 
     def _read_range(self) -> bool:
-        """``-z`` behind the character that begins the range, which is an item already."""
+        """Read ``-z`` of ``a-z``; the "a" is an item already."""
         self.position += 1
         first, last = self._previous or "", self._read_character()
         if last and first <= last:
@@ -375,7 +384,7 @@ class _Bracket:
         return bool(last)
 
     def _read_character(self) -> str:
-        """One character, "" if the pattern ends; a backslash escapes the one behind it."""
+        """Read a character; "" if the pattern ends. A backslash escapes the next character."""
         if self._next() == "\\":
             self.position += 1
         character = self._next()

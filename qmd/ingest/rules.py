@@ -1,19 +1,20 @@
 """
 Decide which files and directories below the root of a collection are included.
 
-The rules apply in this order, and the first that excludes is the reason that is reported:
+The rules apply in this order. The first one that excludes a path is reported as the reason:
 
 1. hidden files and directories; ``node_modules``, ``__pycache__`` (not build, dist, vendor);
 2. for files, the mask;
-3. the collection's ignore options, then ``.qmdignore``, then ``.gitignore``, the deepest
-   directory first. Within a file the last match decides, and ``!`` includes again what a
-   later one of this list excludes. Below an excluded directory nothing is included again.
+3. the collection's ignore options, then ``.qmdignore``, then ``.gitignore``; of the files of
+   one name, that of the deepest directory first. Within a file the last match decides. A path
+   that matches a ``!`` pattern is included, whatever the later sources of this list say. Nothing
+   below an excluded directory can be included.
 
-The mask comes before the ignore files so that their counts tell of documents, not of the
-pictures beside them, and because it is cheap.
+The mask comes before the ignore files because it is quick, and because the counts of ignored files
+are then about documents and not about the pictures beside them.
 """
 
-# Strings, as the scan has them:
+# Paths are strings here, as in the scan:
 # ruff: noqa: PTH118, PTH119, PTH120
 
 from __future__ import annotations
@@ -42,13 +43,14 @@ from qmd.ingest.gitignore import (
 from qmd.ingest.mask import compile_mask, expand_braces
 
 IGNORE_FILES = (".gitignore", ".qmdignore")
+#: The default for the largest file to read, in bytes.
 MAX_BYTES = 20 * 1024 * 1024
 MAX_IGNORE_FILE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltinRule:
-    """A rule that stands in no file."""
+    """A rule that no ignore file or option contains."""
 
     reason: str
 
@@ -63,10 +65,14 @@ Exclusion = BuiltinRule | IgnoreRule
 @dataclass(frozen=True, slots=True)
 class RuledFolder:
     """
-    A directory on the way down, with the ignore files that hold in it, the strongest first.
+    A directory with the ignore files that apply in it.
 
-    ``path`` is relative to the root, "" for the root. ``problems`` are the ignore files of
-    this directory that could not be applied, as (path, sentence).
+    Attributes:
+        path: Relative to the root; "" for the root.
+        ignores: The ``options``, ``qmdignores`` and ``gitignores`` in one sequence, the one with
+            the highest precedence first.
+        problems: The ignore files of this directory that were not applied, or only in part, as
+            (path, sentence).
     """
 
     path: str
@@ -79,16 +85,16 @@ class RuledFolder:
 
 class Rules:
     """
-    What a collection includes. Holds no state of a scan: ignore files are read anew by each.
+    Decides which files a collection includes. It keeps no state: every scan reads the ignore files.
 
     Args:
         root: The collection's directory.
-        mask: Globs, by comma or braces; see `qmd.ingest.mask`.
+        mask: Globs, separated by commas or in braces; see `qmd.ingest.mask`.
         ignore: Patterns like lines of a .gitignore at the root, braces allowed.
         max_bytes: Larger files are reported as too large.
 
     Raises:
-        InputError: The mask or an ignore pattern makes no sense.
+        InputError: The mask or an ignore pattern is not valid.
     """
 
     def __init__(
@@ -101,7 +107,7 @@ class Rules:
         self._options = _compile_options(ignore)
 
     def root_folder(self, names: Sequence[str] = IGNORE_FILES) -> RuledFolder:
-        """The root; ``names``: which ignore files may lie in it."""
+        """The root; look in it for the ignore files ``names``."""
         gitignores, problems = _gitignores_above(os.path.realpath(self.root))
         ignores = (*self._options, *gitignores)
         above = RuledFolder("", self._options, (), gitignores, ignores, problems)
@@ -110,15 +116,15 @@ class Rules:
     def subfolder(
         self, parent: RuledFolder, path: str, names: Sequence[str] = IGNORE_FILES
     ) -> RuledFolder:
-        """The directory ``path`` in ``parent``; ``names``: which ignore files may lie in it."""
+        """The directory ``path`` in ``parent``; look in it for the ignore files ``names``."""
         problems = [] if path else list(parent.problems)
         qmdignores, gitignores = parent.qmdignores, parent.gitignores
         for name in names:
             file = f"{path}/{name}" if path else name
             text, problem = _read_ignore_file(os.path.join(self.root, file))
-            text, too_much = _that_fits(text, (*qmdignores, *gitignores))
-            if problem is not None or too_much is not None:
-                problems.append((file, problem or too_much or ""))
+            text, cut_notice = _limit_patterns(text, (*qmdignores, *gitignores))
+            if problem is not None or cut_notice is not None:
+                problems.append((file, problem or cut_notice or ""))
             if not text:
                 continue
             if name == ".gitignore":
@@ -132,7 +138,7 @@ class Rules:
         return RuledFolder(path, parent.options, qmdignores, gitignores, ignores, tuple(problems))
 
     def folder_at(self, path: str) -> RuledFolder:
-        """The directory ``path``, with the ignore files that hold in it now."""
+        """Read the ignore files that apply to the directory ``path`` now."""
         folder = self.root_folder()
         for end, character in enumerate(path + "/" if path else ""):
             if character == "/":
@@ -140,7 +146,7 @@ class Rules:
         return folder
 
     def exclude_directory(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
-        """The rule that excludes a directory in ``folder`` with all below it, or None."""
+        """The rule that excludes a directory in ``folder``, with all its content, or None."""
         if name[0] == ".":
             return HIDDEN
         if name in DEPENDENCIES:
@@ -156,7 +162,11 @@ class Rules:
         return _ignored(folder.ignores, path, name, False) if folder.ignores else None
 
     def exclude_directory_link(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
-        """As git sees it: a link to a directory is no directory. No mask applies to it."""
+        """
+        The rule that excludes a link to a directory in ``folder``, or None.
+
+        As in git, patterns for directories do not match such a link. No mask applies to it.
+        """
         if name[0] == ".":
             return HIDDEN
         if name in DEPENDENCIES:
@@ -168,7 +178,7 @@ def _ignored(
     ignores: Sequence[IgnoreFile], path: str, name: str, is_directory: bool
 ) -> IgnoreRule | None:
     if not path.isascii() and not unicodedata.is_normalized("NFC", path):
-        # macOS may hand out decomposed names; people type composed ones into ignore files.
+        # macOS may return decomposed names; people type composed ones into ignore files.
         path = unicodedata.normalize("NFC", path)
         name = path.rpartition("/")[2]
     for file in ignores:
@@ -181,7 +191,7 @@ def _ignored(
 def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
     rules: list[IgnoreRule] = []
     groups = count()
-    for number, option in enumerate(ignore, start=1):
+    for option_number, option in enumerate(ignore, start=1):
         line = option.strip().removeprefix("./")
         if not line:
             raise InputError(
@@ -196,7 +206,7 @@ def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
         parsed = [
             rule
             for glob in (expand_braces(line) if "{" in line else [line])
-            if (rule := parse_rule(glob, "ignore option", "", number, groups)) is not None
+            if (rule := parse_rule(glob, "ignore option", "", option_number, groups)) is not None
         ]
         if not parsed:
             raise InputError(
@@ -208,9 +218,9 @@ def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
 
 
 def _read_ignore_file(path: str) -> tuple[str, str | None]:
-    """The text of an ignore file ("" where there is none) and what is wrong with it."""
+    """Read an ignore file: its text ("" if there is none), and a sentence about a problem."""
     try:
-        # As git does it: no link is followed. O_NONBLOCK, so that a fifo cannot stop the scan.
+        # As in git, no link is followed. With O_NONBLOCK a fifo cannot block the scan.
         descriptor = os.open(
             path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         )
@@ -240,12 +250,12 @@ def _read_ignore_file(path: str) -> tuple[str, str | None]:
 
 @lru_cache(maxsize=8)
 def _ignore_file(text: str, reason: RuleSource, file: str, directory: str) -> IgnoreFile:
-    """Remembered, for each change below a directory asks for those above it again."""
+    """Cached, because each change below a directory needs the files above it again."""
     return IgnoreFile(parse_ignore_lines(text, reason, file), directory=directory)
 
 
-def _that_fits(text: str, above: Sequence[IgnoreFile]) -> tuple[str, str | None]:
-    """The part of an ignore file that is applied, and a sentence if that is not all of it."""
+def _limit_patterns(text: str, above: Sequence[IgnoreFile]) -> tuple[str, str | None]:
+    """Cut an ignore file at the limit for patterns; with a sentence if that shortens it."""
     part = fitting(text, above)
     if len(part) == len(text):
         return text, None
@@ -261,11 +271,13 @@ def _gitignores_above(
     root: str,
 ) -> tuple[tuple[IgnoreFile, ...], tuple[tuple[str, str], ...]]:
     """
-    The .gitignore files between the top of a git work tree and the root inside it, and those
-    that were applied in part, as `RuledFolder.problems`.
+    Read the .gitignore files above ``root``, up to the top of the git work tree that contains it.
 
-    None of them where they ignore the root as a whole: whoever adds an ignored directory
+    None of them applies if they ignore the root as a whole: a user who adds an ignored directory
     as a collection wants to read it.
+
+    Returns:
+        The ignore files, and problems as `RuledFolder.problems` has them.
     """
     directories: list[str] = []
     directory = root
@@ -280,9 +292,9 @@ def _gitignores_above(
     for levels, directory in enumerate(directories, start=1):
         text, _ = _read_ignore_file(os.path.join(directory, ".gitignore"))
         name = "../" * levels + ".gitignore"
-        text, too_much = _that_fits(text, [file for _, file in files])
-        if too_much is not None:
-            problems.append((name, too_much))
+        text, cut_notice = _limit_patterns(text, [file for _, file in files])
+        if cut_notice is not None:
+            problems.append((name, cut_notice))
         if text:
             rules = parse_ignore_lines(text, ".gitignore", name)
             files.append((directory, IgnoreFile(rules, above=_relative(root, directory))))
@@ -303,7 +315,7 @@ def _is_ignored_as_a_whole(
                     if not rule.negated:
                         return True
                     break
-    # "vault/*" spares the folder and ignores all that is in it, whatever its name.
+    # "vault/*" does not match the folder itself, but everything in it, whatever its name.
     probe = "\x01"
     return not any(file.has_negation for _, file in files) and any(
         file.match(probe, probe, False) for _, file in files

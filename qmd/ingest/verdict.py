@@ -1,6 +1,6 @@
-"""Judge one path by the rules of the scan: whether it is included, and which rule decides."""
+"""Decide whether the rules of the scan include one path, and name the rule that decides."""
 
-# Strings, as the scan has them:
+# Paths are strings here, as in the scan:
 # ruff: noqa: PTH117, PTH118
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ from qmd.system.surrogates import is_utf8
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
     """
-    What the scan does with a path.
+    The decision of the scan about a path.
 
-    ``reason`` is "included", "directory" (the scan goes into it), "missing", or the word
-    under which the scan counts or reports it. ``subject`` is the path that the rule matched: the
-    path itself, or a directory above it that is excluded with all that it contains. ``file``,
-    ``line`` and ``pattern`` name the line of the ignore file, if one decided.
+    Attributes:
+        reason: "included", "directory" (the scan goes into it), "missing", or the word under which
+            the scan counts or reports the path.
+        subject: The path that the rule matched: the path itself, or a directory above it that is
+            excluded with all its content.
+        file, line, pattern: The line of the ignore file that decided, if one did.
     """
 
     included: bool
@@ -52,7 +54,7 @@ class RuleVerdict:
 
 def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
     """
-    What a scan of ``root`` by ``rules`` does with ``path``, which is relative to the root.
+    Decide as a scan of ``root`` by ``rules`` does. ``path`` is relative to the root.
 
     Raises:
         InputError: The path is empty, absolute or leads out of the root by "..".
@@ -93,7 +95,7 @@ def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
 
 
 def _components(path: str) -> list[str]:
-    """The names of a relative path. Raises InputError."""
+    """Split a relative path into names. Raises InputError."""
     names = [name for name in path.replace(os.sep, "/").split("/") if name not in ("", ".")]
     if not names or ".." in names or os.path.isabs(path) or "\0" in path:
         raise InputError(
@@ -111,7 +113,7 @@ def _listing_problem(path: str, full_path: str) -> ScanSkip | None:
 
 
 def _judged(item: ScannedFile | ScanSkip, components: Sequence[str], is_last: bool) -> RuleVerdict:
-    """The verdict about a file; if more names follow behind it, the path does not exist."""
+    """The verdict about a file; if it is not the last component, the path does not exist."""
     if isinstance(item, ScanSkip):
         return _skipped(item)
     if not is_last:
@@ -120,13 +122,13 @@ def _judged(item: ScannedFile | ScanSkip, components: Sequence[str], is_last: bo
 
 
 def _missing(path: str, exclusion: Exclusion | None) -> RuleVerdict:
-    also = f" The rules would exclude it, too: {exclusion.reason}." if exclusion else ""
+    exclusion_note = f" The rules would exclude it, too: {exclusion.reason}." if exclusion else ""
     return RuleVerdict(
-        False, "missing", printable(path), f"Nothing of this name is on the disk.{also}"
+        False, "missing", printable(path), f"Nothing of this name is on the disk.{exclusion_note}"
     )
 
 
-#: What to do about a file that was skipped, by the reason.
+#: Sentences that tell the user how to mend a skipped file, by the reason.
 SKIP_REMEDIES = {
     "too large": "Split it into smaller files.",
     "unreadable": "Give yourself permission to read it, then run 'qmd index'.",
@@ -165,14 +167,14 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
 
 def _excluded_by_line(rule: IgnoreRule, path: str, is_directory: bool) -> RuleVerdict:
     shown = printable(path)
-    again = "!/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) + ("/" if is_directory else "")
+    including_line = "!/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) + ("/" if is_directory else "")
     if rule.reason == "ignore option":
         detail = f"The collection's ignore pattern '{rule.pattern}' matches '{shown}'."
         remedy = "Remove the collection and add it without that pattern."
     else:
         detail = f"Line {rule.line} of {printable(rule.file)}, '{rule.pattern}', matches '{shown}'."
         remedy = (
-            f"Remove that line, or add the line {printable(again)} to .qmdignore "
+            f"Remove that line, or add the line {printable(including_line)} to .qmdignore "
             "in the collection's folder."
         )
     return RuleVerdict(

@@ -1,4 +1,4 @@
-"""Embed new text in the background: one text at a time, on a thread of low priority."""
+"""Embed new text in the background: one text at a time, in a thread of low priority."""
 
 from __future__ import annotations
 
@@ -28,21 +28,27 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LINUX: bool = sys.platform == "linux"
-#: Without a wake-up: another process may have chosen or fetched a model, or stored a document.
+#: Seconds between two looks without a wake-up. Another process may have chosen or fetched a model,
+#: or stored a document.
 LOOK_S = 5.0
+#: The longest wait after a failure, in seconds.
 LONGEST_RETRY_S = 300.0
+#: The shortest time between two events about progress, in seconds.
 TICK_S = 0.25
-#: For the end of what is being embedded; a text takes a tenth of a second here.
+#: Seconds that `stop` waits for the current text. A text takes about 0.1 s.
 PATIENCE_S = 5.0
+#: The nice value of the thread, on Linux.
 NICE = 10
 
 
 class EmbedderProvider(NamedTuple):
     """
-    Where the keeper gets embedders.
+    The functions by which the keeper gets embedders.
 
-    ``target_name`` names the model that the index is to have; ``is_available`` says whether
-    `open` works without a download; it never downloads.
+    Attributes:
+        target_name: Gives the name of the model that the index is to have.
+        is_available: Says whether `open` works without a download.
+        open: Opens a model by its name. It never downloads one.
     """
 
     target_name: Callable[[Reader], str]
@@ -51,11 +57,11 @@ class EmbedderProvider(NamedTuple):
 
 
 class RunStopped(BaseException):
-    """Ends a run from inside; what was committed stays."""
+    """Ends an embedding run from inside. Vectors that are committed stay."""
 
 
 class BackgroundEmbedder:
-    """A thread that embeds what waits for it."""
+    """A thread that embeds the documents without vectors."""
 
     def __init__(
         self, store: Store, events: EventBus, state: KeeperState, models: EmbedderProvider
@@ -70,17 +76,18 @@ class BackgroundEmbedder:
         self._thread = threading.Thread(target=self._run, name="qmd-embedder", daemon=True)
 
     def start(self) -> None:
-        """It begins with `wake`: text is searchable by words first."""
+        """Start the thread. Its work begins with `wake`, when new text is searchable by words."""
         self._thread.start()
 
     def wake(self) -> None:
-        """New text may wait."""
+        """Tell the thread that there may be new text."""
         self._woken.set()
 
     def stop(self) -> None:
         """
-        Returns when the text that is being embedded is done; a server that is slow to answer is
-        not waited for, and what it answers is lost.
+        End the thread after the current text.
+
+        This waits at most `PATIENCE_S` for a slow embedding server, whose answer is then lost.
         """
         self._stop.set()
         self._woken.set()
@@ -91,7 +98,7 @@ class BackgroundEmbedder:
         _lower_priority()
         wait_s, failures = 0.0, 0
         while not self._stop.is_set():
-            # After a failure the wait is for the failing thing, which new text does not mend.
+            # After a failure, wait the full time: new text does not remove the cause.
             woken = (self._stop if failures else self._woken).wait(wait_s or LOOK_S)
             if self._stop.is_set():
                 return
@@ -105,12 +112,12 @@ class BackgroundEmbedder:
             except RunStopped:
                 return
             except DatabaseReplacedError:
-                failures = 0  # the keeper notices it as well, and ends this thread
+                failures = 0  # the keeper notices it too, and ends this thread
             except QmdError as error:
                 failures += 1
                 problem = f"No vectors are made: {error.with_hint}"
                 _log.warning("embedding failed: %s", error)
-            except Exception as error:  # noqa: BLE001 - logged, told and tried again
+            except Exception as error:  # noqa: BLE001 - logged, reported and tried again
                 failures += 1
                 problem = f"No vectors are made: {type(error).__name__}; the log tells more."
                 _log.exception("embedding failed")
@@ -120,9 +127,10 @@ class BackgroundEmbedder:
 
     def _embed_waiting(self) -> str | None:
         """
-        Embed all that waits; why not, in a sentence, where a person must decide.
+        Embed all waiting documents: first for the active model, then for the one to replace it.
 
-        First for the model that answers, then for the one that is to take its place.
+        Returns:
+            A sentence that says why nothing was embedded, if a person must decide; otherwise None.
         """
         with self._store.reading() as reader:
             active = reader.models.active()
@@ -136,7 +144,7 @@ class BackgroundEmbedder:
         if active is None or target == active.name:
             return problem
         if chosen is None and (coming is None or coming.name != target):
-            # A setting is this process's own; others may have another.
+            # The settings belong to this process alone; other processes may have other ones.
             return problem or (
                 f"The vectors are those of {active.name}, and this process has {target}:"
                 f" 'qmd models use {target}' changes to it."
@@ -144,7 +152,15 @@ class BackgroundEmbedder:
         return self._embed_for(None, target)
 
     def _embed_for(self, model: StoredModel | None, name: str) -> str | None:
-        """``model``: whose vectors they must be; None for any of this name."""
+        """
+        Embed the waiting documents with the model ``name``.
+
+        Args:
+            model: The stored model that the embedder must equal; None if the name is enough.
+
+        Returns:
+            A sentence that says why nothing was embedded; None if it was.
+        """
         if not self._models.is_available(name):
             if model is None:
                 return (
@@ -158,8 +174,8 @@ class BackgroundEmbedder:
                 f"The vectors are those of {model.name} as it was, and this process has another"
                 f" {embedder.spec.name}: 'qmd embed' makes all anew."
             )
-        gentle = _InterruptibleEmbedder(embedder, self._stop)
-        report = embed(self._store, gentle, progress=self._progress)
+        interruptible = _InterruptibleEmbedder(embedder, self._stop)
+        report = embed(self._store, interruptible, progress=self._progress)
         if report.remaining:
             self._woken.set()
         return None
@@ -175,15 +191,15 @@ class BackgroundEmbedder:
 
 class _InterruptibleEmbedder:
     """
-    An embedder on the calling thread alone, that can be stopped between two texts.
+    An embedder that stops between two texts when an event is set.
 
-    A server is asked for many at once: there each question has its price.
+    A server gets several texts per request, because each request has a cost.
     """
 
     def __init__(self, embedder: Embedder, stop: threading.Event) -> None:
         self._embedder = embedder
         self._stop = stop
-        self._together = 32 if getattr(embedder, "asks_server", False) else 1
+        self._batch_size = 32 if getattr(embedder, "asks_server", False) else 1
 
     @property
     def spec(self) -> ModelSpec:
@@ -193,10 +209,10 @@ class _InterruptibleEmbedder:
         import numpy as np
 
         rows = [np.empty((0, self.spec.dimension), np.float32)]
-        for start in range(0, len(texts), self._together):
+        for start in range(0, len(texts), self._batch_size):
             if self._stop.is_set():
                 raise RunStopped
-            rows.append(self._embedder.embed_passages(texts[start : start + self._together]))
+            rows.append(self._embedder.embed_passages(texts[start : start + self._batch_size]))
         return np.concatenate(rows)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -204,7 +220,7 @@ class _InterruptibleEmbedder:
 
 
 def _lower_priority() -> None:
-    """On Linux a thread has a priority of its own; elsewhere the process has one, left alone."""
+    """Lower the priority of this thread on Linux; elsewhere only processes have a priority."""
     if _LINUX:
         try:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

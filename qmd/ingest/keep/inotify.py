@@ -1,13 +1,13 @@
 """
 Watch a collection on Linux, with one inotify watch for each directory that the rules include.
 
-watchdog's own observer would watch every directory, .git and node_modules too (a watch costs
-the kernel a kilobyte, and a user has some ten thousand), would hold back half of a rename for
-half a second, and would ignore a used-up limit silently. This module uses watchdog's reader of
-the inotify descriptor.
+watchdog's observer would watch every directory, even .git and node_modules, although a watch takes
+a kilobyte of the kernel's memory and a user may have some ten thousand. It would also delay half of
+a rename by half a second, and silently ignore an exhausted limit. So this module only uses
+watchdog's reader of the inotify descriptor.
 """
 
-# Strings, as the scan has them:
+# Paths are strings here, as in the scan:
 # ruff: noqa: PTH118
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ _UNWATCHABLE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
 
 class InotifyWatch:
     """
-    Watches the directories of one collection. ``report`` is called with the paths that changed;
-    "" means that anything may have changed, and that this watch is no longer complete (`stale`).
+    Watches the directories of one collection.
+
+    Calls ``report`` with the paths that changed. The path "" means that any path may have changed,
+    and that this watch is no longer complete (`stale`).
 
     Raises:
         OSError: The root cannot be watched, or a limit of the kernel is reached.
@@ -65,7 +67,7 @@ class InotifyWatch:
         self._report = report
         self._id = CallbackId(id(self))
         self._lock = threading.RLock()
-        # Only the paths: the ignore files that apply to thousands of folders may fill gigabytes.
+        # Only the paths are kept: the ignore files of thousands of folders could fill gigabytes.
         self._folders: dict[WatchDescriptor, str] = {}
         self._watched: dict[str, WatchDescriptor] = {}
         self._closed = False
@@ -78,7 +80,7 @@ class InotifyWatch:
 
     @property
     def directories(self) -> int:
-        """How many are watched."""
+        """The number of watched directories."""
         return len(self._watched)
 
     def close(self) -> None:
@@ -98,7 +100,7 @@ class InotifyWatch:
                 return
             if not event.name:
                 if not folder_path and not event.mask & _CONTENT:
-                    self._lose()  # the root itself was moved or removed
+                    self._mark_stale()  # the root itself was moved or removed
                 return
             name = os.fsdecode(event.name)
             if name[0] == "." and name not in IGNORE_FILES:
@@ -112,13 +114,18 @@ class InotifyWatch:
                 and name not in IGNORE_FILES
                 and not self._rules.matches_mask(path, name)
             ):
-                return  # a log, say; files that come and go are judged by the indexing run
+                return  # such as a log; the indexing run judges files that are created or removed
         self._report((path,))
 
     def _on_directory_event(
         self, event: InotifyEvent, folder_path: str, path: str, name: str
     ) -> bool:
-        """Watch a directory that came, forget one that went; whether its path is reported."""
+        """
+        Watch a new directory, and forget a removed one.
+
+        Returns:
+            Whether the path of the directory is to be reported.
+        """
         if event.mask & _GONE:
             self._forget(path)
             return True
@@ -128,7 +135,7 @@ class InotifyWatch:
         try:
             self._add(folder, path)
         except OSError:
-            self._lose()
+            self._mark_stale()
             return False
         return True
 
@@ -138,19 +145,19 @@ class InotifyWatch:
             if path is not None and self._watched.get(path) == wd:
                 del self._watched[path]
                 if not path and not self._closed:
-                    self._lose()
+                    self._mark_stale()
 
     def on_queue_overflow(self) -> None:
-        self._lose()
+        self._mark_stale()
 
-    def _lose(self) -> None:
+    def _mark_stale(self) -> None:
         self.stale = True
         self._report(("",))
 
     # -- directories -------------------------------------------------------------------
 
     def _add(self, parent: RuledFolder | None, path: str) -> None:
-        """Watch a directory and all below it that the rules include."""
+        """Watch a directory and all directories below it that the rules include."""
         pending = [(parent, path)]
         while pending:
             parent, path = pending.pop()
@@ -171,11 +178,12 @@ class InotifyWatch:
     def _included_folders(
         self, parent: RuledFolder | None, path: str
     ) -> list[tuple[RuledFolder | None, str]]:
-        """The directories in a watched one that the rules include, each with its parent."""
+        """List the included directories in the directory ``path``, each with its parent folder."""
         folder = (
             self._rules.root_folder() if parent is None else self._rules.subfolder(parent, path)
         )
-        # A directory that is created from here on has an event; older ones are listed.
+        # The watch on this directory exists already, so directories that are created from now on
+        # cause events. Older ones are listed here.
         try:
             with os.scandir(os.path.join(self._root, path)) as entries:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -190,8 +198,10 @@ class InotifyWatch:
 
     def _forget(self, path: str) -> None:
         prefix = path + "/"
-        gone = [p for p in self._watched if p == path or p.startswith(prefix)]
-        descriptors = [self._watched.pop(p) for p in gone]
+        removed = [
+            watched for watched in self._watched if watched == path or watched.startswith(prefix)
+        ]
+        descriptors = [self._watched.pop(watched) for watched in removed]
         for wd in descriptors:
             del self._folders[wd]
         self._inotify.remove_callbacks([(wd, self._id) for wd in descriptors])

@@ -1,6 +1,6 @@
-"""Watch collections for changes: by file events where they exist, by polling elsewhere."""
+"""Watch collections for changes: by file events if the system has them, otherwise by polling."""
 
-# Strings, as the scan has them:
+# Paths are strings here, as in the scan:
 # ruff: noqa: PTH116, PTH118, PTH120
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 _LINUX: bool = sys.platform == "linux"
 
+#: The shortest time between two looks of a polling watch, in seconds.
 POLL_S = 2.0
 #: The share of a core that polling may use.
 POLL_SHARE = 0.1
-#: File systems whose changes by other machines never reach this kernel's events.
+#: File systems that other machines can change without an event of this kernel.
 REMOTE = frozenset(
     {
         *("9p", "afs", "ceph", "cifs", "davfs", "drvfs", "ncpfs", "nfs", "nfs4", "prl_fs"),
@@ -47,8 +48,9 @@ class FolderWatch(Protocol):
     """
     The watch of one collection.
 
-    ``stale``: it is incomplete and must be made again. ``directories``: the number of directories
-    that the kernel watches one by one.
+    Attributes:
+        stale: The watch is incomplete, and a new one must replace it.
+        directories: The number of directories that the kernel watches one by one.
     """
 
     stale: bool
@@ -73,10 +75,14 @@ class WatchFactory:
 
     def start(self, collection: Collection) -> tuple[FolderWatch, str | None]:
         """
-        Watch a collection; beside the watch, why it only polls, in a sentence.
+        Watch a collection.
+
+        Returns:
+            The watch, and a sentence that says why it polls; None if it does not poll, or if this
+            factory is to poll anyway.
 
         Raises:
-            NotFoundError, InputError: Its directory cannot be read.
+            NotFoundError, InputError: The directory of the collection cannot be read.
         """
         root = Path(collection.path)
         rules = Rules(root, collection.pattern, collection.ignore)
@@ -99,12 +105,13 @@ class WatchFactory:
         return PollingWatch(root, rules, report, self._poll_s), None if self._polling else notice
 
     def _why_not_native(self, root: Path) -> str | None:
+        """The reason why there are no file events for ``root``, as a clause; None if there are."""
         if self._polling:
             return "polling was asked for"
         if _LINUX and not _has_inotify_reader():
             return "they need watchdog 7, and that Python 3.11"
-        kind = file_system(root)
-        return f"{kind} does not report them" if kind in REMOTE else None
+        file_system_type = file_system(root)
+        return f"{file_system_type} does not report them" if file_system_type in REMOTE else None
 
     def _start_native(self, root: Path, rules: Rules, report: ReportPaths) -> FolderWatch:
         if _LINUX:
@@ -127,7 +134,7 @@ class WatchFactory:
         return ObserverWatch(self._observer, root, report)
 
     def close(self) -> None:
-        """End the shared threads; the watches are to be closed before."""
+        """End the shared threads. Close all watches first."""
         for thread in (self._inotify, self._observer):
             if thread is not None:
                 thread.stop()
@@ -136,14 +143,19 @@ class WatchFactory:
 
 
 def _has_inotify_reader() -> bool:
-    """watchdog 6, the last for Python 3.10, has none, and its observer loses moved folders."""
+    """
+    Whether watchdog has `InotifyFD`.
+
+    Version 6, the last for Python 3.10, lacks it, and the observer of that version misses moved
+    folders.
+    """
     from watchdog.observers import inotify_c
 
     return hasattr(inotify_c, "InotifyFD")
 
 
 class ObserverWatch:
-    """What watchdog has for macOS and Windows, where one watch covers a tree at no cost."""
+    """Uses watchdog's observer for macOS and Windows, where one watch covers a whole tree."""
 
     stale = False
     directories = 0
@@ -155,11 +167,11 @@ class ObserverWatch:
         self._watch = observer.schedule(self, self._root, recursive=True)  # type: ignore[arg-type]
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """An event handler is whatever has this method."""
+        """Handle an event; watchdog calls this."""
         if event.event_type in ("opened", "closed_no_write"):
             return
         if event.is_directory and event.event_type == "modified":
-            return  # its entries have events of their own
+            return  # the changed entries have separate events
         for name in (event.src_path, event.dest_path):
             if not name:
                 continue
@@ -176,9 +188,9 @@ class ObserverWatch:
 
 class PollingWatch:
     """
-    Compares the tree with what it was, by the scan that indexes it.
+    Scans the tree again and again, as an indexing run does, and compares the results.
 
-    watchdog's PollingObserver would look at the excluded folders, too, and without respite.
+    watchdog's PollingObserver would scan the excluded folders too, and would never pause.
     """
 
     stale = False
@@ -189,38 +201,43 @@ class PollingWatch:
         self._rules = rules
         self._report = report
         self._every_s = every_s
-        self._seen: dict[str, ScannedFile | ScanSkip] = {}
         self.next_look = 0.0
-        self._seen = self._look()
+        self._items = self._scan()
 
     def look(self) -> None:
-        """Report what differs from last time. Raises NotFoundError, InputError."""
-        now = self._look()
-        before, self._seen = self._seen, now
+        """Report the paths that changed since the last look. Raises NotFoundError, InputError."""
+        items = self._scan()
+        previous_items, self._items = self._items, items
         changed = {
-            # The printed form of a bad name leads to no file; its folder does.
-            path.rpartition("/")[0] if _is_bad_name(before.get(path), now.get(path)) else path
-            for path in before.keys() | now.keys()
-            if before.get(path) != now.get(path)
+            # The printable form of a bad name is not the name of a file, so report the folder.
+            path.rpartition("/")[0]
+            if _is_bad_name(previous_items.get(path), items.get(path))
+            else path
+            for path in previous_items.keys() | items.keys()
+            if previous_items.get(path) != items.get(path)
         }
         if changed:
             self._report(changed)
 
-    def _look(self) -> dict[str, ScannedFile | ScanSkip]:
+    def _scan(self) -> dict[str, ScannedFile | ScanSkip]:
         started = monotonic()
         now_ns = time.time_ns()
         try:
             return {item.path: _unsettled(item, now_ns) for item in scan(self._root, self._rules)}
         finally:
-            took = monotonic() - started
-            self.next_look = monotonic() + max(self._every_s, took / POLL_SHARE)
+            duration_s = monotonic() - started
+            self.next_look = monotonic() + max(self._every_s, duration_s / POLL_SHARE)
 
     def close(self) -> None:
-        self._seen = {}
+        self._items = {}
 
 
 def _unsettled(item: ScannedFile | ScanSkip, now_ns: int) -> ScannedFile | ScanSkip:
-    """A file so young that a second change may carry the same time differs from itself later."""
+    """
+    Make a very recent file differ from the same file in the next scan.
+
+    A second change of it within one tick of the clock would leave its time as it is.
+    """
     if isinstance(item, ScannedFile):
         tick_ns = COARSE_TICK_NS if item.mtime_ns % 1_000_000_000 == 0 else TICK_NS
         if now_ns - item.mtime_ns < tick_ns:
@@ -233,25 +250,26 @@ def _is_bad_name(*items: ScannedFile | ScanSkip | None) -> bool:
 
 
 def file_system(path: Path) -> str | None:
-    """The type of the file system that a path lies on, where Linux tells it."""
+    """The type of the file system that a path is on; None if it cannot be found out."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    best, kind = "", None
+    longest_mount_point, file_system_type = "", None
     for line in lines.splitlines():
         fields, _, rest = line.partition(" - ")
-        point = fields.split()[4].replace("\\040", " ")
-        inside = str(path) == point or str(path).startswith(os.path.join(point, ""))
-        if inside and len(point) >= len(best):
-            best, kind = point, rest.split()[0]
-    return kind
+        mount_point = fields.split()[4].replace("\\040", " ")
+        is_below = str(path) == mount_point or str(path).startswith(os.path.join(mount_point, ""))
+        if is_below and len(mount_point) >= len(longest_mount_point):
+            longest_mount_point, file_system_type = mount_point, rest.split()[0]
+    return file_system_type
 
 
 def root_identity(root: Path) -> tuple[object, ...] | None:
     """
-    Changes when the root goes, comes back or is replaced, or an ignore file above it changes;
-    None while it is not there.
+    A value that changes when the root is replaced, or when an ignore file above it changes.
+
+    None while the root does not exist.
     """
     try:
         status = os.stat(root)
