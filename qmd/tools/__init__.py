@@ -1,7 +1,7 @@
 """
-The tools, each defined once: name, title, description, arguments, texts and handler.
+Defines the tools. Each has one definition: name, title, description, arguments, texts and handler.
 
-A tool knows `KnowledgeBase` and nothing of a transport. A face (MCP today) parses the
-arguments and runs the tool with `Tool.call`, and renders the `Reply`; where two transports word
-a text differently, the `Dialect` says how.
+A tool uses `KnowledgeBase` and is independent of the transport. A face (MCP, REST, the agent)
+runs the tool with `Tool.call` or `Tool.run`, and renders the `Reply`. A `Dialect` has the texts
+that differ between transports.
 """

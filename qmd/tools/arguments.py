@@ -43,7 +43,7 @@ def _whole_number(value: object) -> object:
 
 
 def _blank_is_absent(value: object) -> object:
-    """Take a blank text as absent: models often send "" for an argument they do not use."""
+    """Treat a blank text as absent: models often send "" for an argument they do not use."""
     return None if isinstance(value, str) and not value.strip() else value
 
 

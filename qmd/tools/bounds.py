@@ -1,9 +1,9 @@
 """
-The longest text and the longest list that a client may send to any tool or endpoint.
+Limits the length of the texts and lists that a client may send to a tool or endpoint.
 
 An argument far longer than any real one costs time (a path of a million components) or fails deep
-inside (SQLite allows 32,766 values, and expressions 1,000 deep). So it is refused here, with a
-sentence. `OTHERS` is the bound of all arguments without a bound of their own.
+inside (SQLite allows 32,766 values, and expressions 1,000 deep). So it is refused first, with an
+error that names the bound. `OTHERS` is the bound of all arguments that are not in `_BOUNDS`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ class Bound(NamedTuple):
     """
     The greatest length of an argument.
 
-    ``characters``: of a text, or of each text in a list. ``items``: of a list.
+    Attributes:
+        characters: The most characters of a text, or of each text in a list.
+        items: The most items of a list.
     """
 
     characters: int
@@ -27,7 +29,7 @@ class Bound(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """An argument that is too long: it has ``sent`` of the ``unit``, and ``most`` are allowed."""
+    """An argument that is too long: the client sent ``sent`` units, and ``most`` are allowed."""
 
     name: str
     most: int
@@ -44,7 +46,7 @@ MAX_PATH = 16_384
 MAX_ARGUMENTS = 100
 
 OTHERS = Bound(MAX_PATH)
-#: More than any request can hold: a note may be large, and requests have a limit of their own.
+#: More than any request can hold: a note may be large, and the size of requests is limited anyway.
 _ALL = 64 << 20
 _BOUNDS: Mapping[str, Bound] = {
     "query": Bound(MAX_QUERY),
@@ -52,7 +54,7 @@ _BOUNDS: Mapping[str, Bound] = {
     "pattern": Bound(200_000),
     "glob_pattern": Bound(4096),
     "text": Bound(MAX_CONTEXT),
-    "texts": Bound(_ALL, _ALL),  # the endpoint counts them itself (413)
+    "texts": Bound(_ALL, _ALL),  # the endpoint checks their number (413)
     "content": Bound(_ALL),
 }
 

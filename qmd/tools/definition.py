@@ -1,4 +1,4 @@
-"""The definition of a tool, and the reply of a call."""
+"""Defines what a tool is, and what the reply to a call is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""get and multi_get: documents as a client shows them."""
+"""The tools get and multi_get, which return documents."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MultiGetArguments(Arguments):
 
 def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:
     document = kb.get(arguments.file, from_line=arguments.from_line, max_lines=arguments.max_lines)
-    # A cut is what the caller asked for here; only multi_get announces it.
+    # No notice of lines cut off, as in multi_get: the caller chose the lines.
     block = _document(document, document.text, dialect, numbered=arguments.line_numbers)
     return Reply((block,))
 
@@ -53,7 +53,7 @@ def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect)
 
 
 def document_block(document: DocumentSlice) -> DocumentBlock:
-    """A document as an MCP resource: its lines numbered, its context in front."""
+    """A document as an MCP resource: with numbered lines, and its context before the text."""
     return _document(document, document.text, texts.MCP, numbered=True)
 
 

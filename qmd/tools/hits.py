@@ -1,4 +1,4 @@
-"""The tools search, vsearch and query: ranked hits, short enough for a model to read."""
+"""The tools search, vsearch and query, which return ranked hits, short enough for a model."""
 
 from __future__ import annotations
 

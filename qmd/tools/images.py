@@ -1,6 +1,7 @@
 """
-The toolset ``images``: writeImageMetadata, in the words of its specification, which wants every
-failure to be an error of JSON-RPC with a code of its own.
+The toolset ``images``: writeImageMetadata, with the texts of its specification.
+
+The specification demands that every failure is a JSON-RPC error with a separate code.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ERRORS: Mapping[PhotoProblem, tuple[int, str]] = {
     "not_verified": (-32006, "元数据读取失败 (验证步骤): {path}。原因: {reason}"),
     "invalid_metadata": (_INVALID_METADATA, "提供的元数据结构无效。"),
 }
-#: By `PhotoError.cause`; what has no words here is told in the error's own.
+#: `PhotoError.cause` → text. For other causes the text is the reason in the error.
 _REASONS = {
     "missing": (
         "未找到 exiftool（{reason}）。请安装：apt-get install libimage-exiftool-perl"
@@ -62,7 +63,7 @@ _FIELDS = {"description": "描述", "location": "地点"}
 
 
 def _lists_required(schema: dict[str, Any]) -> None:
-    """The specification lists what is required even where nothing is."""
+    """Add an empty list of required fields, as the specification has it."""
     schema["required"] = []
 
 
@@ -83,7 +84,7 @@ class ImageMetadata(Arguments):
     @model_validator(mode="before")
     @classmethod
     def _is_small(cls, fields: object) -> object:
-        """Each unknown field would be a problem, so there must not be 200,000 of them."""
+        """Refuse 200,000 unknown fields at once: each would become a separate problem."""
         too_many = excesses(dict.fromkeys(fields)) if isinstance(fields, Mapping) else []
         if too_many:
             raise ValueError(str(too_many[0]))
@@ -127,14 +128,14 @@ class WriteImageMetadataArguments(Arguments):
 
 
 def invalid_arguments(tool: str, error: InvalidArgumentsError) -> ProtocolError:
-    """-32602 about the arguments or, where those are right, -32007 about the metadata."""
+    """The error -32602 for invalid arguments; -32007 if only the metadata is invalid."""
     sent_path = error.arguments.get("filePath")
     path = sent_path if isinstance(sent_path, str) else None
     if error.excesses:
         message = "; ".join(map(str, error.excesses))
         return ProtocolError(_INVALID_PARAMS, f"Invalid arguments for {tool}: {message}")
-    in_metadata = [each for each in error.problems if _is_in_metadata(each)]
-    others = [each for each in error.problems if not _is_in_metadata(each)]
+    in_metadata = [problem for problem in error.problems if _is_in_metadata(problem)]
+    others = [problem for problem in error.problems if not _is_in_metadata(problem)]
     if others:
         message = "; ".join(_sentences(others, error.names))
         return ProtocolError(
@@ -152,7 +153,7 @@ def _is_in_metadata(problem: ArgumentProblem) -> bool:
 
 
 def _sentences(problems: Iterable[ArgumentProblem], names: Collection[str]) -> list[str]:
-    """The problems in words, unknown names first; ``names`` are those that there are."""
+    """A sentence for each problem, unknown names first; ``names``: the valid names."""
     in_order = sorted(problems, key=lambda problem: problem.kind != "unknown")
     return [_sentence(problem, names) for problem in in_order]
 
@@ -189,7 +190,7 @@ def _run(kb: KnowledgeBase, arguments: WriteImageMetadataArguments, dialect: Dia
 
 @dataclass(frozen=True, slots=True)
 class ImageResult:
-    """The result of the specification."""
+    """The structured result, as the specification defines it."""
 
     success: Literal[True]
     file_path: Annotated[str, Name("filePath"), Describe("已成功处理的图片文件路径。")]
@@ -208,11 +209,15 @@ def success(written: PhotoWritten) -> ImageResult:
 def _error(
     problem: PhotoProblem, path: str, reason: str, *, explained: bool = False
 ) -> ProtocolError:
-    """``explained``: the message, which is prescribed, has no place for the reason."""
-    number, template = _ERRORS[problem]
+    """
+    The error of the specification for a problem.
+
+    ``explained``: put the reason into a hint, because the prescribed message has no place for it.
+    """
+    code, template = _ERRORS[problem]
     message = template.format(path=shown(path), reason=reason)
     hint = reason if explained else None
-    return ProtocolError(number, message, _data(path, hint), hint=hint)
+    return ProtocolError(code, message, _data(path, hint), hint=hint)
 
 
 def _data(path: str | None, reason: str | None = None) -> dict[str, object]:

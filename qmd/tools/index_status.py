@@ -1,4 +1,4 @@
-"""The tool status: what the index holds, and what to do next."""
+"""The tool status, which reports the contents of the index and what to do next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> R
 
 
 def _collection_status(collection: Collection) -> CollectionStatus:
-    """A collection whose documents never changed counts as last updated when it was scanned."""
+    """The status of a collection; one that has never changed was updated at its last scan."""
     last_updated = collection.last_updated or collection.last_indexed
     return CollectionStatus(replace(collection, last_updated=last_updated))
 

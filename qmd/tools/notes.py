@@ -1,8 +1,8 @@
 """
 The toolset ``notes``: read_note, create_note, list_folder.
 
-Its specification has a result ``{success, data?, error?}`` and words errors to the letter;
-over MCP the text is ``data`` or ``error``, and the structured content the whole object.
+Its specification defines the result ``{success, data?, error?}`` and the exact texts of errors.
+Over MCP the text is ``data`` or ``error``, and the structured content is the whole object.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ListFolderArguments(NoteArguments):
 
 
 def invalid_parameters(tool: str, error: InvalidArgumentsError) -> InputError:
-    """The problems of a call in the words of the specification."""
+    """The error for the problems of a call, with the texts of the specification."""
     sentences = [*map(str, error.excesses), *parameter_sentences(error.problems)]
     return InputError("Invalid parameters: " + "; ".join(sentences))
 

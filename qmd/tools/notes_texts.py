@@ -8,7 +8,7 @@ from typing import Annotated
 from qmd.files.notes.notes import FolderEntry, Listing, WrittenNote
 from qmd.values.facts import OmitDefault
 
-_DONE = {
+_ACTIONS = {
     "created": "File created",
     "overwritten": "File overwritten",
     "appended": "Content appended to",
@@ -18,10 +18,12 @@ _DONE = {
 @dataclass(frozen=True, slots=True)
 class NoteResult:
     """
-    The result of the specification: ``data`` if it succeeded, else ``error``.
+    The result, as the specification defines it: ``data`` if the call succeeded, else ``error``.
 
-    ``path`` is the note's where another one than the named one was meant, ``problem`` why
-    searches do not find the new text yet, and ``suggestions`` are notes with similar names.
+    Attributes:
+        path: The note's path, if it differs from the requested one.
+        problem: Why searches do not find the new text yet.
+        suggestions: Notes with similar names.
     """
 
     success: bool
@@ -33,7 +35,7 @@ class NoteResult:
 
 
 def written(note: WrittenNote) -> str:
-    return f"{_DONE[note.action]}: {note.path}"
+    return f"{_ACTIONS[note.action]}: {note.path}"
 
 
 def listing(folder: Listing) -> str:
@@ -41,6 +43,6 @@ def listing(folder: Listing) -> str:
 
 
 def _line(entry: FolderEntry) -> str:
-    """One line, whatever the name holds."""
+    """One line for an entry; line ends in its name are escaped."""
     name = entry.name.replace("\r", "\\r").replace("\n", "\\n")
     return f"{'📁' if entry.is_folder else '📄'} {name}"

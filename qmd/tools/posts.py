@@ -1,8 +1,8 @@
 """
 The toolset ``posts``: list_authors, list_posts, read_post, search.
 
-Names, descriptions, schemas and texts are those of its specification, to the letter. Errors
-are texts in Chinese; "nothing there" is an answer and no error.
+Names, descriptions, schemas and texts are verbatim from its specification. The messages of errors
+are Chinese. A reply that says that nothing was found is no error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from qmd.tools.validation import InvalidArgumentsError
 
 
 def _as_specified(schema: dict[str, Any]) -> None:
-    """The specification always lists what is required, and never says that no more is allowed."""
+    """Always list the required arguments, and allow others, as the specification does."""
     schema.setdefault("required", [])
     del schema["additionalProperties"]
 
@@ -59,14 +59,18 @@ _MISSING = {"author": texts.NO_AUTHOR, "query": texts.NO_QUERY}
 
 
 def invalid_arguments(tool: str, error: InvalidArgumentsError) -> InputError:
-    """The problems of a call in Chinese; what is missing only where nothing else is wrong."""
+    """
+    The error for the problems of a call, in Chinese.
+
+    It names missing arguments only if there are no other problems.
+    """
     sentences = [f"参数 {excess.name} 过长：最多 {excess.most:,}" for excess in error.excesses]
     unknown = [problem.name for problem in error.problems if problem.kind == "unknown"]
     if unknown:
         sentences += [f"未知参数：{shortened(name)}" for name in unknown]
         sentences.append(f"可用参数：{'、'.join(error.names) or '无'}")
-    no_texts = {problem.name for problem in error.problems if problem.kind == "type"}
-    sentences += [f"参数 {name} 必须是字符串" for name in error.arguments if name in no_texts]
+    not_texts = {problem.name for problem in error.problems if problem.kind == "type"}
+    sentences += [f"参数 {name} 必须是字符串" for name in error.arguments if name in not_texts]
     if not sentences:
         sentences = [_MISSING[problem.name] for problem in error.problems]
     return InputError("；".join(sentences))
@@ -107,7 +111,7 @@ def _reply(*parts: str | None) -> Reply:
 
 
 def failed(error: QmdError) -> Reply:
-    """The message alone: it is the specification's to the letter."""
+    """The reply for an error: its message without the hint, verbatim from the specification."""
     return Reply((TextBlock(str(texts.error_in_words(error))),), is_error=True)
 
 

@@ -1,4 +1,4 @@
-"""The texts of the posts tools, verbatim from their specification; the command prints them too."""
+"""The texts of the posts tools, verbatim from their specification, for ``qmd posts`` too."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def post(result: PostText) -> str:
 
 
 def matches(title: str, posts: Sequence[Post]) -> str:
-    """Where a title means none or several."""
+    """The text for a title that no post or several posts have."""
     if not posts:
         return f"未找到标题包含 '{title}' 的文章"
     head = f"标题包含 '{title}' 的文章有 {len(posts)} 篇，请指定具体路径："
@@ -63,7 +63,7 @@ def hits(result: PostHits) -> str:
 
 
 def unread(result: PostHits | AuthorPosts) -> str | None:
-    """What could not be looked into, if there is anything."""
+    """A sentence about the files and folders that could not be read; None if there are none."""
     if not result.unread:
         return None
     undone = "未搜索" if isinstance(result, PostHits) else "未列出"
@@ -71,7 +71,7 @@ def unread(result: PostHits | AuthorPosts) -> str | None:
 
 
 def error_in_words(error: QmdError) -> QmdError:
-    """What `kb.posts` raised, with the message and the hint in Chinese; others as they are."""
+    """An error of `kb.posts` with its message and hint in Chinese; other errors unchanged."""
     match error:
         case ArchiveNotFoundError():
             return NotFoundError(
@@ -112,7 +112,7 @@ def _listed(posts: Iterable[Post]) -> str:
 
 
 def _block(hit: PostHit) -> str:
-    """A hit between its neighbours; the numbers are as wide as the widest of them."""
+    """A hit with the lines around it; the line numbers are padded to one width."""
     width = len(str(hit.first + len(hit.lines) - 1))
     lines = []
     for number, line in enumerate(hit.lines, hit.first):
@@ -125,8 +125,8 @@ def _block(hit: PostHit) -> str:
 
 def _bold(line: str, spans: Sequence[tuple[int, int]]) -> str:
     parts = []
-    done = 0
+    previous_end = 0
     for start, end in spans:
-        parts += [line[done:start], "**", line[start:end], "**"]
-        done = end
-    return "".join([*parts, line[done:]])
+        parts += [line[previous_end:start], "**", line[start:end], "**"]
+        previous_end = end
+    return "".join([*parts, line[previous_end:]])

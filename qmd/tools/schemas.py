@@ -1,5 +1,5 @@
 """
-JSON Schemas of replies, which pydantic makes from the dataclasses of `qmd.values`.
+Makes the JSON Schemas of replies from the dataclasses of `qmd.values`, with pydantic.
 
 So a new field of such a dataclass appears in the structured content of tools, in the replies of
 REST and in OpenAPI without any other change.
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 from qmd.tools.texts import Dialect
 from qmd.values.facts import FieldFacts, OmitDefault, wire_fields, without_none
 
-#: Type → the default in the schema of a field that is not sent while it is None.
+#: Type → the default in the schema, for a field that is left out if it is None.
 _EMPTY: Mapping[Any, object] = {str: "", tuple: [], Mapping: {}}
 
 
@@ -70,7 +70,7 @@ def prescribed_schema(value_type: type) -> dict[str, Any]:
     schema.pop("description", None)  # the docstring, which is not for clients
     result: dict[str, Any] = without_titles(schema)
     for field in result["properties"].values():
-        field.pop("default", None)  # what is not sent has no value
+        field.pop("default", None)  # a field that is left out has no value
     return result
 
 

@@ -1,4 +1,4 @@
-"""Unknown names: find the name that a client may have meant, and shorten long ones for messages."""
+"""Finds the name that a client may have misspelled, and shortens long names for messages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ LONGEST = 100
 
 
 def closest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The most similar of ``names``, if one is similar enough (``cutoff``: 0 to 1)."""
+    """The most similar of ``names``; None if none is similar enough (``cutoff``: 0 to 1)."""
     if len(name) > LONGEST:
         return None
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
-    return close[0] if close else None
+    similar_names = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
+    return similar_names[0] if similar_names else None
 
 
 def shortened(name: str) -> str:

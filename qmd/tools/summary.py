@@ -1,4 +1,4 @@
-"""The toolset ``summary``: update_summary, in the words of its specification."""
+"""The toolset ``summary``: update_summary, with the texts of its specification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qmd.values.wire import to_wire
 
 
 class UpdateSummaryArguments(Arguments):
-    """Named in snake case by every face, as the specification has them."""
+    """The arguments; the specification demands snake case, so they have no aliases."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -49,7 +49,7 @@ class UpdateSummaryArguments(Arguments):
 
 
 def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
-    """The first problem in the order of the specification, then any unknown argument."""
+    """The error for the first problem in the order of the specification; unknown names last."""
     for excess in error.excesses:
         return SummaryError(f"Invalid {excess.name}: {excess}")
     arguments = error.arguments
@@ -57,7 +57,7 @@ def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
         checked(*map(arguments.get, ("content", "file_path", "mode")))
     except SummaryError as problem:
         return problem
-    unknown = next(each.name for each in error.problems if each.kind == "unknown")
+    unknown = next(problem.name for problem in error.problems if problem.kind == "unknown")
     names = ", ".join(error.names)
     return SummaryError(f"Invalid {shortened(unknown)}: unknown argument (known: {names})")
 

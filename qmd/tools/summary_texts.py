@@ -1,7 +1,7 @@
 """
 The texts of update_summary, verbatim from its specification; ``qmd summary`` prints them too.
 
-They are Chinese, but for those about wrong arguments, which are in `qmd.files.summary`.
+They are Chinese. The English texts about invalid arguments are in `qmd.files.summary`.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _WINDOWS_NAME_TOO_LONG = 206
 
 
 def message(summary: WrittenSummary) -> str:
-    done = "追加至" if summary.mode == "append" else "写入"
-    return f"总结已成功{done}文件：{summary.path}"
+    action = "追加至" if summary.mode == "append" else "写入"
+    return f"总结已成功{action}文件：{summary.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ def failure(error: QmdError) -> SummaryResult:
 
 def in_words(error: QmdError, path: str, policy: WritePolicy) -> SummaryError:
     """
-    What `Summary.update` raised, in the words of the specification.
+    An error of `Summary.update`, with the text of the specification.
 
     Args:
         path: The file as the client named it.
-        policy: The one that the file was judged by.
+        policy: The write policy that was applied to the file.
     """
     if isinstance(error, SummaryError):
         return error
@@ -125,12 +125,12 @@ def _problem(error: QmdError, path: str, policy: WritePolicy) -> str:
             "请换一个文件名，或由用户自己写入。"
         )
     if isinstance(error, OutsideRootsError):
-        return _refusal(path, policy)
+        return _policy_problem(path, policy)
     return _writer_problem(error)
 
 
 def _system_problem(error: OSError, path: str) -> str:
-    """What the operating system said, and what to do about it."""
+    """The text for an error of the operating system, with a remedy."""
     windows_code = getattr(error, "winerror", None)
     if windows_code in _WINDOWS_PROBLEMS:
         return _WINDOWS_PROBLEMS[windows_code]
@@ -142,8 +142,8 @@ def _system_problem(error: OSError, path: str) -> str:
     return sentence.format(path=error.filename if isinstance(error.filename, str) else path)
 
 
-def _refusal(path: str, policy: WritePolicy) -> str:
-    """Why the policy does not allow this path, and what would."""
+def _policy_problem(path: str, policy: WritePolicy) -> str:
+    """The text for a path that the policy does not allow, with a remedy."""
     if not policy.writable:
         return (
             "服务器以只读模式（--read-only）运行，不允许写入任何文件。"
@@ -175,7 +175,7 @@ def _refusal(path: str, policy: WritePolicy) -> str:
 
 
 def _writer_problem(error: QmdError) -> str:
-    """Why the writer left the file as it was."""
+    """The text for an error of the writer, which has not changed the file."""
     if isinstance(error, DiskFullError):
         return _FULL
     if isinstance(error, DatabaseBusyError):

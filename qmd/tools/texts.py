@@ -24,7 +24,7 @@ class Dialect:
     truncated: str  # with {n}, the number of lines cut off
     get_tool: str  # how a notice names the tool that reads one document
     camel_case: bool  # the case of arguments and structured fields
-    context_in_text: bool  # whether a document's context stands in front of its text
+    context_in_text: bool  # whether a document's context is put before its text
 
     def field(self, name: str) -> str:
         """The name of a structured field in this dialect, from its name in snake case."""
@@ -90,7 +90,11 @@ def line_numbers(text: str, first: int = 1) -> str:
 
 
 def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
-    """Add a notice of the lines that were cut off, if any; a cut text has no final line end."""
+    """
+    Add a notice of the lines that were cut off, if any.
+
+    The notice begins with the line end that a cut text lacks.
+    """
     return text + dialect.truncated.format(n=more_lines) if more_lines else text
 
 
@@ -158,5 +162,5 @@ def error_text(error: QmdError) -> str:
         listed = "\n".join(f"  - {suggestion}" for suggestion in error.suggestions)
         return f"{message}\n\nDid you mean one of these?\n{listed}"
     if error.hint is None or error.hint in message or isinstance(error, NoMatchError):
-        return message  # the specification gives NoMatchError's text to the letter
+        return message  # the specification prescribes the whole text of NoMatchError
     return f"{message}\n\n{error.hint}"

@@ -1,4 +1,4 @@
-"""The toolsets, and the selection of the tools that one server offers."""
+"""Lists the toolsets, and selects the tools that one server offers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
 }
 
 #: (Toolset, tool) → the tool's name on a server with several toolsets, where names must differ.
-_TOGETHER = {("posts", "search"): "search_posts"}
+_NAMES_TOGETHER = {("posts", "search"): "search_posts"}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSelection:
     """
-    What one server offers.
+    The tools of one server.
 
     Attributes:
         tools: The tools that clients can call.
@@ -61,9 +61,8 @@ def select(names: Sequence[str] = (), *, read_only: bool = False) -> ToolSelecti
     withheld: list[Tool[Any]] = []
     for name in chosen:
         for tool in import_module(TOOLSETS[name][1]).TOOLS:
-            together = _TOGETHER.get((name, tool.name)) if len(chosen) > 1 else None
-            named = replace(tool, name=together) if together else tool
-            (withheld if read_only and not tool.read_only else tools).append(named)
-    alone = len(chosen) == 1
-    server_name = TOOLSETS[chosen[0]][0] if alone else "qmd"
+            new_name = _NAMES_TOGETHER.get((name, tool.name)) if len(chosen) > 1 else None
+            renamed = replace(tool, name=new_name) if new_name else tool
+            (withheld if read_only and not tool.read_only else tools).append(renamed)
+    server_name = TOOLSETS[chosen[0]][0] if len(chosen) == 1 else "qmd"
     return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld))

@@ -1,5 +1,5 @@
 """
-Check the arguments of a call: first find the problems as values, then put them into words.
+Checks the arguments of a call: finds the problems as values, and then puts them into words.
 
 `validate` finds the problems. `Tool.refusal` words them, because some specifications prescribe the
 texts; `invalid_arguments` is the wording for all others.
@@ -169,7 +169,7 @@ def parse_arguments(
     camel_case: bool = True,
 ) -> ArgumentsT:
     """
-    As `validate`, for REST: the problems are worded by `invalid_arguments`.
+    Check the arguments of a REST request like `validate`; `invalid_arguments` words the problems.
 
     Raises:
         InputError: A sentence for each problem says what is expected and what was sent.
