@@ -11,7 +11,7 @@ _log = logging.getLogger("qmd.access")
 
 
 class AccessLog:
-    """Pure ASGI middleware; the query string and the body stay out of the log."""
+    """ASGI middleware that logs each request, without its query string and body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -23,7 +23,7 @@ class AccessLog:
         started = time.perf_counter()
         status, size = 0, 0
 
-        async def watch(message: Message) -> None:
+        async def send_and_count(message: Message) -> None:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -32,13 +32,13 @@ class AccessLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, watch)
+            await self._app(scope, receive, send_and_count)
         finally:
-            seen = {
+            fields = {
                 "method": scope["method"],
                 "path": scope["path"],
                 "status": status,
                 "bytes": size,
                 "ms": round((time.perf_counter() - started) * 1000, 1),
             }
-            _log.info("request", extra={"fields": seen})
+            _log.info("request", extra={"fields": fields})

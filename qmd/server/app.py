@@ -1,4 +1,4 @@
-"""The ASGI application: REST, MCP over Streamable HTTP, and the checks before both."""
+"""Builds the ASGI application: REST, MCP over Streamable HTTP, and the checks before both."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ def build_app(
     access_log: bool = False,
 ) -> Starlette:
     """
-    The application for an open knowledge base, which the caller closes.
+    Build the application for an open knowledge base, which the caller closes.
 
     Args:
-        security: None for a server that only this machine reaches, without a token.
-        face: The MCP server to use, which may serve stdin and stdout as well.
-        streams: Collects the standing event streams, so that the caller can end them.
+        security: The rules for requests; None for those of a server on this machine alone,
+            without a token.
+        face: The MCP server to use, which may also serve stdin and stdout; None for a new one.
+        streams: Collects the open event streams, so that the caller can end them.
         access_log: Log each request: method, path, status, time; never the query.
     """
     security = security or Security()
@@ -51,17 +52,17 @@ def build_app(
     routes: list[BaseRoute] = []
     if rest:
         routes += rest_routes(kb, read_only=read_only)
-        page = OpenPage(sessions, guarded=security.token is not None, refuse=_old_link)
+        page = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
         routes.append(Route(OPEN_PATH, Page(("GET", "POST"), page)))
     manager = None
     if mcp:
         face = face or McpFace(kb)
-        # The SDK checks Host and Origin on its own route only, and in another shape: `RequestGuard`
-        # does it for all of them.
-        part = face.server.streamable_http_app(
+        # The SDK checks Host and Origin on its route only, and its errors have another shape.
+        # `RequestGuard` checks them on all routes.
+        mcp_app = face.server.streamable_http_app(
             streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
         )
-        routes += part.routes
+        routes += mcp_app.routes
         manager = face.server.session_manager
 
     @asynccontextmanager
@@ -87,7 +88,7 @@ def build_app(
     return app
 
 
-def _old_link(request: Request) -> Response:
+def _refuse_old_link(request: Request) -> Response:
     detail = "This link was opened before, or is older than a minute.\n\nRun 'qmd open' again."
     if wants_page(request.scope):
         return Response(error_page(403, detail), 403, media_type="text/html")
@@ -95,14 +96,14 @@ def _old_link(request: Request) -> Response:
 
 
 class Streams:
-    """The open responses that end only when one side leaves: standing event streams."""
+    """The open event streams, which end only when one side closes the connection."""
 
     def __init__(self) -> None:
         self._open: set[anyio.CancelScope] = set()
         self._closed = False
 
     def close(self) -> None:
-        """End them all, and every later one at once. Only from the event loop."""
+        """End all streams, and each later one at once. Call it from the event loop only."""
         self._closed = True
         for scope in tuple(self._open):
             scope.cancel()
@@ -118,9 +119,9 @@ class Streams:
 
 class EndableStreams:
     """
-    Registers each standing event stream (a GET answered with one) with `Streams`.
+    ASGI middleware that registers each event stream (the response to a GET) with `Streams`.
 
-    A stopping server waits for open responses; these would delay it until its time limit.
+    A stopping server waits for open responses; an event stream would delay it to its time limit.
     """
 
     def __init__(self, app: ASGIApp, streams: Streams) -> None:
@@ -133,7 +134,7 @@ class EndableStreams:
             return
         unfinished = False
 
-        async def watch(message: Message) -> None:
+        async def send_and_register(message: Message) -> None:
             nonlocal unfinished
             if message["type"] == "http.response.start":
                 kind = dict(message.get("headers", ())).get(b"content-type", b"")
@@ -146,7 +147,7 @@ class EndableStreams:
 
         try:
             with anyio.CancelScope() as cancel:
-                await self._app(scope, receive, watch)
+                await self._app(scope, receive, send_and_register)
         finally:
             self._streams.discard(cancel)
         if cancel.cancelled_caught and unfinished:

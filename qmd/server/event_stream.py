@@ -20,11 +20,11 @@ MEDIA_TYPE = "text/event-stream"
 
 async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:
     """
-    Events as they are published, from now on; a comment where none came for ``heartbeat_s``.
+    Yield the events that are published from now on, each named after its kind, with JSON as data.
 
-    Each is named after its kind and carries the event as JSON. ``missed`` has the number of
-    events that a slow client did not get: it should load the current state again.
-    The subscription ends when the iterator is closed.
+    If none comes for ``heartbeat_s`` seconds, a comment is sent. An event ``missed`` has the number
+    of events that a slow client did not get: it should load the current state again. The
+    subscription ends when the iterator is closed.
     """
     loop = asyncio.get_running_loop()
     waiting: deque[Event] = deque()
@@ -45,13 +45,13 @@ async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:
 
     unsubscribe = bus.subscribe(publish)
     try:
-        yield b": qmd\n\n"  # so that the client knows at once that it is connected
+        yield b": qmd\n\n"  # shows the client that it is connected
         while True:
             if not waiting and not missed:
                 arrived.clear()
-                with anyio.move_on_after(heartbeat_s) as quiet:
+                with anyio.move_on_after(heartbeat_s) as timeout:
                     await arrived.wait()
-                if quiet.cancelled_caught:
+                if timeout.cancelled_caught:
                     yield b": heartbeat\n\n"
                     continue
             if missed:
@@ -64,5 +64,5 @@ async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:
 
 
 def _encoded(name: str, value: object) -> bytes:
-    # ASCII, so that no line separator of Unicode can end a field early.
+    # json.dumps writes ASCII, so no line separator of Unicode can end a field early.
     return f"event: {name}\ndata: {json.dumps(value)}\n\n".encode()

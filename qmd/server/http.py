@@ -23,22 +23,22 @@ from qmd.server.security import CLIENT_UID, error_body
 from qmd.system.peer import Peers
 
 STOP_S = 10.0
-"""How long a stopping server may take to finish its responses."""
+"""Seconds that a stopping server may take to finish its responses."""
 
 REQUEST_TIMEOUT_S = 30.0
-"""How long a connection may stay silent before and between requests, or take over a header."""
+"""Seconds that a connection may be silent before and between requests, or send a header."""
 
 SILENT_S = 1.0
-"""Where all connections are taken, one that has been silent for so long is closed."""
+"""If no connection is free, one that has been silent for this many seconds is closed."""
 
 
 def listen(host: str, port: int) -> socket.socket:
     """
-    A listening TCP socket; ``port`` 0 takes a free one.
+    Open a listening TCP socket; ``port`` 0 takes a free port.
 
     Raises:
-        ConflictError: Another process listens there.
-        InputError: The host is none of this machine, or the port may not be used.
+        ConflictError: Another process listens on the port.
+        InputError: The host is not an address of this machine, or the port is not allowed.
     """
     try:
         addresses = socket.getaddrinfo(
@@ -50,16 +50,16 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
     # "localhost" is 127.0.0.1 to every client, and ::1 only to some.
     family, _, _, _, address = min(addresses, key=lambda entry: entry[0] != socket.AF_INET)
-    # With the protocol named asyncio switches Nagle's algorithm off; without it each answer on
-    # a kept connection waits 40 ms for an acknowledgement.
+    # asyncio switches Nagle's algorithm off only if the protocol is given as TCP. Otherwise each
+    # answer on a connection that stays open waits 40 ms for an acknowledgement.
     listener = Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Notice clients that vanished.
+        # So that connections of clients that have vanished are closed.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         listener.bind(address)
-        listener.listen()  # from here on clients wait for us instead of being refused
+        listener.listen()  # from now on clients wait instead of being refused
         listener.setblocking(False)
     except OSError as error:
         listener.close()
@@ -79,9 +79,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where programs of this machine reach the server."""
+    """The URL at which programs of this machine reach the server."""
     host, port = listener.getsockname()[:2]
-    if host == "0.0.0.0":  # noqa: S104 - what was bound already
+    if host == "0.0.0.0":  # noqa: S104 - compared, not bound
         host = "127.0.0.1"
     elif host == "::":
         host = "::1"
@@ -93,7 +93,8 @@ class HttpServer:
     Serves an application on a listening socket until `stop`.
 
     Args:
-        peers: Tells the application whose program opened each connection; closed at the end.
+        peers: Finds the user whose program opened a connection; closed at the end.
+        stop_s: Seconds that a stopping server may take to finish its responses.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class HttpServer:
         self._peers = peers
 
     async def serve(self) -> None:
-        """Serve until `stop`; returns after the last response, or when the time for it is over."""
+        """Serve until `stop`; return after the last response, or when its time is over."""
         try:
             await self._server.serve(sockets=[self._listener])
         finally:
@@ -132,7 +133,7 @@ class HttpServer:
                 self._peers.close()
 
     def stop(self) -> None:
-        """Accept no more connections, and finish the open responses. Only from the event loop."""
+        """Accept no more connections, and finish the responses. For the event loop only."""
         self._streams.close()
         self._server.should_exit = True
 
@@ -140,16 +141,16 @@ class HttpServer:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        yield  # `process` handles them, for stdin and stdout too
+        yield  # `process` handles signals for all transports
 
 
 class _Protocol(H11Protocol):
     """
     uvicorn's protocol with three additions.
 
-    A client that sends nothing, or half a header, is disconnected after `REQUEST_TIMEOUT_S`; an
-    error outside the application has the same shape as the others; and with ``peers`` a request
-    carries the user id of the program that opened the connection.
+    A client that sends nothing, or half a header, is disconnected after `REQUEST_TIMEOUT_S`. An
+    error outside the application has the same shape as others. With ``peers`` the state of a
+    connection has the user id of the program that opened it.
     """
 
     def __init__(self, peers: Peers | None, most: int, *args: Any, **options: Any) -> None:
@@ -168,16 +169,22 @@ class _Protocol(H11Protocol):
         self._expect_request()
 
     def _make_room(self) -> bool:
-        """Close the connection that has been silent for longest, if there is one."""
+        """
+        Close the connection that has been silent for longest.
+
+        Returns:
+            Whether one had been silent for `SILENT_S`, and is closed.
+        """
+        # Connection → the time at which its timeout would close it.
         silent: dict[_Protocol, float] = {
             connection: connection.timeout_keep_alive_task.when()
             for connection in self.connections
             if isinstance(connection, _Protocol) and connection.timeout_keep_alive_task is not None
         }
-        longest = min(silent, key=lambda each: silent[each], default=None)
-        if longest is None or silent[longest] - REQUEST_TIMEOUT_S + SILENT_S > self.loop.time():
+        oldest = min(silent, key=lambda connection: silent[connection], default=None)
+        if oldest is None or silent[oldest] - REQUEST_TIMEOUT_S + SILENT_S > self.loop.time():
             return False
-        longest.timeout_keep_alive_handler()
+        oldest.timeout_keep_alive_handler()
         return True
 
     def data_received(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A listening socket that still answers when the process has no file descriptors left."""
+"""Provides a listening socket that still answers if the process has no file descriptors left."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ MAX_CONNECTIONS = 512
 
 MIN_CONNECTIONS = 8
 RESERVED_DESCRIPTORS = 48
-"""What is left of the process's limit for the database, the watcher and files."""
+"""The descriptors of the process's limit that are kept for the database, the watcher and files."""
 
 QUEUE = 2048
-"""Clients that wait to be accepted, instead of being refused by the system."""
+"""The most clients that wait to be accepted; the system refuses more."""
 
 AT_ONCE = 4
 """
-Connections accepted in one turn of the event loop. asyncio would accept all that wait before the
-first of them is counted, and so use up the descriptors.
+The most connections to accept in one turn of the event loop. asyncio would accept all that wait
+before the first of them is counted, and so use up the descriptors.
 """
 
 _LOG_EVERY_S = 10.0
@@ -41,7 +41,7 @@ _ANSWER = (
 
 
 def max_connections() -> int:
-    """How many connections the process's limit of descriptors leaves room for."""
+    """The number of connections that fit into the process's limit of descriptors."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -54,11 +54,11 @@ def max_connections() -> int:
 
 class Listener(socket.socket):
     """
-    A client for whose connection no descriptor is left gets a 503.
+    A listening socket that answers a client with 503 if no descriptor is left for its connection.
 
     asyncio would log the failed `accept`, repeat it for every place in the queue, and set a timer
-    for each repetition: 600,000 log lines in five seconds. So one descriptor is kept in reserve,
-    and closed for a moment to accept, answer and close such a connection.
+    for each repetition: 600,000 log lines in five seconds. So one descriptor is kept in reserve.
+    It is closed for a moment to accept, answer and close such a connection.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -68,7 +68,12 @@ class Listener(socket.socket):
         self._logged_at = float("-inf")
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises BlockingIOError: No client waits."""
+        """
+        Accept the next client, and refuse clients as long as no descriptor is left.
+
+        Raises:
+            BlockingIOError: No client waits.
+        """
         while True:
             try:
                 return super().accept()
@@ -78,7 +83,7 @@ class Listener(socket.socket):
             self._refuse()
 
     def listen(self, backlog: int = QUEUE, /) -> None:
-        """``backlog`` is ignored: asyncio passes the number it accepts in one go."""
+        """Listen with a queue of `QUEUE`; ``backlog`` is ignored, as asyncio passes `AT_ONCE`."""
         super().listen(QUEUE)
 
     def close(self) -> None:
@@ -88,7 +93,12 @@ class Listener(socket.socket):
             self._reserve = None
 
     def _refuse(self) -> None:
-        """Answer one waiting client with a 503. Raises BlockingIOError: There is none."""
+        """
+        Answer one waiting client with a 503.
+
+        Raises:
+            BlockingIOError: No client waits, or no descriptor could be freed.
+        """
         if self._reserve is not None:
             os.close(self._reserve)
             self._reserve = None
@@ -98,7 +108,8 @@ class Listener(socket.socket):
                 connection.setblocking(False)
                 connection.send(_ANSWER)
                 connection.shutdown(socket.SHUT_WR)
-                connection.recv(1 << 16)  # what it has sent: unread, it would undo our answer
+                # Closing a socket with unread data would reset it, and the answer would be lost.
+                connection.recv(1 << 16)
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):  # another thread took the reserve
                 time.sleep(_BACK_OFF_S)

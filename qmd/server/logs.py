@@ -1,4 +1,4 @@
-"""The log of a server on stderr, as text for people or as JSON for programs."""
+"""Writes the log of a server to stderr, as text for people or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LogFormat = Literal["text", "json"]
 
 def log_to_stderr(log_format: LogFormat, level: int = logging.INFO) -> None:
     """
-    Send qmd's records from ``level`` on to stderr; of the libraries, their errors.
+    Log qmd's records of ``level`` and above to stderr, and the errors of libraries.
 
-    Libraries log session ids and what clients sent at lower levels.
+    Below errors, libraries would log session ids and data of clients.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
@@ -29,6 +29,8 @@ def log_to_stderr(log_format: LogFormat, level: int = logging.INFO) -> None:
 
 
 class TextLines(logging.Formatter):
+    """Formats a record as a line of text, with its fields as ``name=value``."""
+
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={_plain(value)}" for name, value in _fields(record).items())
         word = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
@@ -37,7 +39,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: time (ISO 8601, UTC), level, logger, message, and the fields."""
+    """Formats a record as one JSON object: time (ISO 8601, UTC), level, logger, message, fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -60,7 +62,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _frames(record: logging.LogRecord) -> list[str]:
-    """Where an exception came from; not its message, which may quote a document or a query."""
+    """The type and traceback of an exception; not its message, which may quote a document."""
     if record.exc_info is None or record.exc_info[1] is None:
         return []
     error = record.exc_info[1]
@@ -72,5 +74,8 @@ def _frames(record: logging.LogRecord) -> list[str]:
 
 
 def _plain(value: object) -> str:
-    """On one line, with control characters as escapes."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
+    """A value on one line, with control characters as escapes."""
+    return "".join(
+        character if character.isprintable() else f"\\x{ord(character):02x}"
+        for character in str(value)
+    )

@@ -1,5 +1,5 @@
 """
-The MCP server: the tools of the toolsets and, with the toolset ``qmd``, documents as resources.
+Runs the MCP server: the tools and, with the toolset ``qmd``, documents as resources.
 
 It uses the SDK's low-level server, because the schemas, checks and texts of the tools are specified
 to the letter; `MCPServer` would derive them from function signatures and add prefixes. The SDK
@@ -131,10 +131,12 @@ class McpFace:
             ProtocolError: The specification of the tool demands an error of the protocol.
             MCPError: An unexpected error, which is logged.
         """
-        late = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
+        timeout_hint = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
         try:
             return await self._in_thread(
-                lambda: tool.call(self._kb, arguments, texts.MCP), late=late, bulky=tool.bulky
+                lambda: tool.call(self._kb, arguments, texts.MCP),
+                timeout_hint=timeout_hint,
+                bulky=tool.bulky,
             )
         except ProtocolError:
             raise
@@ -149,7 +151,7 @@ class McpFace:
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=[])  # found by searching, not by listing
+        return types.ListResourcesResult(resources=[])  # clients search for documents instead
 
     async def _list_resource_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -171,13 +173,13 @@ class McpFace:
     ) -> types.ReadResourceResult:
         path = document_path(params.uri)
         if path is None:
-            raise _missing(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
+            raise _not_found_error(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
         try:
             document = await self._in_thread(lambda: self._kb.get(params.uri))
         except DocumentNotFoundError as error:
-            raise _missing(ctx, params.uri, f"Document not found: {path}") from error
+            raise _not_found_error(ctx, params.uri, f"Document not found: {path}") from error
         except AmbiguousNameError as error:
-            raise _missing(ctx, params.uri, texts.error_text(error)) from error
+            raise _not_found_error(ctx, params.uri, texts.error_text(error)) from error
         except QmdError as error:
             message = texts.error_text(error)
             raise MCPError(types.INTERNAL_ERROR, message, {"uri": params.uri}) from error
@@ -193,7 +195,7 @@ class McpFace:
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         if document_path(params.uri) is None:
-            raise _missing(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
+            raise _not_found_error(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
         await self.subscriptions.add(ctx, params.uri)
         return types.EmptyResult()
 
@@ -204,7 +206,7 @@ class McpFace:
         return types.EmptyResult()
 
     async def _document_name(self, uri: str) -> str:
-        """The ``collection/path`` that a URI names in resources/read; else the decoded URI."""
+        """The ``collection/path`` of the document that a URI names; else the decoded URI."""
         if document_path(uri) is None:
             return uri
         try:
@@ -244,17 +246,17 @@ class McpFace:
             )
         )
 
-    def _paths_from(self, begun: str) -> list[str]:
-        """The paths that begin with ``begun``: collections, or documents of its folder."""
-        folder, slash, _ = begun.rpartition("/")
+    def _paths_from(self, prefix: str) -> list[str]:
+        """The paths that begin with ``prefix``: collections, or documents of its folder."""
+        folder, slash, _ = prefix.rpartition("/")
         if not slash:
             names = sorted(f"{collection.name}/" for collection in self._kb.collections())
-            return [name for name in names if name.startswith(begun)]
+            return [name for name in names if name.startswith(prefix)]
         try:
             documents = self._kb.documents(folder)
         except QmdError:  # no such collection
             return []
-        return [document.file for document in documents if document.file.startswith(begun)]
+        return [document.file for document in documents if document.file.startswith(prefix)]
 
     # -- worker threads ----------------------------------------------------------------
 
@@ -262,15 +264,15 @@ class McpFace:
         self,
         function: Callable[[], ResultT],
         *,
-        late: str = _ASK_FOR_LESS,
+        timeout_hint: str = _ASK_FOR_LESS,
         bulky: bool = False,
     ) -> ResultT:
         """
         Run a blocking call on a worker thread; it is ended if it is cancelled or takes too long.
 
         Args:
-            late: The hint of the error if the call takes too long.
-            bulky: The call reads much, and waits in a queue of its own.
+            timeout_hint: The hint of the error if the call takes too long.
+            bulky: The call reads much, and waits in a separate queue.
 
         Raises:
             QmdError: The call took longer than `_CALL_S` seconds, or too many calls are waiting.
@@ -283,7 +285,7 @@ class McpFace:
                 "Too many requests are waiting.", hint="Try again in a moment."
             ) from None
         except TimeoutError:
-            raise QmdError(f"It took longer than {_CALL_S:g} s.", hint=late) from None
+            raise QmdError(f"It took longer than {_CALL_S:g} s.", hint=timeout_hint) from None
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Whether all calls have ended within ``timeout_s``."""
@@ -308,14 +310,14 @@ def guide() -> str:
 
 def instructions(collections: Sequence[Collection]) -> str:
     """The instructions that a client gives its model before the first call of a tool."""
-    how = (
+    usage = (
         "qmd searches the user's own documents (Markdown; English and Chinese). "
         "Use search for words and exact phrases, query for questions, vsearch for meaning alone; "
         "then read with get or multi_get, by the hit's file. Scores run from 0 to 1."
     )
     if not collections:
         return (
-            f"{how} The index has no collections yet: "
+            f"{usage} The index has no collections yet: "
             "the user adds one with 'qmd collection add DIR'."
         )
     shown = [
@@ -324,7 +326,7 @@ def instructions(collections: Sequence[Collection]) -> str:
         for collection in collections[:20]
     ]
     more = f", and {len(collections) - 20} more (see status)" if len(collections) > 20 else ""
-    return f"{how} Collections: {', '.join(shown)}{more}."
+    return f"{usage} Collections: {', '.join(shown)}{more}."
 
 
 def _listed(tool: Tool[Any]) -> types.Tool:
@@ -368,7 +370,7 @@ def _decoded(uri: str) -> str:
     return unquote(uri.removeprefix(URI_SCHEME))
 
 
-def _missing(ctx: Context, uri: str, message: str) -> MCPError:
+def _not_found_error(ctx: Context, uri: str, message: str) -> MCPError:
     modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     return MCPError(types.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND, message, {"uri": uri})
 
@@ -384,24 +386,24 @@ def _contents(block: DocumentBlock, *, uri: str) -> types.TextResourceContents:
         uri=uri,
         mime_type=MARKDOWN,
         text=block.text,
-        # The SDK's model has no name and title; `_name_documents` puts them where they belong.
+        # The SDK's model has no name and title; `_name_documents` moves them beside the URI.
         _meta={"name": block.document.file, "title": block.document.title},
     )
 
 
 async def _name_documents(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Copy a document's name and title from ``_meta`` beside its URI, as the interface says."""
+    """Copy a document's name and title from ``_meta`` beside its URI, as specified."""
     result = await call_next(ctx)
     if isinstance(result, dict):
         if ctx.method == "tools/call":
-            for each in result.get("content", ()):
-                if each["type"] == "resource":
-                    each["resource"] = _named(each["resource"])
+            for block in result.get("content", ()):
+                if block["type"] == "resource":
+                    block["resource"] = _with_name(block["resource"])
         elif ctx.method == "resources/read":
-            result["contents"] = [_named(each) for each in result["contents"]]
+            result["contents"] = [_with_name(contents) for contents in result["contents"]]
     return result
 
 
-def _named(contents: dict[str, Any]) -> dict[str, Any]:
+def _with_name(contents: dict[str, Any]) -> dict[str, Any]:
     meta = contents["_meta"]
     return {"uri": contents["uri"], "name": meta["name"], "title": meta["title"], **contents}

@@ -1,5 +1,5 @@
 """
-The description of the REST face (OpenAPI 3.1), made from the models that it runs on.
+Makes the description of the REST API (OpenAPI 3.1) from the models of its requests and replies.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _EXAMPLE_ERRORS: Mapping[tuple[str, int], str] = {
 
 @cache
 def document_json() -> bytes:
-    """What /openapi.json answers."""
+    """The body of the response to /openapi.json."""
     return json.dumps(document(), ensure_ascii=False, indent=2).encode()
 
 
@@ -192,14 +192,14 @@ def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
             "name": name,
             "in": "query",
             "required": name in required,
-            "description": each.get("description", ""),
-            "schema": {key: value for key, value in each.items() if key != "description"},
+            "description": member.get("description", ""),
+            "schema": {key: value for key, value in member.items() if key != "description"},
         }
-        for name, each in schema["properties"].items()
+        for name, member in schema["properties"].items()
     ]
 
 
-# --- what is no endpoint of the table ------------------------------------------------
+# --- routes that are not in ENDPOINTS --------------------------------------------------
 
 
 def _plain(name: str, summary: str, description: str, media_type: str) -> dict[str, Any]:
@@ -296,11 +296,11 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
         "properties": {
             name: {
                 **_property(
-                    each, optional=name not in required, is_date=_is_date(body.model_fields[name])
+                    member, optional=name not in required, is_date=_is_date(body.model_fields[name])
                 ),
                 **_extra(body, name),
             }
-            for name, each in schema["properties"].items()
+            for name, member in schema["properties"].items()
         },
     }
 
@@ -331,15 +331,15 @@ def _property(schema: Mapping[str, Any], *, optional: bool, is_date: bool) -> di
 def _replies() -> dict[str, Any]:
     models = {endpoint.reply_model for endpoint in ENDPOINTS} | {reply_model(ErrorReply)}
     _, schema = models_json_schema(
-        [(model, "serialization") for model in sorted(models, key=lambda each: each.__name__)],
+        [(model, "serialization") for model in sorted(models, key=lambda model: model.__name__)],
         ref_template=_REFERENCE,
     )
     definitions: dict[str, Any] = schema["$defs"]
-    return {name: without_titles(each) for name, each in definitions.items()}
+    return {name: without_titles(definition) for name, definition in definitions.items()}
 
 
 def _in_snake_case(text: str) -> str:
-    """The words of a description that name arguments, as this face spells them."""
+    """Put the names of arguments in a description into snake case."""
     for camel, snake in _spellings().items():
         text = re.sub(rf"\b{camel}\b", snake, text)
     return text

@@ -1,5 +1,5 @@
 """
-One server process: it starts the transports, handles signals and ends.
+Runs one server process: starts the transports, handles signals and ends the process.
 
 The process ends on SIGTERM or SIGINT, or when a client on stdin closes it. Running HTTP requests
 are answered first (10 seconds at most). A second signal ends the process at once.
@@ -47,9 +47,9 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 18765
 AUTO_TOKEN = "auto"  # noqa: S105 - the option's word for a generated token
 
-_IDLE_S = 2.0  # an abandoned call delays the end of the process by this at most
-_END_S = 13.0  # a process that still runs so long after the signal is killed
-_GC_THRESHOLDS = (700, 10, 10)  # Python's own
+_IDLE_S = 2.0  # the longest that an abandoned call delays the end of the process
+_END_S = 13.0  # after the signal to stop; a process that still runs then is killed
+_GC_THRESHOLDS = (700, 10, 10)  # Python's defaults
 
 _log = logging.getLogger("qmd.server")
 
@@ -81,23 +81,23 @@ def serve(
     open_kb: Callable[[], KnowledgeBase], options: ServerOptions, beside: Beside | None = None
 ) -> int:
     """
-    Serve until a signal comes or the client leaves.
+    Serve until a signal arrives or the client on stdin closes it.
 
-    If MCP is served over stdin and stdout, nothing else may write to stdout from now on.
+    If MCP is served over stdin and stdout, no other code may write to stdout from now on.
 
     Args:
         open_kb: Opens or creates the database.
-        beside: Runs on a thread beside the server and keeps the index up to date; None if the
-            server itself is to do that.
+        beside: Runs on a thread beside the server and keeps the index up to date; None to let the
+            server do that.
 
     Returns:
         The exit code: 130 after SIGINT, else 0.
 
     Raises:
-        ConflictError: HTTP is the only transport, and the port is taken, or the token is to be
-            generated while another server of the database runs.
+        ConflictError: HTTP is the only transport, and the port is taken; or a token must be
+            generated, and another server of the database runs.
         ConfigError: The generated token cannot be stored beside the database.
-        InputError: The host cannot be listened on, or demands a token.
+        InputError: The host is not an address of this machine, or it requires a token.
         StoreError: From ``open_kb``.
     """
     over_http = options.transport != "mcp"
@@ -131,7 +131,7 @@ class _HttpPort:
     Attributes:
         listener: None if the port is taken, and only stdin and stdout are served.
         token: The token that clients send; None without one.
-        peers: Tells which user's program opened a connection; None if any user may use the server.
+        peers: Finds the user whose program opened a connection; None if any user may connect.
     """
 
     listener: socket.socket | None
@@ -151,7 +151,7 @@ def _open_port(options: ServerOptions, *, is_only_transport: bool) -> _HttpPort:
     token_is_generated = options.token == AUTO_TOKEN
     token = secrets.token_urlsafe(32) if token_is_generated else options.token
     security = security_for(options.host, token, options.allowed_hosts)
-    listener = _listen(options, alone=is_only_transport, only_server=token_is_generated)
+    listener = _listen(options, is_only_transport=is_only_transport, only_server=token_is_generated)
     peers = None
     if listener is not None and not options.allow_other_users:
         peers = Peers.open(listener.family)
@@ -210,30 +210,30 @@ def stdin_has_a_client() -> bool:
 
 
 def _listen(
-    options: ServerOptions, *, alone: bool, only_server: bool = False
+    options: ServerOptions, *, is_only_transport: bool, only_server: bool = False
 ) -> socket.socket | None:
     """
     Listen on the port; None if it is taken and the server goes on with another transport.
 
     Args:
-        alone: HTTP is the only transport, so a taken port is an error.
-        only_server: No other server of the database may run, because commands would not know the
-            token of the second one.
+        is_only_transport: HTTP is the only transport, so a taken port is an error.
+        only_server: Refuse to listen if another server of the database runs, because commands
+            would not know the token of the second one.
     """
     from qmd.server.http import listen
 
     try:
         if only_server:
-            _refuse_a_second(options)
+            _refuse_second_server(options)
         return listen(options.host, options.port)
     except ConflictError as error:
-        if alone:
-            raise _explained(error, options) from None
+        if is_only_transport:
+            raise _with_other_server(error, options) from None
         _log.warning("%s MCP goes on over stdin and stdout. %s", error, error.hint)
         return None
 
 
-def _refuse_a_second(options: ServerOptions) -> None:
+def _refuse_second_server(options: ServerOptions) -> None:
     other = None if options.database is None else running.find(options.database)
     if other is not None and (other.started is not None or running.answers(other)):
         raise ConflictError(
@@ -243,8 +243,8 @@ def _refuse_a_second(options: ServerOptions) -> None:
         )
 
 
-def _explained(error: ConflictError, options: ServerOptions) -> ConflictError:
-    """The error; if a server of the same database has the port, it names that server."""
+def _with_other_server(error: ConflictError, options: ServerOptions) -> ConflictError:
+    """The error for a taken port. If a server of the database has the port, it names the server."""
     other = None if options.database is None else running.find(options.database)
     if other is None or urlsplit(other.url).port != options.port:
         return error
@@ -295,7 +295,7 @@ class _ServerProcess:
                     await self._stop.wait()
                     self._stopping.set()
                     self._withdraw()
-                    self.last_resort = _end_within(_END_S, self.exit_code)
+                    self.last_resort = _kill_after(_END_S, self.exit_code)
                     self.face.subscriptions.close()
                     if http is not None:
                         http.stop()
@@ -321,7 +321,7 @@ class _ServerProcess:
 
     async def _serve_stdio(self, wire: stdio.Wire) -> None:
         await stdio.serve(self.face.server, wire, self._stop)
-        self._stop.set()  # our client has left
+        self._stop.set()  # the client has closed stdin
 
     async def _serve_http(self, http: HttpServer) -> None:
         await http.serve()
@@ -354,7 +354,7 @@ class _ServerProcess:
             guard = "token"
         server = running.RunningServer(url, os.getpid(), port.token, __version__, guard)
         try:
-            first = running.announce(self._kb.path, server)
+            is_first = running.announce(self._kb.path, server)
         except OSError as error:  # the directory cannot be written
             if port.token_is_generated:
                 raise ConfigError(
@@ -362,10 +362,10 @@ class _ServerProcess:
                     hint="Give one of your own in QMD_TOKEN, or make the directory writable.",
                 ) from error
             _log.warning("Other qmd processes will not find this server: %s", error.strerror)
-            first = True
+            is_first = True
         fields = {"url": url, "mcp": url + "/mcp", "database": str(self._kb.path)}
         _log.info("serving", extra={"fields": fields})
-        if not first:
+        if not is_first:
             _log.warning("Another server runs for this database; both answer.")
 
     def _withdraw(self) -> None:
@@ -378,22 +378,23 @@ class _ServerProcess:
         """Make the first SIGTERM or SIGINT stop the server, and a second one end the process."""
         loop = asyncio.get_running_loop()
 
-        def received(number: int, frame: FrameType | None) -> None:
+        def handle(signal_number: int, frame: FrameType | None) -> None:
             if self.stopped_by is not None:
                 self._withdraw()
-                os._exit(128 + number)
-            self.stopped_by = signal.Signals(number)
+                os._exit(128 + signal_number)
+            self.stopped_by = signal.Signals(signal_number)
             loop.call_soon_threadsafe(self._stop.set)
 
-        before = {
-            handled: signal.signal(handled, received) for handled in (signal.SIGTERM, signal.SIGINT)
+        previous_handlers = {
+            stop_signal: signal.signal(stop_signal, handle)
+            for stop_signal in (signal.SIGTERM, signal.SIGINT)
         }
         try:
             with _woken_by_signals(loop):
                 yield
         finally:
-            for handled, handler in before.items():
-                signal.signal(handled, handler)
+            for stop_signal, handler in previous_handlers.items():
+                signal.signal(stop_signal, handler)
 
 
 @contextmanager
@@ -404,7 +405,7 @@ def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     The system may deliver a signal to any thread, but Python runs the handler in the main
     thread only, which sleeps in its selector until the next request.
     """
-    if sys.platform == "win32":  # asyncio's loop does so itself there
+    if sys.platform == "win32":  # asyncio's loop does this on Windows
         yield
         return
     receiver, sender = socket.socketpair()
@@ -412,16 +413,16 @@ def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         receiver.setblocking(False)
         sender.setblocking(False)
         loop.add_reader(receiver, lambda: receiver.recv(1024))
-        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        previous_fd = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
-            signal.set_wakeup_fd(before)
+            signal.set_wakeup_fd(previous_fd)
             loop.remove_reader(receiver)
 
 
-def _end_within(seconds: float, code: int) -> threading.Timer:
-    """Start a timer that kills the process after ``seconds``, even if something hangs."""
+def _kill_after(seconds: float, code: int) -> threading.Timer:
+    """Start a timer that ends the process after ``seconds``, even if a thread hangs."""
 
     def end() -> None:
         _log.error("Still busy %d seconds after the signal to stop; ending.", seconds)

@@ -1,7 +1,7 @@
 """
-The REST API: a route for each path of `qmd.server.endpoints`, the start page, and events.
+Serves the REST API: a route for each path of `qmd.server.endpoints`, the start page, and events.
 
-A request is checked (method, body, arguments) and waits for a worker thread; the response is always
+Each request is checked (method, body, arguments) and waits for a worker thread; the response is
 JSON. Requests that write run one after the other, and requests that read do not wait for them.
 """
 
@@ -50,7 +50,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    The limits of requests: bytes, seconds, and how many at once.
+    The limits of requests: bytes, seconds, and the number that run at once.
 
     At most ``max_waiting`` requests wait in each queue; further ones are refused (503). A request
     that takes too long is ended, and so is one whose client has left.
@@ -68,7 +68,7 @@ class Limits:
     heartbeat_s: float = 15.0
 
     def seconds(self, lane: Lane) -> float:
-        """The most seconds of a request in a lane."""
+        """The most seconds that a request in a lane may take."""
         return {
             "read": self.read_s,
             "bulk": self.read_s,
@@ -180,8 +180,8 @@ async def _answered(answer: Any) -> Response:
     except TimeoutError:
         return error_response(503, "The request took too long.", {"retry-after": "5"})
     except ClientDisconnect:
-        return Response(status_code=400)  # nobody reads it
-    except Exception as error:  # noqa: BLE001 - logged and answered, here or nowhere
+        return Response(status_code=400)  # the client has left and does not read it
+    except Exception as error:  # noqa: BLE001 - logged and answered
         return response_to_unexpected(error)
     return response
 
@@ -238,7 +238,7 @@ class _Face:
         except (QmdError, TimeoutError, TooBusyError):
             try:
                 loaded = self._kb.model_loaded()
-            except QmdError:  # the database says which model it is, and cannot be read
+            except QmdError:  # the database, which holds the model's name, cannot be read
                 loaded = False
             return _json(Health(status="unhealthy", model_loaded=loaded), 503)
 
@@ -253,7 +253,7 @@ class _Face:
                 raise RestError(415, f"The body must be application/json; {sent}.")
             if request.headers.get("content-encoding", "identity").lower() != "identity":
                 raise RestError(415, "The body must not be compressed.")
-            value = _parsed(data, mend=endpoint.group == "search")
+            value = _parsed(data, replace_surrogates=endpoint.group == "search")
         else:
             value = {}
         return parse_arguments(f"{endpoint.method} {endpoint.path}", model, value, camel_case=False)
@@ -272,7 +272,7 @@ class _Face:
             raise RestError(408, "The request body did not arrive in time.")
         return b"".join(parts)
 
-    # -- what has no worker ------------------------------------------------------------
+    # -- routes without an endpoint ----------------------------------------------------
 
     async def description(self, request: Request) -> Response:
         return Response(openapi.document_json(), media_type="application/json")
@@ -284,11 +284,11 @@ class _Face:
             raise RestError(503, f"Too many event streams are open ({self._streams}).")
         self._streams += 1
 
-        def left() -> None:
+        def count_closed_stream() -> None:
             self._streams -= 1
 
         events = event_stream.stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
-        return _EventResponse(events, left)
+        return _EventResponse(events, count_closed_stream)
 
     async def home(self, request: Request) -> Response:
         collections = await self._lanes["read"].run(
@@ -320,19 +320,19 @@ class _Face:
 
 
 class _EventResponse(StreamingResponse):
-    """A stream of events. It closes its iterator in any case, even if the client has left."""
+    """A stream of events, which always closes its iterator, even if the client has left."""
 
-    def __init__(self, events: Any, left: Callable[[], None]) -> None:
+    def __init__(self, events: Any, on_close: Callable[[], None]) -> None:
         super().__init__(events, media_type=event_stream.MEDIA_TYPE)
         self.headers["cache-control"] = "no-cache"
         self._events = events
-        self._left = left
+        self._on_close = on_close
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._left()
+            self._on_close()
             with anyio.CancelScope(shield=True):
                 await self._events.aclose()
 
@@ -344,7 +344,7 @@ async def _in_turns(
     endpoint: RestEndpoint, call: Call, workers: CallQueue, seconds: float
 ) -> Answer:
     """
-    Run an endpoint. If it works in steps (a generator), other calls may run between these.
+    Run an endpoint. If it is a generator, other calls may run between its steps.
 
     Raises:
         TooBusyError: Too many calls are waiting.
@@ -370,7 +370,7 @@ async def _in_turns(
 
 async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
     """
-    The result of ``work``, which is cancelled if the client closes the connection.
+    Run ``work`` and return its result. It is cancelled if the client closes the connection.
 
     Raises:
         ClientDisconnect: The client has closed the connection.
@@ -381,7 +381,7 @@ async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -
     async def run() -> None:
         try:
             results.append(await work())
-        except Exception as error:  # noqa: BLE001 - raised below, not in the group of the tasks
+        except Exception as error:  # noqa: BLE001 - raised below, as a group would wrap it
             problems.append(error)
         tasks.cancel_scope.cancel()
 
@@ -398,10 +398,15 @@ async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -
 
 
 def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
-    """The arguments in the query of the URL. Raises InputError."""
+    """
+    The arguments in the query of the URL.
+
+    Raises:
+        InputError: They are invalid, or one is given twice.
+    """
     if endpoint.query is NoArguments and not request.query_params:
         return NoArguments()
-    if endpoint.lane == "health":  # monitors append arguments of their own
+    if endpoint.lane == "health":  # monitors append arguments that qmd does not know
         return NoArguments()
     properties = input_schema(endpoint.query, camel_case=False)["properties"]
     values: dict[str, Any] = {}
@@ -409,29 +414,29 @@ def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
         if name in values:
             raise InputError(f"The parameter {name} is given more than once.")
         kind = properties.get(name, {}).get("type")
-        whole = kind == "integer" and text.lstrip("-").isdecimal() and len(text) < 20
-        values[name] = int(text) if whole else text
+        is_integer = kind == "integer" and text.lstrip("-").isdecimal() and len(text) < 20
+        values[name] = int(text) if is_integer else text
     return parse_arguments(
         f"{endpoint.method} {endpoint.path}", endpoint.query, values, camel_case=False
     )
 
 
-def _parsed(data: bytes, *, mend: bool) -> dict[str, Any]:
+def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
     """
     The JSON object in a body.
 
     Args:
-        mend: Replace half of a surrogate pair by U+FFFD, as in queries; else refuse it, as in texts
-            that are stored.
+        replace_surrogates: Replace half of a surrogate pair by U+FFFD, for queries; else refuse
+            it, for texts that are stored.
 
     Raises:
         InputError: The body is not a JSON object.
     """
     try:
-        value = json.loads(data.decode(), parse_constant=_no_constant)
+        value = json.loads(data.decode(), parse_constant=_refuse_constant)
         if _SURROGATE.search(data):
             text = json.dumps(value, ensure_ascii=False)
-            if mend:
+            if replace_surrogates:
                 text = whole(text)
             value = json.loads(text.encode())
     except RecursionError:
@@ -450,7 +455,7 @@ def _parsed(data: bytes, *, mend: bool) -> dict[str, Any]:
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 

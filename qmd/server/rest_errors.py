@@ -1,4 +1,4 @@
-"""Every way a REST request can fail, as one shape: ``{"detail": …, "status_code": …}``."""
+"""Turns errors into responses of one shape: ``{"detail": …, "status_code": …}``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qmd.tools import texts
 _log = logging.getLogger(__name__)
 
 _TELLABLE = frozenset({503, 507})
-"""Statuses from 500 on whose text helps the client; of the others only the log tells more."""
+"""The statuses from 500 on whose text is sent to the client; the text of others is only logged."""
 
 INTERNAL = texts.INTERNAL
 
@@ -25,7 +25,7 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def exception_handlers() -> dict[int | type[Exception], Handler]:
-    """For the application: unknown routes, wrong methods, and what nobody expected."""
+    """The application's handlers of HTTP errors, of qmd's errors and of unexpected ones."""
     return {
         HTTPException: _http_error,
         QmdError: _qmd_error,
@@ -38,7 +38,7 @@ def error_response(status: int, detail: str, headers: Mapping[str, str] | None =
     value = {"detail": detail, "status_code": status}
     try:
         body = json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, as a client can send it
+    except UnicodeEncodeError:  # the client sent half of a surrogate pair
         body = json.dumps(value).encode()
     return Response(body, status, media_type="application/json", headers=headers)
 

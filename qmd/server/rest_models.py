@@ -1,9 +1,9 @@
 """
-What only REST takes and gives: requests beside those of the tools, and replies around the values.
+The requests and replies of REST that are not those of a tool.
 
-`qmd.server.openapi` describes the interface by these classes, and the endpoints answer with
-them, so the two cannot differ. A reply says which fields of a value it sends (`Inline`); what
-those are is stated at the value.
+`qmd.server.openapi` describes the API with these classes, and the endpoints answer with them, so
+the two cannot differ. `Inline` lists the fields of a value that a reply sends; the class of the
+value describes these fields.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from qmd.values import Changes, Collection, Context, DocumentInfo
 from qmd.values.facts import Describe, Inline, OmitDefault, Range
 
 MAX_TEXTS = 1000
-"""The most texts that one /embed takes."""
+"""The most texts of one request to /embed."""
 
 MAX_PAGE = 1000
-"""The most documents that one page of the listing holds."""
+"""The most documents on one page of the listing."""
 
 # --- requests ------------------------------------------------------------------------
 
-# What the engine checks, for the description only: its own messages say more than a pattern.
+# For the description only: `KnowledgeBase` checks names, and its messages say more than a pattern.
 _NAME: dict[str, Any] = {
     "maxLength": 100,
     "pattern": (

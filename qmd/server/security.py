@@ -1,5 +1,5 @@
 """
-The checks before every route: who sends a request, from which page, and how large it is.
+Checks each request before its route: the sender, the page it comes from, and its size.
 
 A page of another site in the user's browser must not use this server. If it uses DNS rebinding, so
 that its name points to this machine, the Host header shows that name. A form or script of another
@@ -44,7 +44,10 @@ body of 4 MiB each would fill the memory.
 """
 
 CLIENT_UID = "client_uid"
-"""Key, in the state of a connection: the user id of the program that opened it; None: unknown."""
+"""
+The key in the state of a connection for the user id of the program that opened it. The value is
+None if the user is unknown.
+"""
 
 Headers = dict[bytes, "bytes | None"]
 
@@ -58,14 +61,14 @@ _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-"""Sent with each response that has no header of the same name."""
+"""The headers that each response gets, unless it has a header of the same name."""
 
 
 _UNAUTHORIZED = (
     "A token is required: send 'Authorization: Bearer TOKEN'.\n\nIn a browser: run 'qmd open' in "
     "a terminal, which opens this page. If you have just come by its link, reload the page."
 )
-_STRANGER = (
+_OTHER_USER = (
     "Another user's server: without a token it answers programs of the user who started it "
     "(and of root) only.\n\nStart it with --token auto or --token TOKEN and send that token, or "
     "let all users of this machine in with --allow-other-users."
@@ -91,7 +94,7 @@ def is_loopback(host: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Security:
     """
-    The rules that say whose requests are answered.
+    The rules for the requests that are answered.
 
     Attributes:
         token: The token that requests must send; None if they need none.
@@ -149,11 +152,11 @@ def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()
             hint="Set QMD_TOKEN (or give --token), or leave --host out for this machine only.",
         )
     names = {name.lower().strip("[]") for name in allowed_hosts}
-    every = host in ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
+    is_every_address = host in ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
     if not is_loopback(host):
         machine = socket.gethostname().lower()
-        names |= {machine, f"{machine}.local"} if every else {host.lower().strip("[]")}
-    return Security(token=token, hosts=frozenset(names), any_address=every)
+        names |= {machine, f"{machine}.local"} if is_every_address else {host.lower().strip("[]")}
+    return Security(token=token, hosts=frozenset(names), any_address=is_every_address)
 
 
 class RequestGuard:
@@ -172,7 +175,7 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = _single(scope)
+        headers = _single_headers(scope)
         send = _with_headers(send)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
@@ -190,66 +193,72 @@ class RequestGuard:
         except _TooLarge as error:
             limit = self._security.max_body
             refusal = _Refusal(413, f"Request body too large (at most {limit} bytes)")
-            most = DISCARDED * limit if error.unread else 0
-            await refusal(send, meanwhile=lambda: _discard(receive, most))
+            discard_bytes = DISCARDED * limit if error.unread else 0
+            await refusal(send, before_close=lambda: _discard(receive, discard_bytes))
             return
-        except _Gone:
+        except _DisconnectedError:
             return
         await self._app(scope, _replayed(body, receive), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> _Refusal | None:
         """The refusal of a request, for its host, its origin or its sender; None to answer it."""
         return (
-            self._wrong_host(headers)
-            or self._foreign_page(scope, headers)
+            self._refuse_host(headers)
+            or self._refuse_foreign_page(scope, headers)
             or (
-                self._stranger(scope)
+                self._refuse_other_user(scope)
                 if self._expected is None
-                else self._without_token(scope, headers)
+                else self._refuse_without_token(scope, headers)
             )
         )
 
-    def _wrong_host(self, headers: Headers) -> _Refusal | None:
+    def _refuse_host(self, headers: Headers) -> _Refusal | None:
         """Refuse a Host header with a foreign name, which DNS rebinding points to this machine."""
         host = headers.get(b"host")
-        return None if host is not None and self._security.knows(_host_name(host)) else _NO_HOST
+        return None if host is not None and self._security.knows(_host_name(host)) else _WRONG_HOST
 
-    def _foreign_page(self, scope: Scope, headers: Headers) -> _Refusal | None:
+    def _refuse_foreign_page(self, scope: Scope, headers: Headers) -> _Refusal | None:
         """Refuse a page of another site: it sends Origin or, for images and scripts, fetch-site."""
-        if b"origin" in headers and not self._may_ask(headers[b"origin"]):
-            return _NO_ORIGIN
+        if b"origin" in headers and not self._is_known_origin(headers[b"origin"]):
+            return _WRONG_ORIGIN
         follows_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
         if headers.get(b"sec-fetch-site") == b"cross-site" and not follows_link:
-            return _NO_ORIGIN
+            return _WRONG_ORIGIN
         return None
 
-    def _without_token(self, scope: Scope, headers: Headers) -> _Refusal | None:
+    def _refuse_without_token(self, scope: Scope, headers: Headers) -> _Refusal | None:
         """Refuse a request without the token or the session cookie of a page of this server."""
         if scope["path"] in OPEN_PATHS:
             return None
         if scope["path"] == OPEN_PATH and scope["method"] == "GET":
-            return self._stranger(scope)  # the handler checks the code of the link
+            return self._refuse_other_user(scope)  # the handler checks the code of the link
         cookies = headers.get(b"cookie") or b""
         if b"authorization" not in headers and self._sessions.is_in(scope, cookies):
-            return self._stranger(scope) if _is_same_site(scope, headers) else _NO_PAGE
+            return self._refuse_other_user(scope) if _is_same_site(scope, headers) else _WRONG_PAGE
         scheme, _, token = (headers.get(b"authorization") or b"").partition(b" ")
         token = token.strip() if scheme.lower() == b"bearer" else b""
-        return None if hmac.compare_digest(token, self._expected or b"") else _NO_TOKEN
+        return None if hmac.compare_digest(token, self._expected or b"") else _MISSING_TOKEN
 
-    def _stranger(self, scope: Scope) -> _Refusal | None:
+    def _refuse_other_user(self, scope: Scope) -> _Refusal | None:
         """Refuse a program of another user of this machine."""
         users = self._security.users
         uid = scope.get("state", {}).get(CLIENT_UID)
         if users is None or uid in users:
             return None
-        return _Refusal(403, _STRANGER if uid is not None else _UNKNOWN_USER)
+        return _Refusal(403, _OTHER_USER if uid is not None else _UNKNOWN_USER)
 
-    def _may_ask(self, origin: bytes | None) -> bool:
+    def _is_known_origin(self, origin: bytes | None) -> bool:
         scheme, _, rest = (origin or b"").lower().partition(b"://")
         return scheme in (b"http", b"https") and self._security.knows(_host_name(rest))
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
-        """The whole body. Raises _TooLarge, _Gone."""
+        """
+        Read the whole body.
+
+        Raises:
+            _TooLarge: The body is larger than the limit.
+            _DisconnectedError: The client has closed the connection.
+        """
         length = headers.get(b"content-length")
         limit = self._security.max_body
         if length is not None and length.isdigit() and int(length) > limit:
@@ -259,7 +268,7 @@ class RequestGuard:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise _Gone
+                raise _DisconnectedError
             part = message.get("body", b"")
             size += len(part)
             if size > limit:
@@ -277,12 +286,14 @@ class _TooLarge(Exception):
         self.unread = unread
 
 
-class _Gone(Exception):
+class _DisconnectedError(Exception):
     """The client closed the connection before its request was complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
+    """An error response to a request that is not answered."""
+
     status: int
     detail: str
     headers: tuple[tuple[bytes, bytes], ...] = ()
@@ -290,39 +301,42 @@ class _Refusal:
     async def __call__(
         self,
         send: Send,
-        meanwhile: Callable[[], Awaitable[None]] | None = None,
+        before_close: Callable[[], Awaitable[None]] | None = None,
         *,
         as_page: bool = False,
     ) -> None:
-        """Send the refusal; ``meanwhile`` runs before the connection is closed."""
+        """Send the refusal; ``before_close`` runs before the connection is closed."""
         body = (error_page if as_page else error_body)(self.status, self.detail)
         kind = b"text/html; charset=utf-8" if as_page else b"application/json"
         headers = [
             (b"content-type", kind),
             (b"content-length", str(len(body)).encode()),
-            # The unread rest of the body would be taken for the next request.
+            # On an open connection the unread rest of the body would count as the next request.
             (b"connection", b"close"),
             *self.headers,
         ]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": True})
-        if meanwhile is not None:
-            await meanwhile()
+        if before_close is not None:
+            await before_close()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-_NO_HOST = _Refusal(403, "Host not allowed: this server answers to its own names only (localhost).")
-_NO_ORIGIN = _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
-_NO_PAGE = _Refusal(403, "Origin not allowed: this is no page of this server.")
-_NO_TOKEN = _Refusal(401, _UNAUTHORIZED, ((b"www-authenticate", b'Bearer realm="qmd"'),))
+_WRONG_HOST = _Refusal(
+    403, "Host not allowed: this server answers to its own names only (localhost)."
+)
+_WRONG_ORIGIN = _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
+_WRONG_PAGE = _Refusal(403, "Origin not allowed: this is no page of this server.")
+_MISSING_TOKEN = _Refusal(401, _UNAUTHORIZED, ((b"www-authenticate", b'Bearer realm="qmd"'),))
 
 
-async def _discard(receive: Receive, most: int) -> None:
-    """Read and drop at most ``most`` bytes of a body, for at most `DISCARD_S` seconds."""
+async def _discard(receive: Receive, max_bytes: int) -> None:
+    """Read and drop about ``max_bytes`` of a body, for at most `DISCARD_S` seconds."""
+    remaining = max_bytes
     with anyio.move_on_after(DISCARD_S):
-        while most > 0:
+        while remaining > 0:
             message = await receive()
-            most -= len(message.get("body", b""))
+            remaining -= len(message.get("body", b""))
             if not message.get("more_body", False):
                 return
 
@@ -363,8 +377,8 @@ def _is_same_site(scope: Scope, headers: Headers) -> bool:
     return scope["method"] in ("GET", "HEAD")
 
 
-def _single(scope: Scope) -> Headers:
-    """Name → value of each header; None if it was sent twice, since neither can be trusted."""
+def _single_headers(scope: Scope) -> Headers:
+    """Name → value of each header; None if it was sent twice, because neither can be trusted."""
     headers: Headers = {}
     for name, value in scope["headers"]:
         headers[name] = None if name in headers else value.strip()
@@ -392,7 +406,7 @@ def _is_port(text: str) -> bool:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `Receive` that returns the body, which was read before, and then what ``receive`` does."""
+    """A `Receive` that returns the body, which has been read, and then calls ``receive``."""
     pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -402,6 +416,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _with_headers(send: Send) -> Send:
+    """A `Send` that adds the headers in `_HEADERS` to the response."""
+
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))

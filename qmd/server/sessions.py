@@ -1,5 +1,5 @@
 """
-Lets a browser use a server that needs a token: by a link that works once, then by a cookie.
+Lets a browser use a server that requires a token: with a link that works once, then a cookie.
 
 A browser cannot send a token with a page or an event stream. `qmd open` can: it requests a link
 (``POST /open``), and the first browser that opens the link (``GET /open?code=…``) gets a session
@@ -23,14 +23,14 @@ from starlette.types import Scope
 OPEN_PATH = "/open"
 
 LINK_S = 60.0
-"""How long a link can be opened."""
+"""Seconds that a link can be opened."""
 
 SESSION_S = 12 * 3600.0
-"""How long a session lasts after its last request."""
+"""Seconds that a session lasts after its last request."""
 
 MAX_LINKS = 16
 MAX_SESSIONS = 64
-"""Above this the session that was used least recently ends."""
+"""If there are more sessions, the one that was used least recently ends."""
 
 
 class _Secrets:
@@ -40,10 +40,10 @@ class _Secrets:
         self._most = most
         self._seconds = seconds
         self._clock = clock
-        self._ends: dict[str, float] = {}  # the next to go first
+        self._ends: dict[str, float] = {}  # secret → time of its end, the earliest first
 
     def new(self) -> str:
-        self._forget()
+        self._remove_expired()
         while len(self._ends) >= self._most:
             del self._ends[next(iter(self._ends))]
         value = secrets.token_urlsafe(32)
@@ -51,7 +51,7 @@ class _Secrets:
         return value
 
     def take(self, secret: str) -> bool:
-        """Whether the secret exists; it is removed."""
+        """Remove a secret; returns whether it existed."""
         value = self._find(secret)
         if value is None:
             return False
@@ -59,7 +59,7 @@ class _Secrets:
         return True
 
     def renew(self, secret: str) -> bool:
-        """Whether the secret exists; its time starts again."""
+        """Start the time of a secret again; returns whether it exists."""
         value = self._find(secret)
         if value is None:
             return False
@@ -68,22 +68,26 @@ class _Secrets:
         return True
 
     def _find(self, secret: str) -> str | None:
-        """The equal secret. Compares with all, so that the time taken reveals nothing."""
-        self._forget()
+        """
+        The stored secret that is equal; None if there is none.
+
+        It is compared with all secrets, so that the time taken reveals nothing.
+        """
+        self._remove_expired()
         match = None
         for value in self._ends:
             if hmac.compare_digest(value.encode(), secret.encode("utf-8", "replace")):
                 match = value
         return match
 
-    def _forget(self) -> None:
+    def _remove_expired(self) -> None:
         now = self._clock()
         for value in [value for value, end in self._ends.items() if end <= now]:
             del self._ends[value]
 
 
 class Sessions:
-    """The links and sessions of one server. Only from the event loop."""
+    """The links and sessions of one server. Use it on the event loop only."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._links = _Secrets(MAX_LINKS, LINK_S, clock)
@@ -98,7 +102,7 @@ class Sessions:
         return self._sessions.new() if self._links.take(code) else None
 
     def is_in(self, scope: Scope, cookies: bytes) -> bool:
-        """Whether one of the cookies of a request is of a session that lasts."""
+        """Whether a cookie of the request belongs to a session; renews the session."""
         name = cookie_name(scope)
         for pair in cookies.decode("latin-1").split(";"):
             key, _, value = pair.strip().partition("=")
@@ -117,8 +121,8 @@ class OpenPage:
     The handler of ``/open``.
 
     Args:
-        guarded: Whether a token is needed; else the link is that of the page itself.
-        refuse: Makes the answer to a link that no longer works.
+        guarded: Whether the server requires a token; if not, the link is that of the page.
+        refuse: Makes the response to a link that no longer works.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """
-JSON-RPC over stdin and stdout, one message a line.
+Serves JSON-RPC over stdin and stdout, with one message on each line.
 
-Why not the SDK's ``stdio_server``: its reader blocks a worker thread that cannot be
-interrupted, so SIGTERM hangs until the client writes again; it answers an unreadable line
-with nothing; and at end of input it cancels requests that were read but not yet answered.
+The SDK's ``stdio_server`` has three problems. Its reader blocks a worker thread that cannot be
+interrupted, so SIGTERM hangs until the client writes again. It does not answer an unreadable
+line. And at the end of input it cancels requests that were read but not yet answered.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from pydantic_core import PydanticSerializationError
 from qmd.system.surrogates import whole
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is refused and skipped, as it could fill the memory."""
+"""A longer line is refused and skipped, because it could fill the memory."""
 
 DRAIN_S = 5.0
-"""How long the server may take, after the end of input, to answer the requests it has read."""
+"""Seconds that the server may take after the end of input to answer the requests it has read."""
 
 _FLUSH_S = 2.0
-_READ_AHEAD = 256  # lines read and not yet handed on
+_READ_AHEAD = 256  # the most lines that are read and not yet processed
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def claim_wire() -> Wire:
     """
     Take stdin and stdout for the protocol alone.
 
-    From here on fd 0 reads nothing and fd 1 leads to stderr, so that no stray ``print``,
-    child process or C library can put a byte between two messages or swallow one.
+    After that descriptor 0 reads /dev/null and descriptor 1 writes to stderr. So a stray
+    ``print``, a child process or a C library cannot write between two messages or read one.
     """
     sys.stdout.flush()
     wire = Wire(os.dup(0), os.dup(1))
@@ -82,7 +82,7 @@ def claim_wire() -> Wire:
 
 
 class RefusedLineError(Exception):
-    """A line that is no message; ``answer`` is the error for the client."""
+    """A line is not a valid message; ``answer`` is the error for the client."""
 
     def __init__(self, code: int, reason: str, request_id: str | int | None = None) -> None:
         super().__init__(reason)
@@ -91,17 +91,22 @@ class RefusedLineError(Exception):
 
 
 def decode(line: bytes) -> JSONRPCMessage:
-    """Raises RefusedLineError."""
+    """
+    Parse a line.
+
+    Raises:
+        RefusedLineError: The line is not a valid message.
+    """
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
-        line = _mended(line)
+        line = _without_lone_surrogates(line)
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError:
             raise _refusal(line) from None
     if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):
-        # The adapter takes a request whose id is null or 1.5 for a notification.
+        # The adapter parses a request whose id is null or 1.5 as a notification.
         raise RefusedLineError(
             INVALID_REQUEST, "Invalid Request: id must be a string or an integer"
         )
@@ -112,16 +117,17 @@ def encode(message: JSONRPCMessage) -> bytes:
     try:
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
         return text.encode() + b"\n"
-    except (PydanticSerializationError, UnicodeEncodeError):  # a lone surrogate in some text
+    except (PydanticSerializationError, UnicodeEncodeError):  # a text has a lone surrogate
         plain = message.model_dump(by_alias=True, exclude_unset=True)
         return json.dumps(plain, ensure_ascii=True).encode() + b"\n"
 
 
-def _mended(line: bytes) -> bytes:
+def _without_lone_surrogates(line: bytes) -> bytes:
     """
-    The line of a search with U+FFFD for half of a surrogate pair, as a model may send half of an
-    emoji and any text may be searched for. Other lines stay unchanged, as a text to be stored must
-    be exactly what the client means.
+    Replace half of a surrogate pair by U+FFFD in the line of a search.
+
+    A model may send half of an emoji, and any text may be searched for. Other lines stay
+    unchanged, because a text to be stored must be exactly what the client means.
     """
     if _SURROGATE.search(line) is None:
         return line
@@ -151,19 +157,19 @@ def _refusal(line: bytes) -> RefusedLineError:
             INVALID_REQUEST, "Invalid Request: no batches, send one message a line"
         )
     request_id = value.get("id") if isinstance(value, dict) else None
-    usable = isinstance(request_id, (str, int)) and not isinstance(request_id, bool)
+    is_valid_id = isinstance(request_id, (str, int)) and not isinstance(request_id, bool)
     return RefusedLineError(
         INVALID_REQUEST,
         "Invalid Request: not a JSON-RPC 2.0 message",
-        request_id if usable else None,
+        request_id if is_valid_id else None,
     )
 
 
 def read_lines(fd: int, *, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | None]:
     """
-    The non-blank lines of a descriptor, until its end; None stands for one over ``limit`` bytes.
+    Yield the non-blank lines of a descriptor; None for a line of more than ``limit`` bytes.
 
-    Reads the descriptor itself: a thread that waits inside a buffered file object holds a
+    It does not read from a buffered file object, because a thread that waits inside one holds a
     lock that makes the interpreter abort when it exits.
     """
     parts: list[bytes] = []
@@ -204,7 +210,7 @@ async def _streams(
 ]:
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    # Daemons: a thread that waits for a silent client must not keep the process alive.
+    # Daemon threads: a thread that waits for a silent client must not keep the process alive.
     reader = threading.Thread(target=connection.read, name="qmd-stdin", daemon=True)
     writer = threading.Thread(target=connection.write, name="qmd-stdout", daemon=True)
     async with anyio.create_task_group() as tasks:
@@ -232,36 +238,38 @@ class _Connection:
         self._put_line, self._lines = anyio.create_memory_object_stream[bytes | None](math.inf)
         self._read_ahead = threading.Semaphore(_READ_AHEAD)
         self._unanswered: set[str | int] = set()
-        self._settled = anyio.Event()
+        self._settled = anyio.Event()  # set when a request was answered, or at an interrupt
         self._interrupted = False
 
     # threads
 
     def read(self) -> None:
-        # An error means that the client is gone, the same as the end of its input.
+        """Read the client's lines until their end."""
+        # An error means that the client has gone, like the end of its input.
         with suppress(OSError):
             for line in read_lines(self.wire.read_fd):
                 self._read_ahead.acquire()
-                self._call(self._add_line, line)
-        self._call(self._put_line.close)
+                self._call_on_loop(self._add_line, line)
+        self._call_on_loop(self._put_line.close)
 
     def write(self) -> None:
+        """Write the lines in ``outgoing`` until a None."""
         try:
             for data in iter(self.outgoing.get, None):
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(self.wire.write_fd, rest) :]
         except OSError:
-            self._call(self.interrupt)  # nobody is there to read our answers
+            self._call_on_loop(self.interrupt)  # the client has gone
 
-    def _call(self, function: Callable[..., object], *arguments: object) -> None:
+    def _call_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: the process is ending
             self._loop.call_soon_threadsafe(function, *arguments)
 
     # event loop
 
     def _add_line(self, line: bytes | None) -> None:
-        with suppress(anyio.ClosedResourceError):  # interrupted meanwhile
+        with suppress(anyio.ClosedResourceError):  # `interrupt` has closed it
             self._put_line.send_nowait(line)
 
     def interrupt(self) -> None:
@@ -270,7 +278,7 @@ class _Connection:
         self._put_line.close()
 
     async def receive(self, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Pass on the client's messages; after the last wait for the answers, then close."""
+        """Pass the client's messages on; after the last one wait for the answers, then close."""
         async with to_server, self._lines:
             async for line in self._lines:
                 self._read_ahead.release()
@@ -296,7 +304,7 @@ class _Connection:
         elif (
             isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled"
         ):
-            self._settle((message.params or {}).get("requestId"))  # it will not be answered
+            self._settle((message.params or {}).get("requestId"))  # gets no answer
         return message
 
     async def send(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:

@@ -1,9 +1,10 @@
 """
-Which client wants to hear of which document, and telling it when that document changes.
+Notifies clients when documents change to which they have subscribed.
 
-Clients of the handshake eras subscribe one URI at a time and hear on their own channel;
-those of 2026-07-28 keep a request open that lists the URIs. Both name a document as they
-like, so what is remembered is the document, and the URI each client used for it.
+Clients of protocol versions before 2026-07-28 subscribe to one URI at a time, and get a
+notification on their connection. Later clients keep a request open that lists the URIs. Several
+URIs may name one document, so each subscription stores the document, and the URI that the client
+used for it.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ if TYPE_CHECKING:
 Context = ServerRequestContext[Any, Any]
 
 MAX_PER_CLIENT = 1000
-_TELL_S = 5.0
+_NOTIFY_S = 5.0
 
 
 class Subscriptions:
     """
-    All subscriptions of one server. Only for the event loop; `attached` brings events in.
+    All subscriptions of one server. Use it on the event loop only; `attached` connects the events.
 
     Args:
-        name_of: The ``collection/path`` that a URI names; it need not exist yet.
+        name_of: Returns the ``collection/path`` that a URI names; the document need not exist yet.
     """
 
     def __init__(self, name_of: Callable[[str], Awaitable[str]]) -> None:
         self._name_of = name_of
-        self._clients: dict[Connection, dict[str, str]] = {}  # each: URI -> document
+        self._clients: dict[Connection, dict[str, str]] = {}  # client → URI → document
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
-        self._listened: dict[str, Counter[str]] = {}  # document -> URIs, in open listen requests
+        self._listened: dict[str, Counter[str]] = {}  # document → URIs in open requests
         self._attached = 0
         self._detach: Callable[[], None] = lambda: None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -52,17 +53,17 @@ class Subscriptions:
 
     @asynccontextmanager
     async def attached(self, events: EventBus) -> AsyncIterator[None]:
-        """Listen to changes while the block runs; several transports may do so at once."""
+        """Listen to events while the block runs; several transports may do this at once."""
         if not self._attached:
             loop = asyncio.get_running_loop()
 
-            def heard(event: Event) -> None:
+            def receive(event: Event) -> None:
                 names = {name for name in (event.file, _previous(event)) if name is not None}
                 if event.path is not None:
                     with suppress(RuntimeError):  # the loop is closed: the server is ending
-                        loop.call_soon_threadsafe(self._changed, names)
+                        loop.call_soon_threadsafe(self._notify_of, names)
 
-            self._detach = events.subscribe(heard)
+            self._detach = events.subscribe(receive)
         self._attached += 1
         try:
             yield
@@ -73,7 +74,7 @@ class Subscriptions:
                 for task in self._tasks:
                     task.cancel()
 
-    def _changed(self, names: Iterable[str]) -> None:
+    def _notify_of(self, names: Iterable[str]) -> None:
         changed = set(names)
         targets = [
             (client, uri)
@@ -83,21 +84,26 @@ class Subscriptions:
         ]
         listened = [uri for name in changed for uri in self._listened.get(name, ())]
         if targets or listened:
-            task = asyncio.get_running_loop().create_task(self._tell(targets, listened))
+            task = asyncio.get_running_loop().create_task(self._notify(targets, listened))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, targets: list[tuple[Connection, str]], listened: list[str]) -> None:
+    async def _notify(self, targets: list[tuple[Connection, str]], listened: list[str]) -> None:
         for uri in listened:
             await self._bus.publish(ResourceUpdated(uri))
         for client, uri in targets:
-            with anyio.move_on_after(_TELL_S):  # a client that does not read has to ask again
+            with anyio.move_on_after(_NOTIFY_S):  # a client that does not read misses the change
                 await client.send_resource_updated(uri)
 
-    # -- the handshake eras ------------------------------------------------------------
+    # -- protocol versions before 2026-07-28 ---------------------------------------------
 
     async def add(self, ctx: Context, uri: str) -> None:
-        """Raises MCPError: There are too many."""
+        """
+        Subscribe a client to a URI.
+
+        Raises:
+            MCPError: The client has too many subscriptions.
+        """
         client = _connection(ctx)
         name = await self._name_of(uri)
         if client not in self._clients:
@@ -139,7 +145,7 @@ class Subscriptions:
                     del self._listened[name]
 
     def close(self) -> None:
-        """End the open listen requests, each with its final result."""
+        """End the open requests of `listen` with their final results."""
         self._listen.close()
 
 
@@ -148,6 +154,6 @@ def _previous(event: Event) -> str | None:
 
 
 def _connection(ctx: Context) -> Connection:
-    # The SDK gives handlers a session per request and no public way to its connection, which
-    # alone tells one client from another and when it has left.
+    # Only the connection identifies a client and shows when it has left. The SDK gives handlers
+    # a session for each request, and no public access to its connection.
     return ctx.session._connection

@@ -1,5 +1,5 @@
 """
-Run blocking calls on threads beside the event loop, a limited number, each with a time limit.
+Runs blocking calls on a limited number of threads beside the event loop, with a time limit.
 
 A call that takes too long, or whose client has left, is cancelled: it ends at its next check (see
 `qmd.system.cancellation`). Until then it counts as running, so that clients that give up and ask
@@ -23,9 +23,9 @@ from qmd.system.cancellation import Cancellation
 T = TypeVar("T")
 
 BULKY_AT_ONCE = 2
-"""How many bulky calls (see `Tool.bulky`) run at once; 60 of them delayed a search by 11 s."""
+"""The number of bulky calls (see `Tool.bulky`) that run at once; 60 delayed a search by 11 s."""
 
-_AGAIN_S = 0.05  # between two attempts to interrupt a call that still runs
+_RETRY_S = 0.05  # between two attempts to interrupt a call that still runs
 
 
 class TooBusyError(Exception):
@@ -34,11 +34,11 @@ class TooBusyError(Exception):
 
 class CallQueue:
     """
-    A queue of calls for ``width`` threads; first come, first served.
+    A queue of calls for ``width`` threads, in the order of arrival.
 
     Args:
-        width: How many calls run at once.
-        max_waiting: How many more may wait; the next one is refused.
+        width: The most calls that run at once.
+        max_waiting: The most calls that wait; further calls are refused.
     """
 
     def __init__(self, width: int, *, max_waiting: int) -> None:
@@ -62,19 +62,19 @@ class CallQueue:
             raise TooBusyError
         borrower = object()
         loop = asyncio.get_running_loop()
-        # The side that acquires it releases the place: the thread, or this task if the call never
-        # began.
+        # The side that acquires this lock releases the place: the thread, or this task if the call
+        # never began.
         begun = threading.Lock()
         ended = threading.Event()
         cancellation = Cancellation()
 
-        def give_back() -> None:
+        def release_place() -> None:
             with suppress(RuntimeError):  # the loop is closed, and the places with it
                 loop.call_soon_threadsafe(places.release_on_behalf_of, borrower)
 
         def job() -> T | None:
             if not begun.acquire(blocking=False):
-                return None  # abandoned; nobody reads this result
+                return None  # the call was abandoned, and its result is not used
             with self._idle:
                 self._running += 1
             try:
@@ -85,13 +85,13 @@ class CallQueue:
                 with self._idle:
                     self._running -= 1
                     self._idle.notify_all()
-                give_back()
+                release_place()
 
         def cancel() -> None:
-            # An interrupt ends the statement that runs at that moment; the next one needs another.
+            # An interrupt ends only the SQL statement that runs at that moment, so it is repeated.
             if not ended.is_set():
                 cancellation.cancel()
-                loop.call_later(_AGAIN_S, cancel)
+                loop.call_later(_RETRY_S, cancel)
 
         with anyio.fail_after(timeout_s):
             await places.acquire_on_behalf_of(borrower)

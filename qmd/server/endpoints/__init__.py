@@ -1,7 +1,7 @@
 """
-The REST endpoints, a module a resource; each endpoint stands below the handler it names.
+The REST endpoints, with a module for each resource: first the handlers, then the endpoints.
 
-Handlers block and run on worker threads. Those that a tool has as well call the tool.
+Handlers block and run on worker threads. If there is a tool for the same work, they call the tool.
 """
 
 from __future__ import annotations
@@ -25,4 +25,4 @@ ENDPOINTS = (
     *contexts.ENDPOINTS,
     *health.ENDPOINTS,
 )
-"""In the order in which the description lists them."""
+"""All endpoints, in the order of the OpenAPI description."""

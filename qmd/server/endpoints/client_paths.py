@@ -1,6 +1,7 @@
 """
-Paths on the disk that a client names: never relative to the server's working directory, of which
-the client knows nothing.
+Checks the paths on the disk that a client sends.
+
+They must be absolute, because a client does not know the server's working directory.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from qmd.values import Collection, encode_uri
 
 
 def require_absolute(path: str) -> None:
-    """Raises InputError: It is blank or relative (``~`` counts as absolute)."""
+    """
+    Check that a path is absolute; a path that begins with ``~`` counts as absolute.
+
+    Raises:
+        InputError: The path is blank or relative.
+    """
     if not is_absolute(path):
         raise InputError(
             f"The path must be an absolute path, got {path!r}.",
@@ -27,16 +33,16 @@ def is_absolute(path: str) -> bool:
 
 def context_path(path: str, collections: Iterable[Collection]) -> str:
     """
-    The path of a context as `KnowledgeBase.add_context` takes it.
+    The path of a context in the form that `KnowledgeBase.add_context` takes.
 
     Raises:
-        InputError: It is neither absolute nor in a collection.
+        InputError: The path is neither absolute nor in a collection.
     """
     if path.startswith("qmd://") or is_absolute(path):
         return path
-    inside = path.strip("/")
-    if any(collection.name == inside.partition("/")[0] for collection in collections):
-        return encode_uri(inside)
+    file = path.strip("/")  # collection/prefix
+    if any(collection.name == file.partition("/")[0] for collection in collections):
+        return encode_uri(file)
     raise InputError(
         f"The path must be an absolute path or begin with a collection, got {path!r}.",
         hint="Give an absolute path, qmd://COLLECTION/PREFIX, or / for all documents.",

@@ -1,4 +1,4 @@
-"""Collections: add, list, rename, forget."""
+"""The endpoints that add, list, show, remove and rename collections."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def _add_collection(call: Call) -> models.CollectionAdded:
         added = call.kb.add_collection(
             directory, name=arguments.name, mask=arguments.glob_pattern or "**/*.md"
         )
-    except NotFoundError as error:  # what the request names beside its own resource
+    except NotFoundError as error:  # the directory is missing, not the resource of the URL
         raise InputError(str(error), hint=error.hint) from error
-    if added.path != str(directory):  # a link was put in its way after the check
+    if added.path != str(directory):  # a link replaced the directory after the check
         call.kb.remove_collection(added.name)
         raise InputError(f"{directory} was replaced while it was added.", hint="Try again.")
     report = call.kb.index([added.name])

@@ -1,4 +1,4 @@
-"""Contexts: what lies below a path, in a person's words."""
+"""The endpoints that add, list and remove contexts, which describe what lies below a path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _contexts(call: Call) -> models.ContextList:
 
 def _remove_context(call: Call) -> models.ContextRemoved:
     address = call.path["path"]
-    # A client that joins "/contexts" and "/path/to/docs" has lost the first slash.
+    # The first slash is lost if a client joins "/contexts" and "/path/to/docs".
     spellings = [address] if address.startswith("/") else [address, f"/{address}"]
     for spelling in spellings if address else ():
         try:

@@ -1,4 +1,4 @@
-"""What an endpoint is: method, path, what it takes, what it does, what it answers."""
+"""Defines what a REST endpoint is: its method, path, arguments, handler and reply."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from qmd.tools.schemas import ReplyModel, reply_model
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Lane = Literal["read", "bulk", "write", "embed", "health"]
-"""Which queue a call waits in: reads run side by side, writes and embeddings one by one."""
+"""The queue in which a call waits. Reads run side by side, writes and embeddings one by one."""
 
 
 Answer = object
-"""What `to_wire` takes: a dataclass, or a mapping that is as it is to be sent."""
+"""A value for `to_wire`: a dataclass, or a mapping in its wire form."""
 
 
 class RestError(Exception):
-    """What only HTTP knows: an error with a status that no error of the engine has."""
+    """An error of HTTP, with a status that no `QmdError` has."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -30,7 +30,7 @@ class RestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, checked."""
+    """One request, with its checked arguments and the parameters in its path."""
 
     kb: KnowledgeBase
     arguments: Any
@@ -42,12 +42,13 @@ class RestEndpoint:
     """
     One operation.
 
-    ``run`` returns the answer, or is a generator that returns it in the end: where it yields, it
-    gives up its turn, and other requests of its lane come first.
-
-    ``reply`` describes the answer: its dataclass, or a model that `reply_model` made where the
-    answer has fields beside those of a value. ``path`` is as OpenAPI writes it; a parameter named
-    ``path`` may hold slashes. ``errors`` are the statuses beside those that all of its kind have.
+    Attributes:
+        path: The path in OpenAPI's form; a parameter with the name ``path`` may hold slashes.
+        reply: The dataclass of the answer, or a model that `reply_model` made if the answer has
+            more fields than a dataclass.
+        run: Returns the answer, or is a generator that returns it at the end. At each yield,
+            waiting requests of its lane run first.
+        errors: The statuses that the endpoint can answer with, besides those of all endpoints.
     """
 
     method: Method

@@ -1,4 +1,4 @@
-"""Reading and listing documents, and what is indexed."""
+"""The endpoints that read documents, list them, and report what is indexed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _get(call: Call) -> models.GetReply:
 
 def _multi_get(call: Call) -> models.DocumentBatch:
     reply = tool.run("multi_get", call.kb, call.arguments)
-    if reply.is_error:  # names only, and none of them is known
+    if reply.is_error:  # the pattern is a list of names, and none has a document
         raise NoMatchError(tool.first_text(reply))
     return models.DocumentBatch(
         tuple(

@@ -1,4 +1,4 @@
-"""The embedding model of the server, for programs that want vectors."""
+"""The endpoint that embeds texts with the server's model, for programs that need vectors."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, RestEndpoint, RestError
 
 MAX_CHARACTERS = 32_000
-"""Of one text: some 8,000 tokens, which take the default model 3 seconds of a core."""
+"""The most characters of one text: some 8,000 tokens, 3 s of a core with the default model."""
 
 MAX_ALL_CHARACTERS = 1_000_000
-"""Of all texts of a request: a minute or two."""
+"""The most characters of all texts of a request, which take a minute or two."""
 
 _TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 16, 16_000
 
 
 def _embed(call: Call) -> Generator[None, None, models.EmbedReply]:
-    """Yields after each lot, so that a request with many texts lets others in between."""
+    """Embed the texts in batches. Yield between batches, so that other requests can run."""
     arguments: models.EmbedArguments = call.arguments
     texts = arguments.texts
     _check(texts)
     vectors: list[list[float]] = []
-    for lot in _lots(texts):
+    for batch in _batches(texts):
         if vectors:
             yield
         try:
-            vectors += call.kb.embed_texts(lot, kind=arguments.kind).tolist()
+            vectors += call.kb.embed_texts(batch, kind=arguments.kind).tolist()
         except ModelMissingError as error:
             raise RestError(503, "Model not loaded") from error
     spec = call.kb.embedding_model()
@@ -37,7 +37,13 @@ def _embed(call: Call) -> Generator[None, None, models.EmbedReply]:
 
 
 def _check(texts: Sequence[str]) -> None:
-    """Raises InputError, RestError."""
+    """
+    Check the number and the lengths of the texts.
+
+    Raises:
+        InputError: There is no text.
+        RestError: There are too many texts, or they are too long (413).
+    """
     if not texts:
         raise InputError("Empty texts list")
     if len(texts) > models.MAX_TEXTS:
@@ -58,16 +64,16 @@ def _check(texts: Sequence[str]) -> None:
         )
 
 
-def _lots(texts: Sequence[str]) -> Iterator[list[str]]:
-    lot: list[str] = []
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
     size = 0
     for text in texts:
-        if lot and (len(lot) >= _TEXTS_AT_ONCE or size + len(text) > _CHARACTERS_AT_ONCE):
-            yield lot
-            lot, size = [], 0
-        lot.append(text)
+        if batch and (len(batch) >= _TEXTS_AT_ONCE or size + len(text) > _CHARACTERS_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
         size += len(text)
-    yield lot
+    yield batch
 
 
 ENDPOINTS: tuple[RestEndpoint, ...] = (

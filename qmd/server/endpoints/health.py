@@ -1,4 +1,4 @@
-"""Whether the server can answer."""
+"""The endpoint that reports whether the server can answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from qmd.server.endpoints.definition import Call, RestEndpoint
 
 
 def _health(call: Call) -> models.Health:
-    call.kb.contexts()  # the smallest true read
+    call.kb.contexts()  # a cheap query, which fails if the database cannot be read
     return models.Health(status="healthy", model_loaded=call.kb.model_loaded())
 
 

@@ -1,4 +1,4 @@
-"""Bringing the index in line with the disk."""
+"""The endpoints that bring the index in line with the disk."""
 
 from __future__ import annotations
 

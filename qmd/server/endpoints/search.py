@@ -1,4 +1,4 @@
-"""Searching, by the tools of the same names."""
+"""The endpoints that search, by calling the tools of the same names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools as endpoints call them: the same functions, with the wording of REST."""
+"""Calls the MCP tools from endpoints, with the texts of REST."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TOOLS = {tool.name: tool for tool in _TOOLS}
 
 def run(name: str, kb: KnowledgeBase, arguments: Arguments) -> Reply:
     """
-    The reply of a tool.
+    Run a tool.
 
     Raises:
-        QmdError: As the function of the tool does.
+        QmdError: An error of the tool.
     """
     return TOOLS[name].run(kb, arguments, texts.REST)
 
 
 def answering(name: str, model: type[ReplyModel]) -> Callable[[Call], Answer]:
-    """The ``run`` of an endpoint that calls a tool and answers what the tool does."""
+    """Make the ``run`` of an endpoint that calls a tool and answers with the tool's reply."""
 
     def run_tool(call: Call) -> Answer:
         return answer(model, run(name, call.kb, call.arguments))
@@ -43,7 +43,7 @@ def answer(model: type[ReplyModel], reply: Reply) -> dict[str, Any]:
 
 
 def first_text(reply: Reply) -> str:
-    """The text that the interface prescribes; further texts of a tool are fields over REST."""
+    """The first text of a reply, which the specification prescribes; REST has fields for others."""
     block = reply.blocks[0]
     assert isinstance(block, TextBlock)
     return block.text
