@@ -1,4 +1,4 @@
-"""What files held before tools changed them, and how to get it back."""
+"""Lists and restores the contents that files had before tools changed them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ TOOL = "restore"
 @dataclass(frozen=True, slots=True)
 class Restored:
     """
-    The file that holds an earlier content again, and which one.
+    A file whose earlier content was restored.
 
-    ``problem``: why searches do not find it yet, in a sentence.
+    Attributes:
+        revision: The revision that was restored.
+        problem: A sentence that says why searches do not find the content yet; None if they do.
     """
 
     path: Path
@@ -42,17 +44,17 @@ class FileHistory:
         files: FileWriter,
         candidates: Callable[[str], Sequence[Path]],
     ) -> None:
-        """``candidates``: the files that a path may mean, resolved, the likeliest first."""
+        """``candidates`` returns the resolved files that a path may mean, the likeliest first."""
         self._store = store
         self._files = files
         self._candidates = candidates
 
     def history(self, path: str | Path) -> list[Revision]:
         """
-        What a file held before, the newest first; nothing for one that no tool has changed.
+        The revisions of a file, the newest first; empty if no tool has changed the file.
 
         Args:
-            path: On the disk, ``collection/path`` or ``qmd://…``; the file may be gone.
+            path: A path on the disk, ``collection/path`` or ``qmd://…``. The file need not exist.
 
         Raises:
             OutsideRootsError: No file can have that name.
@@ -61,42 +63,44 @@ class FileHistory:
 
     def content(self, path: str | Path, number: int) -> bytes:
         """
-        What a revision holds.
+        The content of one revision of a file.
 
         Raises:
             NotFoundError: The file has no such revision.
         """
         file, kept = self._find(path)
-        return self._content(file, _numbered(file, kept, number))
+        return self._content(file, _revision_with_number(file, kept, number))
 
     def restore(self, path: str | Path, number: int | None = None) -> Restored:
         """
-        Make an earlier content a file's content again; what it holds now becomes a revision.
+        Restore an earlier content of a file; the present content becomes a revision.
 
         Args:
-            number: Which; None for the newest one that differs from what the file holds now.
+            number: The revision to restore; None for the newest that differs from the present
+                content.
 
         Raises:
             NotFoundError: There is no such revision.
-            ConflictError: It holds the metadata of a photo, not the photo.
-            As `FileWriter.write`.
+            ConflictError: The revision holds the metadata of a photo, not the photo; or no
+                revision differs from the present content.
+            The errors of `FileWriter.write`.
         """
         file, kept = self._find(path)
         if number is None:
-            revision = self._newest_other(file, kept)
+            revision = self._newest_different(file, kept)
         else:
-            revision = _numbered(file, kept, number)
+            revision = _revision_with_number(file, kept, number)
         if revision.kind != "content":
             raise ConflictError(
                 f"Revision {revision.number} holds what the photo said of itself, not the photo.",
                 hint=f"See it with 'qmd history {file} --show {revision.number}'"
                 " and set it with 'qmd image tag'.",
             )
-        place = self._files.policy.permitted(file)  # its links have been followed
+        place = self._files.policy.permitted(file)  # `_find` has followed its links
         written = self._files.write(place, self._content(file, revision), tool=TOOL)
         return Restored(written.path, revision, written.problem)
 
-    def _newest_other(self, file: Path, kept: Sequence[Revision]) -> Revision:
+    def _newest_different(self, file: Path, kept: Sequence[Revision]) -> Revision:
         if not kept:
             raise NotFoundError(
                 f"No earlier content of {file} is kept.",
@@ -104,11 +108,11 @@ class FileHistory:
             )
         try:
             with os.fdopen(self._files.policy.permitted(file).open(READ), "rb") as stream:
-                now = hashlib.sha256(stream.read()).hexdigest()
+                present_hash = hashlib.sha256(stream.read()).hexdigest()
         except FileNotFoundError:
-            now = ""
+            present_hash = ""
         for revision in kept:
-            if revision.hash != now:
+            if revision.hash != present_hash:
                 return revision
         raise ConflictError(
             f"{file} holds its last kept content already.", hint="See 'qmd history PATH'."
@@ -117,12 +121,12 @@ class FileHistory:
     def _content(self, file: Path, revision: Revision) -> bytes:
         with self._store.reading() as reader:
             content = reader.revisions.content(revision.number)
-        if content is None:  # just now, another process kept a newer one
-            raise _missing(file, revision.number, ())
+        if content is None:  # another process has just replaced it with a newer one
+            raise _no_such_revision(file, revision.number, ())
         return content
 
     def _find(self, path: str | Path) -> tuple[Path, list[Revision]]:
-        """The file that is meant: of several the one that has a history."""
+        """The first candidate that has revisions, and these; else the likeliest candidate."""
         candidates = self._candidates(str(path))
         with self._store.reading() as reader:
             for file in candidates:
@@ -132,14 +136,14 @@ class FileHistory:
         return candidates[0], []
 
 
-def _numbered(file: Path, kept: Sequence[Revision], number: int) -> Revision:
+def _revision_with_number(file: Path, kept: Sequence[Revision], number: int) -> Revision:
     for revision in kept:
         if revision.number == number:
             return revision
-    raise _missing(file, number, kept)
+    raise _no_such_revision(file, number, kept)
 
 
-def _missing(file: Path, number: int, kept: Sequence[Revision]) -> NotFoundError:
+def _no_such_revision(file: Path, number: int, kept: Sequence[Revision]) -> NotFoundError:
     numbers = ", ".join(str(revision.number) for revision in kept)
     return NotFoundError(
         f"There is no revision {number} of {file}.",
