@@ -1,1 +1,1 @@
-"""Which models a knowledge base uses: choosing, opening, guarding and listing them."""
+"""Chooses, opens, guards and lists the models of a knowledge base."""

@@ -1,9 +1,9 @@
 """
-The expander and the reranker of a knowledge base, as the settings choose them.
+Opens the expander and the reranker that the settings choose for a knowledge base.
 
 A setting is ``none``, ``llm`` (the language model of the settings) or ``llm:MODEL``. A reranker may
-also be ``rerank:MODEL`` (the ``/rerank`` of a server), ``chat:MODEL`` (a language model that gives
-marks), the name of a cross-encoder, or a folder with one.
+also be ``rerank:MODEL`` (the ``/rerank`` of a server), ``chat:MODEL`` (a language model that
+scores passages), the name of a cross-encoder, or a folder with one.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Backends:
         return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
-        """Limit an embedder that asks a server to its share of the budget; leave others alone."""
+        """Limit an embedder that asks a server to its share; return other embedders unchanged."""
         if not getattr(embedder, "asks_server", False):
             return embedder
         from qmd.models.remembered import CarefulEmbedder
@@ -98,7 +98,7 @@ class Backends:
         return CarefulEmbedder(embedder, guard, budget, self.memory, share=share)
 
     def guard(self, name: str) -> ModelGuard:
-        """The guard of this name; it is kept for all queries."""
+        """The guard of this name; all queries share it."""
         from qmd.models.guard import ModelGuard
 
         with self._lock:
@@ -110,8 +110,8 @@ class Backends:
         """
         Open a model, or return the one opened before.
 
-        A wrong setting does not make the query fail. It is read again by the next query, because
-        the problem may have been solved.
+        If the setting is wrong, the query does not fail. The next query tries to open the model
+        again, because the problem may have been solved.
         """
         with self._lock:
             if role not in self._opened:
@@ -127,11 +127,17 @@ class Backends:
 
 
 def is_set(setting: str | None) -> bool:
+    """Whether the setting names a backend."""
     return bool(setting) and setting != "none"
 
 
 def open_expander(settings: BackendSettings) -> Expander:
-    """Raises ConfigError: it is no setting, or there is no such server."""
+    """
+    Open the expander that the settings name.
+
+    Raises:
+        ConfigError: The setting is not valid, or the settings name no server.
+    """
     from qmd.inference.assistant import ChatEndpoint, LlmExpander
     from qmd.inference.llm.endpoint import ModelEndpoint
 
@@ -146,7 +152,7 @@ def open_expander(settings: BackendSettings) -> Expander:
 
 
 def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
-    """Raises ConfigError, ModelMissingError."""
+    """Open the reranker that the settings name. Raises ConfigError, ModelMissingError."""
     from qmd.inference.assistant import ChatEndpoint, LlmReranker, RerankEndpoint
     from qmd.inference.llm.endpoint import ModelEndpoint
 
@@ -168,7 +174,7 @@ def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
 
 
 class Unusable:
-    """An expander and reranker that only says why there is none."""
+    """Takes the place of a model that could not be opened; every call raises the reason."""
 
     name = "unusable"
 
@@ -184,13 +190,13 @@ class Unusable:
 
 class StoredMemory:
     """
-    The `Memory` in the database.
+    A `Memory` that stores the answers of models in the database.
 
-    Answers that are not written yet are held in this object, so that a query repeated at once, or
-    on a read-only database, asks no model either.
+    This object holds answers until they are written, so that a query that is repeated at once, or
+    on a read-only database, does not ask the model again.
     """
 
-    #: How many answers are held while they cannot be written, the latest.
+    #: Most answers held while they cannot be written; the oldest are dropped.
     _MOST_HELD = 1000
 
     def __init__(self, store: Store) -> None:
@@ -202,26 +208,28 @@ class StoredMemory:
         with self._lock:
             held = {key: self._held.get((kind, model, key)) for key in keys}
         answers = {key: value for key, value in held.items() if value is not None}
-        others = [key for key in held if key not in answers]
-        if others:
+        missing_keys = [key for key in held if key not in answers]
+        if missing_keys:
             with self._store.reading() as reader:
-                answers |= reader.model_cache.get(kind, model, others)
+                answers |= reader.model_cache.get(kind, model, missing_keys)
         return answers
 
     def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None:
-        kept = {
+        unwritten = {
             (kind, model, key): value
             for key, value in values.items()
             if len(value) <= MAX_ANSWER_BYTES
         }
         with self._lock:
-            self._held |= kept
+            self._held |= unwritten
             for oldest in list(self._held)[: -self._MOST_HELD]:
                 del self._held[oldest]
 
-        def written() -> None:
+        def release_written() -> None:
             with self._lock:
-                for each in kept:
-                    self._held.pop(each, None)
+                for answer_key in unwritten:
+                    self._held.pop(answer_key, None)
 
-        self._store.write_soon(lambda writer: writer.model_cache.put(kind, model, values), written)
+        self._store.write_soon(
+            lambda writer: writer.model_cache.put(kind, model, values), release_written
+        )

@@ -1,4 +1,4 @@
-"""Which models there are, which are here, which is in use; and how to get or change one."""
+"""Lists the models, downloads one, and changes the embedding model of a database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Catalogue:
     The models of one knowledge base: ``kb.models``.
 
     Args:
-        is_kept: Whether some process makes vectors in the background.
+        is_kept: Returns whether some process makes vectors in the background.
         wake: Starts embedding in the background, if this process does that.
     """
 
@@ -51,11 +51,11 @@ class Catalogue:
 
     def pull(self, name: str | None = None, progress: ProgressCallback | None = None) -> ModelInfo:
         """
-        Download a model; None for the one that this database is to have.
+        Download a model; ``name`` None stands for the target model of this database.
 
         Raises:
             ModelMissingError: There is no such model, or it cannot be downloaded.
-            InputError: It runs at a server.
+            InputError: The model runs at a server.
         """
         if name is None:
             with self._store.reading() as reader:
@@ -66,12 +66,12 @@ class Catalogue:
         """
         Choose the embedding model of this database, for all processes, whatever their settings.
 
-        Vectors are made in the background, if a process keeps the index, else by `embed`. Until
-        all are made, the present ones answer.
+        If a process keeps the index, it makes the vectors in the background; else `embed` makes
+        them. Until all are made, searches use the vectors of the old model.
 
         Raises:
-            ModelMissingError: It is not on this machine, or there is no such model.
-            InferenceError: It cannot run here, or its server does not answer.
+            ModelMissingError: The model is not on this machine, or does not exist.
+            InferenceError: The model cannot run here, or its server does not answer.
             VectorsUnavailableError, ReadOnlyError.
         """
         from qmd.inference import hub
@@ -92,7 +92,7 @@ class Catalogue:
 
         def change(writer: Writer) -> ModelChange:
             before = writer.models.active()
-            had = writer.models.has_vectors()
+            had_vectors = writer.models.has_vectors()
             if before is not None and before.fingerprint == spec.fingerprint:
                 writer.models.cancel()
             model = writer.models.begin(spec)
@@ -100,7 +100,7 @@ class Catalogue:
             return ModelChange(
                 model=spec.name,
                 dimension=spec.dimension,
-                before=before.name if before is not None and had else None,
+                before=before.name if before is not None and had_vectors else None,
                 waiting=writer.embeddings.count_waiting(model),
                 kept=False,
             )
@@ -139,41 +139,43 @@ def list_models(
             license="MIT",
         )
     ]
-    for each in hub.embedding_models():
+    for entry in hub.embedding_models():
         infos.append(
             info(
-                each["model"],
-                each["dim"],
+                entry["model"],
+                entry["dim"],
                 source="hub",
-                size_bytes=round(each["size_in_GB"] * 1e9),
-                languages=_languages(each["description"]),
-                license=each["license"],
+                size_bytes=round(entry["size_in_GB"] * 1e9),
+                languages=_languages(entry["description"]),
+                license=entry["license"],
             )
         )
-    names = {each.name for each in infos}
-    recorded = [each for each in (active, coming) if each is not None and each.name not in names]
+    names = {listed.name for listed in infos}
+    recorded = [
+        stored for stored in (active, coming) if stored is not None and stored.name not in names
+    ]
     for model in recorded:
         infos.append(info(model.name, model.dimension, source=_source(model.name)))
-    if target is not None and target not in names | {each.name for each in recorded}:
+    if target is not None and target not in names | {stored.name for stored in recorded}:
         infos.append(info(target, None, source=_source(target)))
-    for each in hub.cross_encoders():
+    for entry in hub.cross_encoders():
         infos.append(
             ModelInfo(
-                each["model"],
+                entry["model"],
                 "reranker",
                 None,
                 source="hub",
-                size_bytes=round(each["size_in_GB"] * 1e9),
-                languages=_languages(f"{each['model']} {each['description']}"),
-                license=each["license"],
-                ready=hub.is_ready(each["model"], cache_dir),
+                size_bytes=round(entry["size_in_GB"] * 1e9),
+                languages=_languages(f"{entry['model']} {entry['description']}"),
+                license=entry["license"],
+                ready=hub.is_ready(entry["model"], cache_dir),
             )
         )
-    return sorted(infos, key=lambda each: (each.kind, each.state is None, not each.ready))
+    return sorted(infos, key=lambda model: (model.kind, model.state is None, not model.ready))
 
 
 def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
-    """As `Catalogue.pull`, without a database."""
+    """Download a model, as `Catalogue.pull` does, without a database."""
     from qmd.inference import hub
     from qmd.models import embedders
 
@@ -188,15 +190,16 @@ def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -
     else:
         embedders.open_embedder(name, cache_dir=cache_dir, download=True, progress=progress)
     models = list_models(cache_dir, target=name)
-    return next(each for each in models if each.name.lower() == name.lower())
+    return next(model for model in models if model.name.lower() == name.lower())
 
 
 def _cross_encoders(name: str) -> list[dict[str, Any]]:
+    """The cross-encoders of the hub; empty if ``name`` cannot be the name of one."""
     from qmd.inference import hub, onnx_folder
     from qmd.models import embedders
 
-    plain = name != embedders.DEFAULT_MODEL and not embedders.is_endpoint(name)
-    return hub.cross_encoders() if plain and not onnx_folder.is_folder(name) else []
+    may_be_on_hub = name != embedders.DEFAULT_MODEL and not embedders.is_endpoint(name)
+    return hub.cross_encoders() if may_be_on_hub and not onnx_folder.is_folder(name) else []
 
 
 def _source(name: str) -> str:

@@ -1,6 +1,8 @@
 """
-What models return, checked before it is used: a vector of NaN would be near to every query,
-and one of another length could not be read from the database.
+Checks the vectors, scores and expansions that models return, before they are used.
+
+A vector of NaN would be near to every query. A vector of another length could not be read from the
+database.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Vectors whose norm differs from 1 by no more than this, the error of rounding, are not scaled.
+#: A vector is scaled to norm 1 only if its norm differs from 1 by more than this rounding error.
 TOLERANCE = 1e-3
 
 _HINT = (
@@ -31,10 +33,10 @@ _HINT = (
 
 class CheckedEmbedder:
     """
-    An `Embedder` around one that a caller has written.
+    Wraps an `Embedder` that a caller has written, and checks the vectors that it returns.
 
-    Vectors of another norm than 1 are scaled to it; what is no vector, and whatever the inner
-    one raises, becomes an InferenceError that names the model.
+    Vectors are scaled to unit norm. If the inner embedder fails, or returns something that is not a
+    vector, an InferenceError names the model. A QmdError is passed on unchanged.
     """
 
     def __init__(self, inner: Embedder) -> None:
@@ -58,12 +60,12 @@ class CheckedEmbedder:
 
     @contextmanager
     def _naming_errors(self) -> Iterator[None]:
-        """What an error says goes to the log: clients of a server have no business with it."""
+        """Log the text of an error, but keep it out of the reply, which clients may see."""
         try:
             yield
         except QmdError:
             raise
-        except Exception as error:  # a stranger's code: it may raise anything
+        except Exception as error:  # the caller's code may raise anything
             _log.error("%s failed", self.spec.name, exc_info=error)
             raise InferenceError(
                 f"The embedding model {self.spec.name} failed: {type(error).__name__}.", hint=_HINT
@@ -89,7 +91,7 @@ class CheckedEmbedder:
         with np.errstate(over="ignore"):
             vectors: NDArray[np.float32] = rows.astype(np.float32)
             norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(norms).all():  # NaN or infinite if any of its numbers is
+        if not np.isfinite(norms).all():  # a NaN or infinite number makes the norm so
             raise self._unusable("a vector that is not finite")
         if not norms.all():
             raise self._unusable("a vector without a direction (all zeros)")
@@ -104,8 +106,10 @@ class CheckedEmbedder:
 
 def checked_scores(scores: Sequence[float], count: int) -> list[float]:
     """
+    The scores as floats.
+
     Raises:
-        InferenceError: Not ``count`` numbers from 0 to 1.
+        InferenceError: They are not ``count`` numbers from 0 to 1.
     """
     try:
         values = [float(score) for score in scores]
@@ -120,13 +124,13 @@ def checked_scores(scores: Sequence[float], count: int) -> list[float]:
 
 def checked_expansions(returned: Sequence[Expansion], limit: int) -> list[Expansion]:
     """
-    The first ``limit``, without blank ones.
+    The first ``limit`` expansions that are not blank.
 
     Raises:
-        InferenceError: They are no expansions.
+        InferenceError: ``returned`` is not a sequence of expansions.
     """
     try:
-        expansions = [each for each in returned if each.text.strip()]
+        expansions = [expansion for expansion in returned if expansion.text.strip()]
         wrong = any(expansion.kind not in get_args(ExpansionKind) for expansion in expansions)
     except (AttributeError, TypeError) as error:
         raise InferenceError("The answer is no list of expansions.") from error
