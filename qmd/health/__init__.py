@@ -1,1 +1,1 @@
-"""The state of an installation and of a database: status, doctor, restore, rescue."""
+"""Reports the state of an installation and of a database; restores and rescues a database."""

@@ -1,4 +1,4 @@
-"""Are the AI clients of this user set up for qmd, and would they find it?"""
+"""Checks whether the AI clients of this user can start qmd with this database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from qmd.values import Check
 
-#: Where clients keep their MCP servers, below the home directory. A client may have several.
+#: The files that list the MCP servers of each client, relative to the home directory.
 CONFIGURATIONS = {
     "Claude Desktop": (
         ".config/Claude/claude_desktop_config.json",
@@ -25,17 +25,17 @@ MAX_BYTES = 64 << 20
 
 
 def examine(database: Path, home: Path) -> Iterator[Check]:
-    """A finding for each client that names qmd, or one that says that none does."""
-    silent = True
-    for client, places in CONFIGURATIONS.items():
-        for place in places:
-            file = home / place
+    """One check for each entry that starts qmd and each unreadable file; else a single check."""
+    is_any_reported = False
+    for client, relative_paths in CONFIGURATIONS.items():
+        for relative_path in relative_paths:
+            file = home / relative_path
             if not file.is_file():
                 continue
             try:
                 servers = _servers(file)
             except (OSError, ValueError, RecursionError) as error:
-                silent = False
+                is_any_reported = True
                 yield Check(
                     f"client {client}",
                     "warning",
@@ -44,9 +44,9 @@ def examine(database: Path, home: Path) -> Iterator[Check]:
                 )
                 continue
             for server in servers:
-                silent = False
-                yield _judge(client, file, server, database)
-    if silent:
+                is_any_reported = True
+                yield _check_entry(client, file, server, database)
+    if not is_any_reported:
         yield Check("clients", "ok", "No AI client is set up for qmd; docs/mcp.md says how")
 
 
@@ -56,30 +56,31 @@ def _servers(file: Path) -> list[Mapping[str, Any]]:
         raise ValueError("it is too large")
     entries: list[Mapping[str, Any]] = []
     pending: list[object] = [json.loads(file.read_text(encoding="utf-8"))]
-    while pending:  # Claude Code has entries for each project below the top
+    while pending:  # Claude Code nests the entries of each project deeper
         value = pending.pop()
         if not isinstance(value, dict):
             continue
-        for key, below in value.items():
-            if key == "mcpServers" and isinstance(below, dict):
+        for key, child in value.items():
+            if key == "mcpServers" and isinstance(child, dict):
                 entries += [
                     entry
-                    for name, entry in below.items()
-                    if isinstance(entry, dict) and _is_ours(name, entry)
+                    for name, entry in child.items()
+                    if isinstance(entry, dict) and _starts_qmd(name, entry)
                 ]
             else:
-                pending.append(below)
+                pending.append(child)
     return entries
 
 
-def _is_ours(name: str, entry: Mapping[str, Any]) -> bool:
+def _starts_qmd(name: str, entry: Mapping[str, Any]) -> bool:
     words = [entry.get("command"), *(entry.get("args") or ())]
     return name == "qmd" or any(
         isinstance(word, str) and Path(word).stem == "qmd" for word in words
     )
 
 
-def _judge(client: str, file: Path, server: Mapping[str, Any], database: Path) -> Check:
+def _check_entry(client: str, file: Path, server: Mapping[str, Any], database: Path) -> Check:
+    """Check that the program of an entry exists, and that it opens ``database``."""
     name = f"client {client}"
     command = server.get("command")
     if not isinstance(command, str):
@@ -110,7 +111,7 @@ def _judge(client: str, file: Path, server: Mapping[str, Any], database: Path) -
 
 
 def _database_of(server: Mapping[str, Any]) -> Path | None:
-    """The database that an entry names, by option or by environment."""
+    """The database that an entry names with ``--db`` or ``QMD_DB``; None if it names none."""
     words = [word for word in server.get("args") or () if isinstance(word, str)]
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--db" and following:
@@ -118,11 +119,11 @@ def _database_of(server: Mapping[str, Any]) -> Path | None:
         if word.startswith("--db="):
             return Path(word.removeprefix("--db=")).expanduser().absolute()
     environment = server.get("env")
-    named = environment.get("QMD_DB") if isinstance(environment, dict) else None
-    return Path(named).expanduser().absolute() if isinstance(named, str) and named else None
+    path = environment.get("QMD_DB") if isinstance(environment, dict) else None
+    return Path(path).expanduser().absolute() if isinstance(path, str) and path else None
 
 
 def _program() -> str:
-    """The full path of the qmd that runs here."""
-    beside = Path(sys.executable).parent / "qmd"
-    return str(beside) if beside.exists() else shutil.which("qmd") or "/full/path/to/qmd"
+    """The full path of the qmd program of this installation."""
+    program = Path(sys.executable).parent / "qmd"
+    return str(program) if program.exists() else shutil.which("qmd") or "/full/path/to/qmd"

@@ -1,4 +1,4 @@
-"""`qmd doctor`: what may be wrong with this installation and this database, and the remedy."""
+"""Runs the checks of `qmd doctor` on this installation and this database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def examine(
     home: Path,
     exiftool: str | Path | None = None,
 ) -> list[Check]:
-    """All checks, also those that find nothing wrong. Models at servers get a small task."""
+    """
+    Run all checks, and return also those that report no problem.
+
+    Models at servers are tested with a small request.
+    """
     checks = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
     for findings in (
         _telemetry(),
@@ -41,7 +45,7 @@ def examine(
     ):
         try:
             checks.extend(findings)
-        except StoreError as error:  # a damaged part must not hide the checks of the others
+        except StoreError as error:  # a damaged part must not stop the other checks
             checks.append(Check("database", "error", str(error), error.hint))
     return checks
 

@@ -1,4 +1,4 @@
-"""Is the index as the disk, who keeps it so, and can file events reach them?"""
+"""Checks how far the index is behind the disk, who keeps it, and whether file events suffice."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from qmd.store import Store
 
 LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
-#: Other programs of the same user watch, too.
+#: The share of the limit that qmd may use: other programs of the same user watch folders too.
 SHARE = 0.5
 
 
 class Drift(NamedTuple):
-    """How many files a run would add, update, remove and leave; ``directories`` that it walks."""
+    """
+    The numbers of files that an index run would add, update, remove and leave unchanged.
+
+    ``directories`` is the number of directories that the run walks.
+    """
 
     new: int
     changed: int
@@ -38,7 +42,7 @@ class Drift(NamedTuple):
 
 
 def examine(store: Store) -> Iterator[Check]:
-    """Whether the index is kept, what the keeper reports, and how far the index is behind."""
+    """Check whether a process keeps the index, what it reports, and how far the index is behind."""
     pid = freshness.keeper_pid(store)
     fresh = freshness.read_freshness(store)
     if is_locked(store.path):
@@ -73,7 +77,7 @@ def examine(store: Store) -> Iterator[Check]:
                 " a keeper looks again and again.",
                 "Keep the index on the machine that holds the files, if that is too slow.",
             )
-    yield from _limits(directories)
+    yield from _watch_limit(directories)
 
 
 def find_drift(store: Store, collection: Collection) -> Drift:
@@ -94,10 +98,10 @@ def find_drift(store: Store, collection: Collection) -> Drift:
             continue
         document = stored.pop(item.path, None)
         if document is not None:
-            now, then = file_state(item), document.state
-            # A file that was too young to be trusted is noted without its inode.
-            same = now == then or (then.inode == -1 and now[:2] == then[:2])
-            unchanged, changed = unchanged + same, changed + (not same)
+            present, recorded = file_state(item), document.state
+            # The state of a file that changed just before it was indexed has the inode -1.
+            is_same = present == recorded or (recorded.inode == -1 and present[:2] == recorded[:2])
+            unchanged, changed = unchanged + is_same, changed + (not is_same)
         elif item.path not in skips:
             new += 1
     return Drift(new, changed, len(stored), unchanged, walk.directories)
@@ -116,7 +120,8 @@ def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
     )
 
 
-def _limits(directories: int) -> Iterator[Check]:
+def _watch_limit(directories: int) -> Iterator[Check]:
+    """Check that the kernel (Linux only) lets a user watch ``directories`` directories."""
     if sys.platform != "linux":
         return
     try:

@@ -1,4 +1,4 @@
-"""Can files be parsed by a process that may be ended, and what is it held to?"""
+"""Checks whether a separate process can parse files, and reports its limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qmd.values import Check
 
 
 def examine() -> Iterator[Check]:
-    """One finding; a process is started for it."""
+    """One check, for which a parser process is started."""
     problem = parse_workers.try_it()
     if problem is not None:
         yield Check(

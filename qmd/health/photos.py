@@ -1,4 +1,4 @@
-"""Whether metadata can be written into photos, which only those who have photos here care for."""
+"""Checks whether metadata can be written into photos; a problem only where there are photos."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def examine(store: Store, command: str | Path | None) -> Iterator[Check]:
-    """One finding; ``command`` is the exiftool that the settings name, if they do."""
+    """One check. ``command`` is the exiftool that the settings name; None if they name none."""
     tool = ExifTool(command)
     try:
         yield Check("exiftool", "ok", f"exiftool {tool.version()} writes into photos")
@@ -34,7 +34,7 @@ def examine(store: Store, command: str | Path | None) -> Iterator[Check]:
 def _has_photos(store: Store) -> bool:
     """Whether the mask of a collection includes photos."""
     with store.reading() as reader:
-        masks = [compile_mask(each.pattern) for each in reader.collections.all()]
+        masks = [compile_mask(collection.pattern) for collection in reader.collections.all()]
     return any(
         matches(f"photo{suffix}", f"photo{suffix}")
         for matches in masks

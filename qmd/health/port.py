@@ -1,4 +1,4 @@
-"""Whom the server of this database answers: its user, who has a token, or everyone here."""
+"""Checks whether the server of this database answers other users of this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qmd.values import Check
 
 
 def examine(database: Path) -> Iterator[Check]:
-    """One finding, on the server that runs or on one that would."""
+    """One check, of the running server; if none runs, of a server with default settings."""
     server = running.find(database)
     if server is None:
         if _can_tell_users():
@@ -36,6 +36,7 @@ def examine(database: Path) -> Iterator[Check]:
 
 
 def _can_tell_users() -> bool:
+    """Whether this system tells which user's program is at the other end of a connection."""
     peers = Peers.open()
     if peers is None:
         return False

@@ -1,4 +1,4 @@
-"""Replace a database: by a backup, or by what can still be read of it."""
+"""Replaces a database by a backup, or by the part of it that can still be read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def restore(database: Path, backup: Path) -> Path | None:
     Raises:
         DatabaseMissingError: The backup does not exist.
         ConflictError: A program has the database open.
-        StoreError: The backup is no backup, is damaged, or was written by a newer program. Nothing
+        StoreError: The file is not a backup, is damaged, or was written by a newer program. Nothing
             was changed.
     """
     if not backup.is_file():
@@ -44,7 +44,7 @@ def restore(database: Path, backup: Path) -> Path | None:
 
 def rescue(database: Path) -> Rescued:
     """
-    Replace a damaged database by a new one that holds what can still be read of it.
+    Replace a damaged database by a new one that holds the part of it that can be read.
 
     The damaged database is kept under another name.
 

@@ -1,4 +1,4 @@
-"""Count what a database holds, for `qmd status`."""
+"""Reads the counts that `qmd status` shows from a database."""
 
 from __future__ import annotations
 
@@ -32,5 +32,8 @@ def read(reader: Reader, path: Path) -> Status:
         excluded=reader.collections.excluded_counts(),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
-        last_indexed=max((c.last_indexed for c in collections if c.last_indexed), default=None),
+        last_indexed=max(
+            (collection.last_indexed for collection in collections if collection.last_indexed),
+            default=None,
+        ),
     )
