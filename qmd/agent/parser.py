@@ -202,10 +202,10 @@ def _unclosed_block(
 
     If its JSON is invalid, a fence at the end of a line ends it.
     """
-    late = _LATE_END.search(text, inside, limit) if problem else None
-    if late is not None:
+    late_end = _LATE_END.search(text, inside, limit) if problem else None
+    if late_end is not None:
         error = f"Invalid JSON: {problem}"
-        return Malformed("malformed_json", error, text[begin : late.end()]), late.end()
+        return Malformed("malformed_json", error, text[begin : late_end.end()]), late_end.end()
     error = "Invalid JSON: the block has no end (``` on a line of its own)"
     return Malformed("malformed_json", error, text[begin:limit], closed=False), limit
 

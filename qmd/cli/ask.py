@@ -83,16 +83,16 @@ def ask(
     model reads of your notes is sent to that server.
     """
     question_text = _question_from(question)
-    here = session()
-    may_write = _may_write(here, write=write, yes=yes, read_only=read_only)
-    settings = here.llm()
+    command_session = session()
+    may_write = _may_write(command_session, write=write, yes=yes, read_only=read_only)
+    settings = command_session.llm()
     from qmd.cli.ask_view import view_of_a_run
     from qmd.cli.ask_writes import WriteQuestions
     from qmd.inference.llm import LlmClient
 
     with view_of_a_run(settings.model, silent=as_json) as view, _interrupts() as interrupts:
         questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
-        with _open(here, questions if may_write else None) as kb:
+        with _open(command_session, questions if may_write else None) as kb:
             loop = _loop(kb, LlmClient(settings), view, interrupts, max_rounds, toolsets)
             result = _with_second_chances(loop, loop.run(question_text), as_json)
     if as_json:
@@ -100,13 +100,13 @@ def ask(
     if result.error is not None:
         raise result.error
     if result.interrupted:
-        here.interrupted = _done_so_far(result)
+        command_session.interrupted = _used_tools(result)
         raise KeyboardInterrupt
     if not as_json:
         _warn(result)
 
 
-def _may_write(here: Session, *, write: bool, yes: bool, read_only: bool) -> bool:
+def _may_write(command_session: Session, *, write: bool, yes: bool, read_only: bool) -> bool:
     """
     Whether the model may use tools that write.
 
@@ -115,18 +115,20 @@ def _may_write(here: Session, *, write: bool, yes: bool, read_only: bool) -> boo
     """
     if write and read_only:
         raise click.UsageError("--write and --read-only exclude each other.")
-    may_write = (write or here.settings.ask_write) and not read_only
+    may_write = (write or command_session.settings.ask_write) and not read_only
     if yes and not may_write:
         raise click.UsageError("--yes agrees to writes, which only --write allows.")
     return may_write
 
 
-def _open(here: Session, confirm: Confirm | None) -> KnowledgeBase:
+def _open(command_session: Session, confirm: Confirm | None) -> KnowledgeBase:
     """Open the knowledge base; if ``confirm`` is None, the tools may only read."""
-    if here.settings.vault is not None and not here.settings.db.exists():
-        here.open(create=True).close()  # an empty one is enough: the notes tools read the disk
-    return here.open(
-        write=confirm is not None or here.remembers(),
+    if command_session.settings.vault is not None and not command_session.settings.db.exists():
+        command_session.open(
+            create=True
+        ).close()  # an empty one is enough: the notes tools read the disk
+    return command_session.open(
+        write=confirm is not None or command_session.remembers(),
         ask_server=True,
         read_only_files=confirm is None,
         confirm_writes=confirm,
@@ -196,9 +198,9 @@ def _write_run_as_json(question: str, model: str, result: LoopResult) -> None:
     write_json({"question": question, "model": model, **result.as_json(), "error": error_object})
 
 
-def _done_so_far(result: LoopResult) -> str:
-    done = [execution.call.tool for execution in result.tool_executions]
-    return f"Tools used by then: {', '.join(done)}." if done else "No tool was used by then."
+def _used_tools(result: LoopResult) -> str:
+    tools = [execution.call.tool for execution in result.tool_executions]
+    return f"Tools used by then: {', '.join(tools)}." if tools else "No tool was used by then."
 
 
 def _warn(result: LoopResult) -> None:

@@ -189,7 +189,7 @@ def _undecided_chars(text: str) -> int:
 class _Lines:
     """Prints one line on stderr for each tool call."""
 
-    def wait(self, what: str) -> None:
+    def wait(self, activity: str) -> None:
         pass
 
     def idle(self) -> None:
@@ -224,13 +224,13 @@ class _Cards:
         )
         self._status: Status | None = None
 
-    def wait(self, what: str) -> None:
+    def wait(self, activity: str) -> None:
         self.idle()
         if self._console.is_dumb_terminal:
             return
         from rich.text import Text
 
-        self._status = self._console.status(Text(what, style="dim"), spinner="dots")
+        self._status = self._console.status(Text(activity, style="dim"), spinner="dots")
         self._status.start()
 
     def idle(self) -> None:
@@ -244,8 +244,8 @@ class _Cards:
     def refused(self, block: BadBlock) -> None:
         note(f"A tool call that cannot be read: {block.problem.error}", style="warning")
 
-    def _print(self, what: RenderableType) -> None:
-        self._console.print(what, width=min(self._console.width, _MAX_CARD_WIDTH))
+    def _print(self, panel: RenderableType) -> None:
+        self._console.print(panel, width=min(self._console.width, _MAX_CARD_WIDTH))
 
 
 def card(execution: ToolExecution) -> RenderableType:

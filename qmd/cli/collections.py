@@ -91,19 +91,19 @@ def show(name: str, as_json: bool) -> None:
     """Show one collection: its directory, rules, contexts and counts."""
 
     with session().open() as kb:
-        shown = kb.collection(name)
+        details = kb.collection(name)
         contexts = [context for context in kb.contexts() if context.collection == name]
     if as_json:
-        write_json({**to_wire(shown), "contexts": to_wire(contexts)})
+        write_json({**to_wire(details), "contexts": to_wire(contexts)})
         return
     rows = [
-        ("Name", shown.name),
-        ("Path", shown.path),
-        ("Mask", shown.pattern),
-        *(("Ignore", pattern) for pattern in shown.ignore),
-        ("Documents", f"{shown.documents:,}"),
-        ("Changed", shown.last_updated or "never"),
-        ("Indexed", shown.last_indexed or "never"),
+        ("Name", details.name),
+        ("Path", details.path),
+        ("Mask", details.pattern),
+        *(("Ignore", pattern) for pattern in details.ignore),
+        ("Documents", f"{details.documents:,}"),
+        ("Changed", details.last_updated or "never"),
+        ("Indexed", details.last_indexed or "never"),
         *(("Context", f"{context.path}: {context.text}") for context in contexts),
     ]
     for label, value in rows:

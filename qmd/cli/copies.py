@@ -85,7 +85,7 @@ def rescue(as_json: bool) -> None:
         f" {count(saved.revisions, 'earlier content')} and {count(saved.vectors, 'vector')}\n"
     )
     if saved.lost:
-        lost = ", ".join(f"{number:,} of {table}" for table, number in saved.lost.items())
+        lost = ", ".join(f"{rows:,} of {table}" for table, rows in saved.lost.items())
         write(f"Not readable any more: {lost}\n")
     write(f"The damaged file is {one_line(str(saved.kept))}\n")
     write("Run 'qmd index', then 'qmd embed', to make the rest anew.\n")

@@ -132,15 +132,15 @@ note_.add_command(list_)
 @contextmanager
 def _opened(*, to_write: bool = False) -> Iterator[Notes]:
     """Open the notes; a vault that is a directory can be read without a database."""
-    here = session()
-    vault = here.settings.vault
-    if vault is not None and not to_write and not here.settings.db.exists():
+    command_session = session()
+    vault = command_session.settings.vault
+    if vault is not None and not to_write and not command_session.settings.db.exists():
         from qmd.files.notes.notes import Notes
         from qmd.files.notes.vault import Vault
 
         yield Notes(lambda: Vault.of_directory(vault))
         return
-    with here.open(write=to_write, create=to_write and vault is not None) as kb:
+    with command_session.open(write=to_write, create=to_write and vault is not None) as kb:
         yield kb.notes
 
 

@@ -130,18 +130,18 @@ def mcp(ctx: click.Context, /, **options: Any) -> None:
 def _serve(options: dict[str, Any]) -> int:
     from qmd.server.process import serve
 
-    here = session()
-    here.interrupted = "The server has stopped."
+    command_session = session()
+    command_session.interrupted = "The server has stopped."
     chosen = chosen_options(options)
-    return serve(lambda: _open(here, read_only=chosen.read_only), chosen)
+    return serve(lambda: _open(command_session, read_only=chosen.read_only), chosen)
 
 
-def _open(here: Session, *, read_only: bool) -> KnowledgeBase:
-    if read_only and not here.settings.db.exists():
+def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
+    if read_only and not command_session.settings.db.exists():
         # An empty database is enough: notes and posts are read from the disk. An error would
         # not be seen, because the MCP client that starts this process may hide stderr.
-        here.open(create=True).close()
-    return here.open(create=not read_only, ask_server=True, read_only_files=read_only)
+        command_session.open(create=True).close()
+    return command_session.open(create=not read_only, ask_server=True, read_only_files=read_only)
 
 
 def chosen_options(options: dict[str, Any]) -> ServerOptions:

@@ -79,8 +79,8 @@ class _TextEvents:
     def print_event(self, event: Event) -> None:
         if event.kind in _MARKS:
             mark = paint(_MARKS[event.kind], _STYLES[event.kind], use_color(sys.stdout))
-            before = f"{event.collection}/{event.previous} -> " if event.previous else ""
-            write(f"{mark} {one_line(before + (event.file or ''))}\n")
+            old_file = f"{event.collection}/{event.previous} -> " if event.previous else ""
+            write(f"{mark} {one_line(old_file + (event.file or ''))}\n")
         elif event.kind == "problem" and event.message:
             note(event.message, style="warning")
         elif event.kind == "synced" and not self._in_step:

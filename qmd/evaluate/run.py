@@ -199,9 +199,9 @@ def _with_progress(
 ) -> Iterator[JudgedQuestion]:
     """Yield the questions, and report progress for system ``position`` (from 0) of ``systems``."""
     total = len(judgments.questions)
-    for done, question in enumerate(judgments.questions):
+    for index, question in enumerate(judgments.questions):
         if progress is not None:
-            progress(Progress("bench", position * total + done, systems * total, system))
+            progress(Progress("bench", position * total + index, systems * total, system))
         yield question
 
 

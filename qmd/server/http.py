@@ -153,17 +153,19 @@ class _Protocol(H11Protocol):
     connection has the user id of the program that opened it.
     """
 
-    def __init__(self, peers: Peers | None, most: int, *args: Any, **options: Any) -> None:
+    def __init__(
+        self, peers: Peers | None, connection_limit: int, *args: Any, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self._peers = peers
-        self._most = most
+        self._connection_limit = connection_limit
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self._peers is not None:
             uid = self._peers.uid(transport.get_extra_info("socket"))
             self.app_state = {**self.app_state, CLIENT_UID: uid}
-        if len(self.connections) > self._most and not self._make_room():
+        if len(self.connections) > self._connection_limit and not self._make_room():
             self._answer(503, "Too many connections; try again later.")
             return
         self._expect_request()

@@ -346,8 +346,8 @@ def _listed(tool: Tool[Any]) -> types.Tool:
 
 
 def _unknown(kind: str, name: str, names: Sequence[str] | dict[str, Any]) -> str:
-    close = closest(name, names)
-    hint = f" (did you mean {close}?)" if close else ""
+    similar_name = closest(name, names)
+    hint = f" (did you mean {similar_name}?)" if similar_name else ""
     return f"Unknown {kind}: {shortened(name)}{hint}. Known: {', '.join(names)}"
 
 

@@ -104,8 +104,8 @@ def serve(
     over_stdio = options.transport == "mcp" or (
         options.transport == "both" and stdin_has_a_client()
     )
-    quiet = not over_http or beside is not None
-    log_to_stderr(options.log_format, logging.WARNING if quiet else logging.INFO)
+    logs_warnings_only = not over_http or beside is not None
+    log_to_stderr(options.log_format, logging.WARNING if logs_warnings_only else logging.INFO)
     http = _open_port(options, is_only_transport=not over_stdio) if over_http else None
     try:
         wire = stdio.claim_wire() if over_stdio else None

@@ -262,13 +262,13 @@ class _Face:
         limit = self._limits.max_body
         parts: list[bytes] = []
         size = 0
-        with anyio.move_on_after(self._limits.read_s) as slow:
+        with anyio.move_on_after(self._limits.read_s) as timeout:
             async for part in request.stream():
                 size += len(part)
                 if size > limit:
                     raise RestError(413, f"Request body too large (at most {limit} bytes)")
                 parts.append(part)
-        if slow.cancelled_caught:
+        if timeout.cancelled_caught:
             raise RestError(408, "The request body did not arrive in time.")
         return b"".join(parts)
 

@@ -34,20 +34,20 @@ MAX_SESSIONS = 64
 
 
 class _Secrets:
-    """At most ``most`` random values, each valid for ``seconds``."""
+    """At most ``max_number`` random values, each valid for ``lifetime_s`` seconds."""
 
-    def __init__(self, most: int, seconds: float, clock: Callable[[], float]) -> None:
-        self._most = most
-        self._seconds = seconds
+    def __init__(self, max_number: int, lifetime_s: float, clock: Callable[[], float]) -> None:
+        self._max_number = max_number
+        self._lifetime_s = lifetime_s
         self._clock = clock
         self._ends: dict[str, float] = {}  # secret → time of its end, the earliest first
 
     def new(self) -> str:
         self._remove_expired()
-        while len(self._ends) >= self._most:
+        while len(self._ends) >= self._max_number:
             del self._ends[next(iter(self._ends))]
         value = secrets.token_urlsafe(32)
-        self._ends[value] = self._clock() + self._seconds
+        self._ends[value] = self._clock() + self._lifetime_s
         return value
 
     def take(self, secret: str) -> bool:
@@ -64,7 +64,7 @@ class _Secrets:
         if value is None:
             return False
         del self._ends[value]
-        self._ends[value] = self._clock() + self._seconds
+        self._ends[value] = self._clock() + self._lifetime_s
         return True
 
     def _find(self, secret: str) -> str | None:

@@ -160,8 +160,8 @@ def _sentences(problems: Iterable[ArgumentProblem], names: Collection[str]) -> l
 
 def _sentence(problem: ArgumentProblem, names: Collection[str]) -> str:
     if problem.kind == "unknown":
-        close = closest(problem.name, names)
-        hint = f"did you mean {close}?" if close else f"known: {', '.join(names)}"
+        similar_name = closest(problem.name, names)
+        hint = f"did you mean {similar_name}?" if similar_name else f"known: {', '.join(names)}"
         return f"unknown argument {json.dumps(shortened(problem.name))} ({hint})"
     if problem.path == ("metadata",) and problem.expected is not None:
         return problem.expected  # a whole sentence: there are too many fields

@@ -199,9 +199,9 @@ def invalid_arguments(operation: str, error: InvalidArgumentsError) -> InputErro
 
 
 def _unknown(name: str, names: Iterable[str]) -> str:
-    plain = {known_name.lower(): known_name for known_name in names}
-    close = closest(name.replace("_", "").lower(), plain, cutoff=0.75)
-    hint = f" (did you mean {plain[close]}?)" if close else ""
+    by_lower_case = {valid_name.lower(): valid_name for valid_name in names}
+    similar_name = closest(name.replace("_", "").lower(), by_lower_case, cutoff=0.75)
+    hint = f" (did you mean {by_lower_case[similar_name]}?)" if similar_name else ""
     return f"unknown argument {_shown(name)}{hint}"
 
 
