@@ -1,1 +1,1 @@
-"""What qmd asks of the operating system: processes, sockets and paths."""
+"""Use the operating system: processes, sockets, time and paths."""

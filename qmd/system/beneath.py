@@ -1,13 +1,13 @@
 """
 Open files and directories below a root directory, and never outside of it.
 
-A path that was checked may lead elsewhere a moment later, when somebody replaces a directory by a
-link. So a path is opened name by name, each below the directory opened before, and no link is
-followed. Where the system cannot open names below a directory (Windows), the path is checked
-before and after it is opened; two replacements at the right moments go unnoticed there.
+A check of a path is not enough: a moment later somebody may replace a directory by a link. So this
+module opens a path name by name, each relative to the directory opened before, and follows no link.
+Windows cannot open names relative to a directory. There the path is checked before and after it is
+opened, so two replacements at the right moments go unnoticed.
 """
 
-# Names relative to an open directory, which Path objects cannot express:
+# Path objects cannot express names relative to an open directory:
 # ruff: noqa: PTH116, PTH118
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ READ = (
     | getattr(os, "O_BINARY", 0)
 )
 
-#: Whether names can be opened below a directory.
+#: Whether the system can open names relative to an open directory.
 BY_NAME: bool = {os.open, os.stat} <= os.supports_dir_fd and os.scandir in os.supports_fd
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_DIRECTORY = (  # passing through needs no permission to list it, where there is O_PATH
+_DIRECTORY = (  # with O_PATH, passing through a directory needs no permission to list it
     getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 
 
 def open_beneath(root: str | os.PathLike[str], path: str, flags: int) -> int:
     """
-    Open a file or directory below a root; returns its descriptor.
+    Open a file or directory below a root, and return its descriptor.
 
     Args:
         root: A directory; the root itself may be a link.
         path: Relative to the root, with ``/`` between the names; "" is the root itself.
 
     Raises:
-        OSError: It cannot be opened, or a link is on the way or at the end (ELOOP, ENOTDIR).
+        OSError: The path cannot be opened, or a part of it is a link (ELOOP, ENOTDIR).
         ValueError: No file can have this name.
     """
     if not BY_NAME:
@@ -55,7 +55,7 @@ def open_beneath(root: str | os.PathLike[str], path: str, flags: int) -> int:
 
 
 def stat_beneath(root: str | os.PathLike[str], path: str) -> os.stat_result:
-    """The status of what lies there, of a link itself. Raises as `open_beneath`."""
+    """The status of a file, directory or link. Raises the errors of `open_beneath`."""
     if not BY_NAME:
         _require_beneath(root, path.rpartition("/")[0])
         return os.stat(os.path.join(root, path), follow_symlinks=False)
@@ -71,10 +71,10 @@ def scandir_beneath(
     root: str | os.PathLike[str], path: str
 ) -> Iterator[Iterator[os.DirEntry[str]]]:
     """
-    The entries of a directory below a root, to be asked only inside the block.
+    List a directory below a root. Use the entries only inside the block.
 
     Raises:
-        As `open_beneath`.
+        OSError, ValueError: As `open_beneath`.
     """
     if not BY_NAME:
         _require_beneath(root, path)
@@ -91,14 +91,16 @@ def scandir_beneath(
 
 
 def _open_parent(root: str | os.PathLike[str], path: str) -> tuple[int, str]:
-    """A descriptor of the directory that holds the last name of a path, and that name."""
-    *folders, name = [each for each in path.split("/") if each not in ("", ".")] or ["."]
+    """Open the directory that contains the last name of a path; return it with that name."""
+    *folders, name = [component for component in path.split("/") if component not in ("", ".")] or [
+        "."
+    ]
     if ".." in folders or name == "..":
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
     descriptor = os.open(root, _DIRECTORY)
     try:
-        for each in folders:
-            below = os.open(each, _DIRECTORY | _NO_LINK, dir_fd=descriptor)
+        for folder in folders:
+            below = os.open(folder, _DIRECTORY | _NO_LINK, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
     except BaseException:
@@ -122,7 +124,7 @@ def _open_and_check(root: str | os.PathLike[str], path: str, flags: int) -> int:
 
 
 def _require_beneath(root: str | os.PathLike[str], path: str) -> str:
-    """The full path, with the links of the root resolved. Raises OSError: A link is below it."""
+    """The full path, with the links of the root resolved. Raises OSError if it has other links."""
     real_root = os.path.realpath(root)
     expected = os.path.normpath(os.path.join(real_root, path))
     if os.path.normcase(os.path.realpath(expected)) != os.path.normcase(expected):

@@ -1,10 +1,10 @@
 """
-Cancel work that nobody waits for: a request whose time is up, or whose client has left.
+Cancel work whose result is of no use: a request that timed out, or whose client has left.
 
 A thread cannot be stopped from outside. So the caller runs the work inside `Cancellation.active`,
-and the work checks it: `Store.reading` lets its statements be interrupted, every read of the
-database calls `check` first, and so does every Python loop that may take long. A change of a file
-is finished inside `uninterrupted`; a write of the database runs on a thread that no cancellation
+and the work checks for a cancellation: the statements inside `Store.reading` can be interrupted,
+and every read of the database and every long Python loop calls `check`. Changes of files run inside
+`uninterrupted`, so they are finished. Writes to the database run on a thread that no cancellation
 reaches.
 """
 
@@ -19,7 +19,7 @@ from qmd.errors import RequestEndedError
 
 
 class Cancellation:
-    """Ends one piece of work. Thread-safe."""
+    """Cancels one piece of work. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,8 +30,8 @@ class Cancellation:
         """
         Interrupt the statements that run now; every later `check` raises.
 
-        A statement that begins in the same moment is missed: whoever must be sure repeats the
-        call until the work has ended.
+        This may miss a statement that begins at the same moment. A caller that must be sure repeats
+        the call until the work has ended.
         """
         self.is_cancelled = True
         with self._lock:
@@ -40,16 +40,17 @@ class Cancellation:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """The block is work that this cancellation ends."""
+        """Let this cancellation cancel the work of the block."""
         with _set(self):
             yield
 
     def add(self, interrupt: Callable[[], None]) -> None:
+        """Call ``interrupt`` at every `cancel` from now on."""
         with self._lock:
             self._interrupts.append(interrupt)
 
     def remove(self, interrupt: Callable[[], None]) -> None:
-        """When it returns, ``interrupt`` does not run and will not be called again."""
+        """Undo `add`. Afterwards ``interrupt`` is not running and will not be called again."""
         with self._lock:
             self._interrupts.remove(interrupt)
 
@@ -58,7 +59,7 @@ _current: ContextVar[Cancellation | None] = ContextVar("qmd_cancellation", defau
 
 
 def check() -> None:
-    """Raises RequestEndedError: The work that this thread does was cancelled."""
+    """Raise RequestEndedError if the work of this thread was cancelled."""
     current = _current.get()
     if current is not None and current.is_cancelled:
         raise RequestEndedError
@@ -66,7 +67,7 @@ def check() -> None:
 
 @contextmanager
 def interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
-    """``interrupt`` ends what the block is doing when its work is cancelled."""
+    """Call ``interrupt`` if the work is cancelled while the block runs."""
     current = _current.get()
     if current is None:
         yield
@@ -80,15 +81,15 @@ def interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """The block runs to its end, whatever is cancelled meanwhile."""
+    """Let the block run to its end, even if the work is cancelled."""
     with _set(None):
         yield
 
 
 @contextmanager
 def _set(cancellation: Cancellation | None) -> Iterator[None]:
-    before = _current.set(cancellation)
+    token = _current.set(cancellation)
     try:
         yield
     finally:
-        _current.reset(before)
+        _current.reset(token)

@@ -1,13 +1,14 @@
 """
-The one HTTP client: sends a request and reads the reply within limits of time and size.
+Send an HTTP request and read the reply, within limits of time and size.
 
-It asks model servers (`qmd.inference`) and the qmd server of this machine (`running`). It stands
-on the standard library's `http.client`, because ``qmd search`` as a process may use it: httpx2
-takes 0.2 s to import. Time limits of HTTP libraries count from byte to byte, so a server that
-drips one byte a second keeps its caller waiting for ever; here each wait is cut to the time left.
+This is the only HTTP client of qmd. It sends requests to model servers (`qmd.inference`) and to the
+qmd server on this machine (`running`). It uses the standard library's `http.client`, because the
+process of ``qmd search`` may need it, and httpx2 takes 0.2 s to import. The time limits of HTTP
+libraries apply to each read, so a server that sends one byte per second could block its caller for
+ever. Here each wait is cut to the time that remains.
 
 Redirects are never followed, so no header (and no key) reaches a host that the caller did not
-name. Nothing is sent that the caller did not give, apart from ``User-Agent: qmd``.
+name. Apart from ``User-Agent: qmd``, only the caller's data is sent.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from qmd.system import proxy
 PIECE_BYTES = 1 << 16
 CONNECT_S = 10.0
 
-_URL_SAFE = "%/:=&?~+!$,;'@()*[]"  # printable ASCII that may stand in a path as it is
+_URL_SAFE = "%/:=&?~+!$,;'@()*[]"  # printable ASCII that a path may contain unquoted
 
 
 class HttpError(Exception):
-    """There is no usable reply; the message says why in a few words."""
+    """There is no usable reply. The message gives the reason in a few words."""
 
 
 class UnreachableError(HttpError):
-    """No connection, or it was lost before the reply began."""
+    """No connection was possible, or it was lost before the reply began."""
 
 
 class NotHttpError(UnreachableError):
-    """Something answers there that does not speak HTTP."""
+    """The server does not speak HTTP."""
 
 
 class TimeLimitError(HttpError):
@@ -58,11 +59,11 @@ class UnreadableReplyError(HttpError):
 
 class TimeLimit:
     """
-    How long a request may take.
+    The time that a request may take.
 
     Args:
-        wait_s: From the start, or from the last `restart`, to the next one.
-        total_s: For all of it; None for no such limit.
+        wait_s: The longest time between two calls of `restart`, or from the start to the first.
+        total_s: The longest time for the whole request; None for no such limit.
     """
 
     def __init__(self, wait_s: float, total_s: float | None = None) -> None:
@@ -72,11 +73,11 @@ class TimeLimit:
         self._limit = min(now + wait_s, self._end)
 
     def restart(self) -> None:
-        """The reply makes progress: the wait for the next piece begins."""
+        """Start a new wait, because the reply makes progress."""
         self._limit = min(monotonic() + self._wait_s, self._end)
 
     def left_s(self) -> float:
-        """Seconds above 0. Raises TimeoutError if none are left."""
+        """The seconds that remain, above 0. Raises TimeoutError if none remain."""
         left = self._limit - monotonic()
         if left <= 0:
             raise TimeoutError
@@ -85,9 +86,9 @@ class TimeLimit:
 
 class HttpReply:
     """
-    A reply whose head has come; the body is read as the caller asks for it.
+    A reply whose head was received. The body is received as the caller reads it.
 
-    ``headers`` has lower-case names.
+    The names in ``headers`` are in lower case.
     """
 
     def __init__(self, response: http.client.HTTPResponse, limit: TimeLimit) -> None:
@@ -97,24 +98,24 @@ class HttpReply:
         self._limit = limit
 
     def progress(self) -> None:
-        """Start the wait for the next piece anew; the caller decides which pieces count."""
+        """Start a new wait for the next piece. The caller decides which pieces are progress."""
         self._limit.restart()
 
     def pieces(self) -> Iterator[bytes]:
         """
-        The body, unpacked, as it comes; at most `PIECE_BYTES` in each piece.
+        Yield the decompressed body as it is received, at most `PIECE_BYTES` in each piece.
 
         Raises:
-            TimeLimitError: No `progress` in time.
+            TimeLimitError: `progress` was not called in time.
             BrokenOffError: The connection was lost.
-            UnreadableReplyError: It is not packed as the header ``Content-Encoding`` says.
+            UnreadableReplyError: The body is not compressed as ``Content-Encoding`` says.
         """
-        packing = self.headers.get("content-encoding", "").strip().lower()
+        encoding = self.headers.get("content-encoding", "").strip().lower()
         pieces = self._raw_pieces()
-        return _unpacked(pieces) if packing in {"gzip", "x-gzip", "deflate"} else pieces
+        return _decompress(pieces) if encoding in {"gzip", "x-gzip", "deflate"} else pieces
 
     def read(self, max_bytes: int) -> bytes:
-        """The whole body. Raises as `pieces`, and UnreadableReplyError if it is longer."""
+        """Read the whole body. Raises as `pieces`, and UnreadableReplyError if it is too long."""
         body = bytearray()
         for piece in self.pieces():
             body += piece
@@ -123,7 +124,7 @@ class HttpReply:
         return bytes(body)
 
     def beginning(self, max_bytes: int) -> bytes:
-        """Up to ``max_bytes`` of the body: what has come when that, or the time, is up."""
+        """Read up to ``max_bytes`` of the body; less if the body ends, fails or the time is up."""
         body = bytearray()
         with suppress(HttpError):
             for piece in self.pieces():
@@ -134,23 +135,23 @@ class HttpReply:
 
     def _raw_pieces(self) -> Iterator[bytes]:
         # The length is counted here, because `read1` of older versions of Python does not.
-        left = self._response.length
+        remaining = self._response.length
         try:
-            while left is None or left > 0:
+            while remaining is None or remaining > 0:
                 piece = self._response.read1(
-                    PIECE_BYTES if left is None else min(left, PIECE_BYTES)
+                    PIECE_BYTES if remaining is None else min(remaining, PIECE_BYTES)
                 )
                 if not piece:
                     break
-                if left is not None:
-                    left -= len(piece)
+                if remaining is not None:
+                    remaining -= len(piece)
                 yield piece
-                self._limit.left_s()  # pieces that are no progress may come for ever
+                self._limit.left_s()  # a server may send pieces that are no progress for ever
         except TimeoutError:
             raise TimeLimitError("no answer in time") from None
         except (OSError, ValueError, http.client.HTTPException):
             raise BrokenOffError("the connection broke off") from None
-        if left:
+        if remaining:
             raise BrokenOffError("the connection broke off")
 
 
@@ -165,18 +166,18 @@ def request(
     use_proxy: bool = True,
 ) -> Iterator[HttpReply]:
     """
-    Send one request and give the reply, good or bad; the connection is closed at the end.
+    Send one request and yield the reply, whatever its status; close the connection at the end.
 
     Args:
         url: ``http://`` or ``https://``, host, port and path.
-        limit: For the request and the whole reply.
-        body: Sent by POST; None sends a GET.
+        limit: The time limit of the request and the whole reply.
+        body: The body of a POST; None to send a GET.
         connect_s: The longest wait for the connection alone.
         use_proxy: Whether to go through the proxy that the environment names.
 
     Raises:
-        UnreachableError: No connection, or something else than HTTP (NotHttpError).
-        TimeLimitError: The head of the reply has not come in time.
+        UnreachableError: There is no connection, or the server does not speak HTTP (NotHttpError).
+        TimeLimitError: The head of the reply was not received in time.
         qmd.system.proxy.ProxyError: The proxy of the environment cannot be used.
     """
     with ExitStack() as stack:
@@ -187,7 +188,7 @@ def request(
         except OSError as error:
             reason = error.strerror or str(error) or type(error).__name__
             raise UnreachableError(reason) from None
-        except ValueError:  # whose message quotes the header
+        except ValueError:  # its message quotes the header
             raise UnreachableError("the address or a header cannot be sent") from None
         except http.client.HTTPException as error:
             reason = f"it does not speak HTTP ({type(error).__name__})"
@@ -196,7 +197,7 @@ def request(
 
 
 def json_body(value: object) -> bytes:
-    """A value as the body of a request; lone surrogates are sent as escapes."""
+    """Encode a value as the body of a request; lone surrogates become escapes."""
     return json.dumps(value).encode("ascii")
 
 
@@ -209,36 +210,36 @@ def _exchange(
     use_proxy: bool,
     stack: ExitStack,
 ) -> http.client.HTTPResponse:
-    """The head of the reply; ``stack`` closes what was opened for it."""
+    """Send the request and receive the head of the reply; ``stack`` closes the connection."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     is_tls = parts.scheme == "https"
     port = parts.port or (443 if is_tls else 80)
     target = quote(parts.path, safe=_URL_SAFE) or "/"
-    between = proxy.for_url(url) if use_proxy else None
-    if between is None:
-        link = _connected(host, port, limit, connect_s, stack)
+    chosen_proxy = proxy.for_url(url) if use_proxy else None
+    if chosen_proxy is None:
+        link = _connect(host, port, limit, connect_s, stack)
     else:
-        link = _connected(between.host, between.port, limit, connect_s, stack)
-        if is_tls or between.is_socks:
-            between.open_tunnel(link, host, port, limit.left_s)
+        link = _connect(chosen_proxy.host, chosen_proxy.port, limit, connect_s, stack)
+        if is_tls or chosen_proxy.is_socks:
+            chosen_proxy.open_tunnel(link, host, port, limit.left_s)
         else:
-            headers |= between.authorization
+            headers |= chosen_proxy.authorization
             target = f"http://{parts.netloc}{target}"
     if is_tls:
-        link = _secured(link, host, limit, stack)
+        link = _start_tls(link, host, limit, stack)
     connection = http.client.HTTPConnection(host, port)
-    connection.default_port = 443 if is_tls else 80  # the header Host leaves this one out
+    connection.default_port = 443 if is_tls else 80  # the header Host omits this port
     connection.sock = _TimedSocket(link, limit.left_s)
     all_headers = {"User-Agent": "qmd", "Connection": "close"} | headers
-    with suppress(BrokenPipeError):  # the server may refuse a request before the end of it
+    with suppress(BrokenPipeError):  # the server may refuse a request before it is complete
         connection.request("GET" if body is None else "POST", target, body, all_headers)
     response = connection.getresponse()
     stack.callback(response.close)
     return response
 
 
-def _connected(
+def _connect(
     host: str, port: int, limit: TimeLimit, connect_s: float, stack: ExitStack
 ) -> socket.socket:
     link = socket.create_connection((host, port), min(connect_s, limit.left_s()))
@@ -248,31 +249,31 @@ def _connected(
     return link
 
 
-def _secured(link: socket.socket, host: str, limit: TimeLimit, stack: ExitStack) -> socket.socket:
-    """The connection with TLS, once the server has proved to be ``host``."""
-    secured = _tls().wrap_socket(link, server_hostname=host, do_handshake_on_connect=False)
+def _start_tls(link: socket.socket, host: str, limit: TimeLimit, stack: ExitStack) -> socket.socket:
+    """Start TLS on a connection, and check that the server is ``host``."""
+    secured = _tls_context().wrap_socket(link, server_hostname=host, do_handshake_on_connect=False)
     stack.callback(secured.close)
     secured.settimeout(limit.left_s())
-    secured.do_handshake()  # all of it within the time-out
+    secured.do_handshake()  # the time-out is for the whole handshake
     return secured
 
 
 class _TimedSocket:
-    """What `http.client` uses of a socket; each wait is cut to the time that is left."""
+    """The part of a socket that `http.client` uses; each wait is cut to the remaining time."""
 
     def __init__(self, link: socket.socket, left_s: Callable[[], float]) -> None:
         self._link = link
         self._left_s = left_s
 
     def sendall(self, data: bytes) -> None:
-        self._link.settimeout(self._left_s())  # for all of the data
+        self._link.settimeout(self._left_s())  # the time-out is for all of the data
         self._link.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
         return io.BufferedReader(_TimedReader(self._link, self._left_s))
 
     def close(self) -> None:
-        """Nothing: `http.client` calls it while the reply is still being read."""
+        """Do nothing, because `http.client` calls this while the reply is still being read."""
 
 
 class _TimedReader(io.RawIOBase):
@@ -288,24 +289,24 @@ class _TimedReader(io.RawIOBase):
         return self._link.recv_into(buffer)
 
 
-def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The bytes that gzip or zlib has packed, at most `PIECE_BYTES` at once."""
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # recognises gzip and zlib
+def _decompress(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress gzip or zlib, at most `PIECE_BYTES` at once."""
+    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32)  # recognises gzip and zlib
     try:
         for piece in pieces:
             rest = piece
-            while rest and not unpacker.eof:
-                yield unpacker.decompress(rest, PIECE_BYTES)
-                rest = unpacker.unconsumed_tail
-        yield unpacker.flush()
+            while rest and not decompressor.eof:
+                yield decompressor.decompress(rest, PIECE_BYTES)
+                rest = decompressor.unconsumed_tail
+        yield decompressor.flush()
     except zlib.error as error:
         raise UnreadableReplyError(str(error)) from None
 
 
-def _tls() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     if not context.cert_store_stats()["x509_ca"]:
-        # python.org's Python for macOS comes without any; huggingface_hub brings these.
+        # Python for macOS from python.org has no certificates. certifi comes with huggingface_hub.
         with suppress(ImportError):
             import certifi
 

@@ -1,8 +1,8 @@
 """
-The proxy that the environment names (``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
-``NO_PROXY``, or the settings of Windows and macOS), and the way through it.
+Find the proxy that the environment names, and open connections through it.
 
-No error holds the proxy's address, for that may hold a password.
+The environment is ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or the settings
+of Windows and macOS. No error message has the proxy's address, because that may have a password.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class ProxyError(Exception):
 
 
 class SocksSupportError(ProxyError):
-    """It speaks SOCKS, and the package `socksio` is not installed."""
+    """The proxy speaks SOCKS, and the package `socksio` is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """Where a proxy listens, and who asks it; ``scheme`` is http, socks5 or socks5h."""
+    """The address of a proxy and the user's login; ``scheme`` is http, socks5 or socks5h."""
 
     scheme: str
     host: str
@@ -42,7 +42,7 @@ class Proxy:
 
     @property
     def authorization(self) -> dict[str, str]:
-        """The header that names the user; empty without one."""
+        """The header with the login, as a mapping; empty if there is no user."""
         if self.user is None:
             return {}
         pair = f"{self.user}:{self.password}".encode()
@@ -52,13 +52,13 @@ class Proxy:
         self, link: socket.socket, host: str, port: int, left_s: Callable[[], float]
     ) -> None:
         """
-        Make ``link``, which is connected to the proxy, lead to ``host``.
+        Let the proxy connect ``link``, a connection to the proxy, with ``host``.
 
         Args:
-            left_s: Seconds that are left; raises TimeoutError if none are.
+            left_s: Gives the seconds that remain; raises TimeoutError if none remain.
 
         Raises:
-            OSError: The proxy refuses, or says something else.
+            OSError: The proxy refuses, or its answer is not that of a proxy.
         """
         if self.is_socks:
             self._socks_tunnel(link, host, port, left_s)
@@ -71,12 +71,15 @@ class Proxy:
         name = f"[{host}]" if ":" in host else host.encode("idna").decode("ascii")
         target = f"{name}:{port}"
         headers = {"Host": target} | self.authorization
-        lines = [f"CONNECT {target} HTTP/1.1", *(f"{n}: {value}" for n, value in headers.items())]
+        lines = [
+            f"CONNECT {target} HTTP/1.1",
+            *(f"{key}: {value}" for key, value in headers.items()),
+        ]
         link.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             link.settimeout(left_s())
-            byte = link.recv(1)  # what follows the head belongs to the server behind the proxy
+            byte = link.recv(1)  # the bytes after the head are from the server
             if not byte or len(head) > _MAX_HEAD_BYTES:
                 raise OSError("the proxy does not answer as one")
             head += byte
@@ -128,7 +131,7 @@ def for_url(url: str) -> Proxy | None:
         ProxyError: The address cannot be read, or the kind of proxy is not supported.
         SocksSupportError: The package `socksio` is missing.
     """
-    # Imported late: it takes 15 ms, and a server of this machine is asked without a proxy.
+    # Imported late: it takes 15 ms, and requests to a server on this machine need no proxy.
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
@@ -137,7 +140,7 @@ def for_url(url: str) -> Proxy | None:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if not address or proxy_bypass(f"{parts.hostname}:{port}"):
         return None
-    proxy = _parsed(address)
+    proxy = _parse(address)
     if proxy.is_socks:
         try:
             import socksio  # noqa: F401
@@ -146,8 +149,8 @@ def for_url(url: str) -> Proxy | None:
     return proxy
 
 
-def _parsed(address: str) -> Proxy:
-    """Raises ProxyError, without the address."""
+def _parse(address: str) -> Proxy:
+    """Parse the address of a proxy. Raises ProxyError, whose message lacks the address."""
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         proxy = Proxy(
@@ -157,7 +160,7 @@ def _parsed(address: str) -> Proxy:
             user=None if parts.username is None else unquote(parts.username),
             password=unquote(parts.password or ""),
         )
-    except (ValueError, KeyError):  # whose message quotes a part of the address
+    except (ValueError, KeyError):  # their messages quote a part of the address
         raise ProxyError("the address of the proxy cannot be read") from None
     if proxy.scheme not in _DEFAULT_PORTS or not proxy.host:
         raise ProxyError("the proxy is of a kind that is not supported")

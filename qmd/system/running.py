@@ -1,10 +1,11 @@
 """
-Finds and asks the server that runs for a database: ``<database>.server.json`` names it.
+Find the server that runs for a database, and send requests to it.
 
-The server writes the file, with mode 0600 because it holds the token; the command line and
-other processes read it to reach that server. It is a hint and no lock: the process id, or a
-missing answer, shows that a file was left behind by a killed server. A file that another user may
-have written is ignored: it could send questions to a server of that user.
+The server writes the file ``<database>.server.json``, with mode 0600 because it has the token. The
+command line and other processes read it to reach that server. The file is a hint and no lock: a
+killed server leaves it behind, which shows by the process id or by a missing answer. A file that
+another user may have written is ignored, because it could direct questions to a server of that
+user.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any, Literal, get_args
 SUFFIX = ".server.json"
 
 Audience = Literal["token", "user", "everyone"]
-"""Whom a server answers: who has the token, programs of the same user, or all of the machine."""
+"""The clients that a server answers: those with the token, those of the same user, or all local."""
 
 _MAX_BYTES = 65536
 _MAX_REPLY_BYTES = 256 << 20  # documents may be large
-_CONNECT_S = 1.0  # a server of this machine takes a connection at once
-_HEALTH_S = 5.0  # it may be busy
+_CONNECT_S = 1.0  # a server on this machine accepts a connection at once
+_HEALTH_S = 5.0  # the server may be busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class RunningServer:
 
     Args:
         url: Without a slash at the end.
-        started: When the process began, in clock ticks since the machine started; None where the
-            system does not tell.
+        started: When the process started, in clock ticks since the machine started; None if the
+            system does not say.
     """
 
     url: str
@@ -53,16 +54,16 @@ def file_for(database: Path) -> Path:
 
 
 def find(database: Path) -> RunningServer | None:
-    """The server of this database, if the process exists; it is not asked whether it answers."""
+    """The server of this database, if the process exists. This sends no request to the server."""
     server = _read(file_for(database))
     if server is None or not is_alive(server.pid):
         return None
-    # By now the process id may be that of another program, and the port that of another user.
-    return None if server.started not in (None, _started(server.pid)) else server
+    # By now another program may have the process id, and another user the port.
+    return None if server.started not in (None, _start_ticks(server.pid)) else server
 
 
 def announce(database: Path, server: RunningServer) -> bool:
-    """Write the file. False if another server that answers has written it: then it stays."""
+    """Write the file. Keep it and return False if another server wrote it and still answers."""
     other = find(database)
     if other is not None and other.pid != server.pid and answers(other):
         return False
@@ -73,20 +74,20 @@ def announce(database: Path, server: RunningServer) -> bool:
         "token": server.token,
         "version": server.version,
         "guard": server.guard,
-        "started": _started(server.pid),
+        "started": _start_ticks(server.pid),
     }
-    draft = path.with_name(f"{path.name}.{server.pid}")
-    draft.unlink(missing_ok=True)  # of a killed process that had the same id
-    # It must be a new file: in a shared directory another user may have put one there.
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    temporary = path.with_name(f"{path.name}.{server.pid}")
+    temporary.unlink(missing_ok=True)  # a killed process with the same id may have left it
+    # O_EXCL, because in a shared directory another user may create a file of this name.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(entry, file)
-    draft.replace(path)  # so that no reader gets half of it
+    temporary.replace(path)  # no reader sees half of the file
     return True
 
 
 def withdraw(database: Path, pid: int) -> None:
-    """Remove the file, if this process has written it."""
+    """Remove the file, if the process ``pid`` wrote it."""
     server = _read(file_for(database))
     if server is not None and server.pid == pid:
         file_for(database).unlink(missing_ok=True)
@@ -105,9 +106,9 @@ def call(server: RunningServer, path: str, body: object, *, timeout_s: float) ->
 
 def answers(server: RunningServer) -> bool:
     """
-    Whether a qmd server listens there, healthy or not.
+    Whether a qmd server answers, healthy or not.
 
-    The process id alone does not tell: it may be that of another program by now.
+    The process id alone does not show that, because another program may have it by now.
     """
     try:
         _, reply = _request(server, "/health", None, _HEALTH_S)
@@ -147,7 +148,7 @@ def is_alive(pid: int) -> bool:
     """Whether there is a process with this id."""
     if pid <= 0:
         return False
-    if sys.platform == "win32":  # os.kill would end it
+    if sys.platform == "win32":  # os.kill would end the process
         import ctypes
 
         handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, pid)
@@ -158,13 +159,13 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's
+    except OSError:  # the process belongs to another user
         return True
     return True
 
 
-def _started(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot (proc_pid_stat(5), field 22)."""
+def _start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot (proc_pid_stat(5), field 22)."""
     try:
         status = Path(f"/proc/{pid}/stat").read_bytes()
         return int(status.rpartition(b")")[2].split()[19])
@@ -176,7 +177,9 @@ def _read(path: Path) -> RunningServer | None:
     try:
         entry = json.loads(_content(path))
         url, pid, token, version = (entry[name] for name in ("url", "pid", "token", "version"))
-        guard = entry.get("guard", "everyone" if token is None else "token")  # 1.0.0 has none
+        guard = entry.get(
+            "guard", "everyone" if token is None else "token"
+        )  # version 1.0.0 wrote none
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if not isinstance(url, str) or type(pid) is not int or not isinstance(version, str):
@@ -190,8 +193,8 @@ def _read(path: Path) -> RunningServer | None:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of the file. Raises OSError, also if another user may have written it."""
-    # Do not follow a link that leads elsewhere, and do not wait for a pipe.
+    """Read the file. Raises OSError, also if another user may have written the file."""
+    # Follow no link, and do not wait for the writer of a pipe.
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, os.O_RDONLY | flags)
     with os.fdopen(descriptor, "rb") as file:

@@ -1,8 +1,8 @@
 """
-Handle text that UTF-8 cannot encode: halves of surrogate pairs.
+Handle text that UTF-8 cannot encode, because it has halves of surrogate pairs.
 
-JSON may contain them as escapes, a program may cut an emoji in two, and Python decodes the bytes
-of a file name that is not UTF-8 to them.
+Such halves come from escapes in JSON, from programs that cut an emoji in two, and from file names
+that are not UTF-8, whose bytes Python decodes to them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ def is_utf8(text: str) -> bool:
 
 
 def whole(text: str) -> str:
-    """Replace pairs of surrogates by their character, and halves by U+FFFD."""
+    """Replace surrogate pairs by their characters, and lone halves by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def shown(text: str) -> str:
-    """The text as messages show it: a half reads ``\\udcNN``."""
+    """Escape a text for messages: a half becomes ``\\udcNN``."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,8 +1,9 @@
 """
-The main function of a worker process, which reads jobs from stdin and writes answers to stdout.
+Run a worker process: read jobs from stdin, and write answers to stdout.
 
-A frame is the length of its body in four bytes, and the body written by `marshal`. Only a little
-of the standard library is imported here, because the first answer waits for the start.
+Jobs and answers are frames: the length of the body in four bytes, then the body, written by
+`marshal`. This module imports little of the standard library, because the imports delay the first
+answer.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from typing import Any
 
 from qmd.system.worker.jobs import JobBudget, described
 
-#: Exit codes; the signals that end the process say the rest.
+#: The exit code if the memory is used up. Other causes show by the signal that ended the process.
 OUT_OF_MEMORY = 86
-#: The child says that it is ready by an empty body, before the first answer.
+#: The child sends this empty body before the first answer, when it is ready.
 READY = b""
 
 _READ_BYTES = 1 << 16
@@ -32,13 +33,14 @@ _WRITE_BYTES = 1 << 16
 
 
 def resolve(name: str) -> Callable[[Any], Any]:
-    """The function that ``module:function`` names."""
+    """Import the function with the name ``module:function``."""
     module, _, attribute = name.partition(":")
     function: Callable[[Any], Any] = getattr(import_module(module), attribute)
     return function
 
 
 def frame(body: bytes) -> bytes:
+    """Put the length of a body in front of it."""
     return len(body).to_bytes(4, "little") + body
 
 
@@ -48,33 +50,33 @@ def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
 
     Args:
         name: The function, as ``module:function``.
-        begun: The descriptor of a file in memory for the number of jobs begun, from which the
-            parent knows during which one a process has died. Below 0: there is none.
-        lifeline: The reading end of a pipe that closes when the parent ends. Below 0: there is
+        begun: The descriptor of a file in memory for the number of jobs begun. It tells the parent
+            during which job a process died. Below 0 if there is none.
+        lifeline: The reading end of a pipe that closes when the parent ends. Below 0 if there is
             none.
     """
-    _heed_signals(lifeline)
-    # What a library prints must not come between the answers.
+    _set_up_signals(lifeline)
+    # The output of a library must not get between the answers.
     source, target = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
+    null_device = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null_device, 0)
+    os.dup2(null_device, 1)
     function = resolve(name)
     limits = _KernelLimits()
-    # A parser makes many small values without cycles, which are not worth looking at often.
+    # A parser makes many small values without cycles, so frequent collections would be wasted.
     gc.freeze()
     gc.set_threshold(50_000)
-    count = mmap.mmap(begun, 8) if begun >= 0 else None
-    number = 0
+    shared_count = mmap.mmap(begun, 8) if begun >= 0 else None
+    begun_jobs = 0
     # Many answers are written at once: waking the parent costs as much as parsing a small file.
     with os.fdopen(target, "wb", buffering=_WRITE_BYTES) as answers:
         answers.write(frame(READY))
         for body in _jobs(source, idle_s, answers.flush):
-            number += 1
-            if count is None:
+            begun_jobs += 1
+            if shared_count is None:
                 answers.flush()
             else:
-                count[:] = number.to_bytes(8, "little")
+                shared_count[:] = begun_jobs.to_bytes(8, "little")
             cpu_s, memory_bytes, argument = marshal.loads(body)  # noqa: S302 - from our parent
             with limits.applied(JobBudget(cpu_s, memory_bytes)):
                 answer = _answer(function, argument)
@@ -86,9 +88,9 @@ def _answer(function: Callable[[Any], Any], argument: Any) -> bytes:
     try:
         return marshal.dumps((True, function(argument)))
     except MemoryError:
-        # What else lacks memory now is unknown, and a new process costs little.
+        # Other parts of this process may lack memory too, and a new process costs little.
         os._exit(OUT_OF_MEMORY)
-    except Exception as error:  # noqa: BLE001 - told by the parent, whatever it is
+    except Exception as error:  # noqa: BLE001 - the parent reports any exception
         return marshal.dumps((False, described(error)))
 
 
@@ -110,31 +112,31 @@ def _jobs(source: int, idle_s: float, before_waiting: Callable[[], None]) -> Ite
         yield body
 
 
-def _heed_signals(lifeline: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to heed
+def _set_up_signals(lifeline: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     if sys.platform == "win32":
         return
-    # How signals are treated is inherited; these must end the process, even inside C code.
-    ending = {signal.SIGPROF, signal.SIGIO, signal.SIGTERM}
-    for number in ending:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+    # Signal handling is inherited. These signals must end the process, even inside C code.
+    fatal_signals = {signal.SIGPROF, signal.SIGIO, signal.SIGTERM}
+    for fatal_signal in fatal_signals:
+        signal.signal(fatal_signal, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, fatal_signals)
     if lifeline >= 0:
         import fcntl
 
-        # Linux sends SIGIO when the other end closes, however the parent dies. (The "parent death
-        # signal" comes when the thread ends that started us, which is too early.) Elsewhere the
-        # end of stdin says it, as soon as there is no job in work.
+        # Linux sends SIGIO when the other end closes, however the parent ends. (The "parent death
+        # signal" is sent when the thread that started this process ends, which is too early.)
+        # Other systems close stdin, which this process notices when it has no job.
         with contextlib.suppress(OSError):
             fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
             flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
             fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-        if select.select([lifeline], [], [], 0)[0]:  # it closed before that
+        if select.select([lifeline], [], [], 0)[0]:  # the parent ended before this
             os._exit(0)
 
 
 class _KernelLimits:
-    """The limits of a job that the kernel enforces, as far as this system can."""
+    """Lets the kernel enforce the limits of a job, as far as the system can."""
 
     def __init__(self) -> None:
         self._memory_bytes = 0
@@ -144,9 +146,9 @@ class _KernelLimits:
 
             self._base_bytes = _address_space()
             self._given = resource.getrlimit(resource.RLIMIT_AS)
-            # A core dump would leave what somebody has written lying about.
+            # A core dump would leave a copy of the user's text on the disk.
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            # If memory runs out, this process is to be ended before any other of ours.
+            # If the machine runs out of memory, the kernel ends this process before its parent.
             with contextlib.suppress(OSError), Path("/proc/self/oom_score_adj").open("wb") as file:
                 file.write(b"800")
 
@@ -157,7 +159,7 @@ class _KernelLimits:
         if sys.platform == "win32":
             yield
             return
-        # Its signal has no handler, so that it ends the process whatever that is doing.
+        # The signal of the timer has no handler, so it ends the process at any point.
         signal.setitimer(signal.ITIMER_PROF, budget.cpu_s)
         yield
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -176,7 +178,7 @@ class _KernelLimits:
 
 
 def _address_space() -> int | None:
-    """The bytes that are mapped now."""
+    """The size of the mapped memory in bytes; None if it is unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[0])
     except OSError:

@@ -1,4 +1,4 @@
-"""The jobs that are sent to a worker process, and their results."""
+"""Define the jobs that are sent to a worker process, and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class JobBudget(NamedTuple):
     """
     The limits of one job.
 
-    ``memory_bytes`` counts from what the process has when it is ready for work.
+    ``memory_bytes`` is in addition to the memory of the process when it is ready for work.
     """
 
     cpu_s: float

@@ -1,4 +1,4 @@
-"""Run one function in worker processes: one process for each thread that uses it at a time."""
+"""Run one function in worker processes, of which each thread uses one at a time."""
 
 from __future__ import annotations
 
@@ -19,24 +19,29 @@ from qmd.system.worker.process import IDLE_S, StartError, WorkerProcess
 
 _log = logging.getLogger(__name__)
 
-#: The most that is sent ahead, so that the child goes on while the parent stores a batch. (On
-#: Windows, where writing to a full pipe waits, only what a waiting child takes.)
+#: The most jobs to send ahead of their results, so that the child continues while the parent stores
+#: a batch. On Windows, where writing to a full pipe blocks, only a waiting child gets a job.
 AHEAD_JOBS = 1 if sys.platform == "win32" else 256
+#: The largest sum of `Job.size` to send ahead.
 AHEAD_BYTES = 4 * MB
-#: How often ``waiting`` is called while no result comes.
+#: Seconds between two calls of ``waiting`` while there is no result.
 TICK_S = 0.2
-#: Seconds without an answer, for reads that block and systems that do not limit CPU time.
+#: A process is killed after this many seconds without an answer, plus `SILENCE_FACTOR` times the
+#: budget of CPU time: its read may block, or the system may not limit CPU time.
 SILENCE_S = 60.0
 SILENCE_FACTOR = 10.0
-#: After a failure to start processes, jobs run in this process for this time.
+#: After a failure to start processes, jobs run in this process for this many seconds.
 RETRY_S = 60.0
+#: After this many processes that never got ready, jobs run in this process.
 STARTS = 2
 #: A job that ends two processes is not given to a third.
 TRIES = 2
 
 
 @dataclass(slots=True)
-class _Sent:
+class _SentJob:
+    """A job without a result; ``deaths`` counts the processes that ended during it."""
+
     job: Job
     deaths: int = 0
     failure: JobFailure | None = None
@@ -44,11 +49,10 @@ class _Sent:
 
 class WorkerPool:
     """
-    Runs a function in worker processes. Thread-safe: each `run` uses a process alone, which is
-    then kept for the next run.
+    Runs a function in worker processes. Thread-safe.
 
-    Where no process can be started, the function runs in this process, without limits, and
-    `problem` says why.
+    Each `run` has a process for itself, which is then kept for the next run. If no process can be
+    started, the function runs in this process, without limits, and `problem` says why.
     """
 
     def __init__(
@@ -81,10 +85,10 @@ class WorkerPool:
         self, jobs: Iterable[Job], waiting: Callable[[], None] = lambda: None
     ) -> Generator[JobResult, None, None]:
         """
-        The result of each job, in order. Jobs are taken from the iterable ahead of their results.
+        Yield the result of each job, in order. Jobs are taken from the iterable ahead of time.
 
         Args:
-            waiting: Called again and again while nothing comes; what it raises ends the run.
+            waiting: Called again and again while there is no result; an exception ends the run.
         """
         run = _PoolRun(self, iter(jobs), waiting)
         try:
@@ -105,7 +109,7 @@ class WorkerPool:
             return
         try:
             self.give_back(self.borrow())
-        except StartError:  # the next run finds out, and notes the problem
+        except StartError:  # the next run fails too, and notes the problem
             return
 
     def borrow(self) -> WorkerProcess:
@@ -137,11 +141,11 @@ class WorkerPool:
         """Call the function here, without limits."""
         try:
             return JobAnswer(resolve(self._function)(job.argument))
-        except Exception as error:  # noqa: BLE001 - told by the caller, whatever it is
+        except Exception as error:  # noqa: BLE001 - the caller reports any exception
             return JobFailure("error", described(error))
 
     def _forget(self) -> None:
-        """Start afresh in a forked process, which has none of the other threads."""
+        """Reset the pool in a forked process, which has no other threads and no workers."""
         self._lock = threading.Lock()
         for process in list(self._all):
             process.forget()
@@ -158,14 +162,14 @@ class _PoolRun:
         self._workers = workers
         self._jobs = jobs
         self._waiting = waiting
-        self._sent: deque[_Sent] = deque()
+        self._sent: deque[_SentJob] = deque()
         self._sent_bytes = 0
         self._process: WorkerProcess | None = None
-        self._owed: deque[_Sent] = deque()  # jobs that the current process must answer
+        self._owed: deque[_SentJob] = deque()  # jobs that the current process must answer
 
     def __iter__(self) -> Iterator[JobResult]:
-        while self._ask_ahead():
-            result = self._next()
+        while self._send_ahead():
+            result = self._next_result()
             self._sent_bytes -= self._sent.popleft().job.size
             yield result
 
@@ -173,13 +177,13 @@ class _PoolRun:
         process, self._process = self._process, None
         if process is None:
             return
-        if self._sent:  # it works on jobs whose results nobody will take
+        if self._sent:  # the results of the jobs in this process are no longer needed
             process.close()
         else:
             self._workers.give_back(process)
 
-    def _ask_ahead(self) -> bool:
-        """Send jobs if fewer than half of the most are ahead; whether a result is to come."""
+    def _send_ahead(self) -> bool:
+        """Send more jobs if the queue is at most half full; return whether a job has no result."""
         if self._sent and (
             len(self._sent) > AHEAD_JOBS // 2 or self._sent_bytes > AHEAD_BYTES // 2
         ):
@@ -188,20 +192,20 @@ class _PoolRun:
             job = next(self._jobs, None)
             if job is None:
                 break
-            self._sent.append(_Sent(job))
+            self._sent.append(_SentJob(job))
             self._sent_bytes += job.size
             if self._process is not None:
                 self._owed.append(self._sent[-1])
                 self._process.send(job)
         return bool(self._sent)
 
-    def _next(self) -> JobResult:
-        """The result of the job sent first."""
+    def _next_result(self) -> JobResult:
+        """Wait for the result of the earliest job without one."""
         sent = self._sent[0]
         starts = 0
         while sent.failure is None:
             try:
-                process = self._working()
+                process = self._ready_process()
             except StartError as error:
                 self._workers.note(str(error))
                 return self._without_process(sent)
@@ -220,8 +224,8 @@ class _PoolRun:
                 self._workers.note(f"Each ends, or hangs, before it is ready. {result.detail}")
         return sent.failure
 
-    def _working(self) -> WorkerProcess:
-        """The process, with all jobs that it must answer sent. Raises StartError."""
+    def _ready_process(self) -> WorkerProcess:
+        """Borrow a process if there is none, and send it all open jobs. Raises StartError."""
         if self._process is None:
             self._process = self._workers.borrow()
             self._owed = deque(sent for sent in self._sent if sent.failure is None)
@@ -230,7 +234,7 @@ class _PoolRun:
         return self._process
 
     def _wait(self, process: WorkerProcess, budget: JobBudget) -> JobResult:
-        """The next result; ``self._process`` becomes None if the process has ended."""
+        """Wait for the next result; set ``self._process`` to None if the process has ended."""
         patience_s = self._workers.silence_s + SILENCE_FACTOR * budget.cpu_s
         waited_s = 0.0
         try:
@@ -251,13 +255,13 @@ class _PoolRun:
         """Record a failure for the job during which the process died."""
         blamed = self._owed[max(0, process.in_work)]
         if death.kind == "crash":
-            # It may have been killed from outside, or by what an earlier job left behind.
+            # Something outside may have killed it, or a late effect of an earlier job.
             blamed.deaths += 1
             if blamed.deaths < TRIES:
                 return
         blamed.failure = _with_budget(death, blamed.job.budget)
 
-    def _without_process(self, sent: _Sent) -> JobResult:
+    def _without_process(self, sent: _SentJob) -> JobResult:
         if sent.deaths:
             return JobFailure(
                 "crash", "The process that read it ended, and no other could be started."

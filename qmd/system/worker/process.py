@@ -17,16 +17,16 @@ from time import monotonic
 from qmd.system.worker import child
 from qmd.system.worker.jobs import Job, JobAnswer, JobFailure, JobResult
 
-#: A process without work for this time ends, which frees its memory.
+#: A process without work for this many seconds ends, which frees its memory.
 IDLE_S = 60.0
 _PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 16
 _COUNT_BYTES = 8
-#: A full pipe is tried again after this time, or when a result comes.
+#: Writing to a full pipe is tried again after this many seconds, or when a result is received.
 _FULL_S = 0.005
 _CREATE_NO_WINDOW = 0x08000000
-#: How long the process may take to end behind its last answer.
-_LAST_S = 1.0
+#: Seconds that the process may take to end after its last answer.
+_EXIT_S = 1.0
 _PYTHON_NAMES = ("python", "pypy")
 
 
@@ -38,10 +38,10 @@ class WorkerProcess:
     """
     One child and the thread that receives its results. Not thread-safe.
 
-    The child's answers are plain values and never code: `marshal` builds nothing else. The child
-    is no security boundary, though. It has the rights of its parent, and a hostile file that took
-    it over (by an error in the interpreter's C code) could do what the parent can. The process
-    exists so that it can be ended.
+    The child's answers are plain values, because `marshal` makes no others here. But the child is
+    no security boundary: it has the rights of its parent, and a hostile file that took it over (by
+    an error in the interpreter's C code) could do all that the parent can. The purpose of the
+    process is that it can be ended.
     """
 
     def __init__(self, function: str, idle_s: float = IDLE_S) -> None:
@@ -66,9 +66,9 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                pass_fds=[each for each in (begun, lifeline) if each >= 0],
-                cwd=os.path.abspath(os.sep),  # noqa: PTH100 - holds no directory of the user's
-                # A session of its own, which no Ctrl-C at a terminal ends.
+                pass_fds=[descriptor for descriptor in (begun, lifeline) if descriptor >= 0],
+                cwd=os.path.abspath(os.sep),  # noqa: PTH100 - not a directory of the user
+                # Ctrl-C at a terminal does not reach a separate session.
                 start_new_session=True,
                 creationflags=_CREATE_NO_WINDOW if sys.platform == "win32" else 0,
             )
@@ -88,14 +88,14 @@ class WorkerProcess:
         self._thread = threading.Thread(target=self._listen, name="qmd-worker", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError as error:  # the system has no thread left
+        except RuntimeError as error:  # the system allows no more threads
             self._process.kill()
             self._process.wait()
             self._close_pipes()
             raise StartError(f"{error}.") from error
 
     def _widen_pipes(self) -> None:
-        """Let the pipe hold more answers; where that is not possible, reading takes longer."""
+        """Enlarge the buffer for answers. If that is not possible, reading takes longer."""
         if sys.platform == "linux":
             import fcntl
 
@@ -112,24 +112,26 @@ class WorkerProcess:
         return self._process.returncode is not None
 
     def send(self, job: Job) -> None:
-        """Queue a job; `result` sends it. Raises ValueError: The argument is no plain value."""
+        """Queue a job; `result` sends it. Raises ValueError if the argument is no plain value."""
         body = marshal.dumps((*job.budget, job.argument))
         self._unsent += child.frame(body)
 
     def _flush(self) -> None:
-        """Send what the pipe takes now, without waiting: the child may never read again."""
+        """Send what the pipe takes now. Do not wait, because the child may never read again."""
         with self._pipes:
             while self._unsent and not self._are_closed:
                 try:
                     sent = os.write(self._sink, self._unsent)
-                except OSError:  # full, or the process has ended, which its results say
+                except OSError:  # the pipe is full, or the process has ended, as `result` will find
                     return
                 del self._unsent[:sent]
 
     def result(self, timeout_s: float) -> JobResult | None:
         """
-        The next result; None if none comes within the time, or only the message that the process
-        is ready.
+        Wait for the next result.
+
+        Returns:
+            None if there is no result in time, or only the message that the process is ready.
 
         Raises:
             EOFError: The process has ended.
@@ -155,13 +157,13 @@ class WorkerProcess:
 
     @property
     def in_work(self) -> int:
-        """Index, among the jobs without a result, of the one begun last; below 0: none."""
-        if self._begun is None:  # it tells each result before it begins another
+        """The index of the latest begun job among those without a result; below 0 if none is."""
+        if self._begun is None:  # without the count, each result is sent before the next job begins
             return 0
         return int.from_bytes(self._begun[:], "little") - self._received - 1
 
     def death(self) -> JobFailure:
-        """Why the process ended; to be called after `result` has raised EOFError."""
+        """Find out why the process ended. Call this after `result` has raised EOFError."""
         self._thread.join()
         code = self._process.returncode
         if code == child.OUT_OF_MEMORY:
@@ -177,7 +179,7 @@ class WorkerProcess:
         return JobFailure("crash", f"The process that read it was ended by {name}.")
 
     def kill(self) -> None:
-        """End the process now, without waiting: a hanging disk may delay the end. May repeat."""
+        """End the process without waiting: a hanging disk may delay it. May be called twice."""
         self._process.kill()
 
     def close(self, timeout_s: float = 1.0) -> None:
@@ -206,7 +208,7 @@ class WorkerProcess:
                     self._results.put(bytes(received[4:end]))
                     del received[:end]
         try:
-            self._process.wait(_LAST_S)
+            self._process.wait(_EXIT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -227,7 +229,7 @@ class WorkerProcess:
 
 
 def _file_in_memory() -> int:
-    """A descriptor of a file that has no name. Raises OSError."""
+    """Create a file without a name, and return its descriptor. Raises OSError."""
     if sys.platform == "linux":
         descriptor = os.memfd_create("qmd-worker")
     else:
@@ -240,12 +242,12 @@ def _file_in_memory() -> int:
 
 
 def _command(function: str, idle_s: float) -> list[str]:
-    """The command line without its last arguments, the numbers of two descriptors."""
+    """The command line, to which the caller adds the numbers of two descriptors."""
     name = os.path.basename(sys.executable or "").lower()  # noqa: PTH119
     if getattr(sys, "frozen", False) or not name.startswith(_PYTHON_NAMES):
         raise StartError("This program is no Python interpreter that could be started once more.")
     home = str(Path(__file__).absolute().parents[3])
-    # Only places that this process imports from: the working directory may be a stranger's.
+    # Only absolute paths: a relative one depends on the working directory, which is not trusted.
     paths = [path for path in sys.path if Path(path).is_absolute()]
     if home not in paths:
         paths.insert(0, home)
@@ -255,5 +257,5 @@ def _command(function: str, idle_s: float) -> list[str]:
         f" from qmd.system.worker.child import main;"
         f" main({function!a}, {idle_s}, *map(int, sys.argv[1:]))"
     )
-    # Without what the environment or a site's startup files would add.
+    # -I and -S: ignore the environment and the startup files of the site.
     return [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", "-c", code]
