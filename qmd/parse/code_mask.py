@@ -1,5 +1,5 @@
 """
-Copy a text with its code overwritten, character by character, by NUL.
+Copies a text and overwrites its code, character by character, with NUL.
 
 Links and tags are searched in the copy, so that their parsers need not know what code is.
 """
@@ -19,7 +19,7 @@ _BLOCK_EDGE = re.compile(r"\0|[\r\n][ \t]*(?:[\r\n]|[-*+#|>]|\d{1,9}[.)][ \t])")
 
 
 def mask_code(text: str, body_start: int, outline: Outline) -> str:
-    """``text`` with frontmatter, code blocks, comments and code spans overwritten by NUL."""
+    """``text`` with frontmatter, code blocks, comments and code spans overwritten with NUL."""
     starts = outline.starts
     size = len(text)
     pieces: list[str] = []
@@ -42,12 +42,12 @@ def mask_code(text: str, body_start: int, outline: Outline) -> str:
 
 
 def _hidden_lines(size: int) -> str:
-    """In place of whole lines; the text behind them still begins a line."""
+    """The mask of whole lines. It ends with a line end, so that the next text begins a line."""
     return HIDDEN * (size - 1) + "\n"
 
 
 def _mask_spans(text: str) -> str:
-    """Blank out code spans; the usual ones are single backticks in pairs on one line."""
+    """Overwrite code spans; fast if all are on one line, between single backticks."""
     if "``" in text:
         return _mask_any_spans(text)
     pieces: list[str] = []
@@ -65,6 +65,7 @@ def _mask_spans(text: str) -> str:
 
 
 def _next_block_edge(text: str, at: int) -> int:
+    """The next offset at which a paragraph may end."""
     match = _BLOCK_EDGE.search(text, at)
     return match.start() if match else len(text)
 

@@ -1,4 +1,4 @@
-"""Parse the bytes of one Markdown file into the document that the index stores."""
+"""Parses the bytes of one Markdown file into the document that the index stores."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def parse_document(path: str, data: bytes) -> ParsedDocument:
         data: The whole file.
 
     Raises:
-        DecodeError: The bytes are no text.
+        DecodeError: The bytes are not text.
     """
     return parse_markdown(path, decode(data))
 
 
 def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
-    """As `parse_document`, of a text that is decoded, or made from a file of another format."""
+    """Like `parse_document`, for text that is decoded or comes from a file of another format."""
     text = decoded.text
     front = frontmatter.split(text)
     structure = outline(text, front.body_start)

@@ -1,5 +1,5 @@
 """
-The formats of files that become documents, by the suffixes of their names.
+Lists the formats of files that become documents, and finds the format of a file by its suffix.
 
 A new format is a row in `FORMATS`, a parser in a module beside this one, and a line for it in
 `qmd.ingest.parse_file.PARSERS`.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class FileFormat:
     """
-    What is to be known of a format before a file is opened.
+    A file format, as far as it matters before a file is opened.
 
     Args:
         suffixes: In lower case, with the dot; letter case of a file's name does not matter.
@@ -28,7 +28,7 @@ class FileFormat:
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
 
 
-#: Every file that no other format claims: which files are documents is for a mask to say.
+#: Any file without a suffix of another format; the mask of a collection selects its documents.
 MARKDOWN = FileFormat("Markdown", ())
 PHOTO = FileFormat(
     "photo",
@@ -40,9 +40,9 @@ FORMATS = (PHOTO,)
 
 
 def format_of(path: str) -> FileFormat:
-    """The format that a file of this name is read as, whatever it holds."""
+    """The format as which a file of this name is read, whatever its content is."""
     name = path.lower()
-    return next((each for each in FORMATS if name.endswith(each.suffixes)), MARKDOWN)
+    return next((format_ for format_ in FORMATS if name.endswith(format_.suffixes)), MARKDOWN)
 
 
 def is_photo(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Strip the Markdown from a heading."""
+"""Removes the Markdown from a heading."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _EMPHASIS = re.compile(
 )
 _ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}[ \t]*$")
 
-# Escaped characters and code must not be taken for markup: meanwhile they are characters of a
-# private plane.
+# Escaped characters and code must not be taken for markup, so characters of a private plane stand
+# for them until the markup is removed.
 _SHIELD = {code: chr(0xF0000 + code) for code in range(0x21, 0x7F) if not chr(code).isalnum()}
 _UNSHIELD = {ord(value): chr(code) for code, value in _SHIELD.items()}
 
@@ -45,12 +45,12 @@ def heading_text(raw: str) -> str:
     if "&" in text:
         text = unescape(text)
     text = " ".join(text.translate(_UNSHIELD).split())
-    # html.unescape can make what the decoder never lets through.
+    # The decoder never lets NUL through, so `unescape` must not bring it in.
     return text.replace("\0", "\ufffd")
 
 
 def _without_links_and_tags(text: str) -> str:
-    """Links as their text, footnotes and HTML tags left out."""
+    """Replace links by their text, and remove footnotes and HTML tags."""
     if "[" in text:
         text = _FOOTNOTE.sub("", text)
         text = _WIKILINK.sub(r"\1", text)

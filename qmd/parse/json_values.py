@@ -1,4 +1,4 @@
-"""Turn values of YAML and TOML into values that JSON can hold."""
+"""Turns values of YAML and TOML into values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 def json_safe(value: object, written: str) -> Any:
     """
-    The scalar as JSON and SQLite can hold it: dates as ISO strings, and ``written``, the text
-    of the source, for what is infinite, too large or of another type.
+    Convert a scalar to a value that JSON and SQLite can hold.
+
+    A date becomes an ISO string. A number that is infinite or too large, and a value of
+    another type, become ``written``, the text of the scalar in the source.
     """
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value

@@ -1,5 +1,5 @@
 """
-Split a text into lines as an editor does: at ``\\n``, ``\\r\\n`` and ``\\r``, and nowhere else.
+Splits a text into lines as an editor does: at ``\\n``, ``\\r\\n`` and ``\\r``, and nowhere else.
 
 ``str.splitlines`` also breaks at U+2028, U+0085, VT and FF, so it is never used here.
 """
@@ -35,7 +35,7 @@ def line_starts(text: str) -> list[int]:
 
 
 def lines_and_starts(text: str) -> tuple[list[str], list[int]]:
-    """`split_lines` and `line_starts` in one go."""
+    """The results of `split_lines` and `line_starts`; faster than calling both."""
     lines = split_lines(text)
     if "\r" in text:
         return lines, line_starts(text)

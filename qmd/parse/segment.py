@@ -1,7 +1,7 @@
 """
-Rewrite texts for the full-text index, and literals as queries of that index.
+Rewrites texts for the full-text index, and literals as queries of that index.
 
-The tokenizer unicode61 takes a run of Chinese for one token. So every run ``ABC`` of Chinese,
+The tokenizer unicode61 treats a run of Chinese as one token. So every run ``ABC`` of Chinese,
 Japanese or Korean characters is stored as ``AB BC C``: its pairs, and its last character alone. A
 literal is then the phrase of its pairs, which is exact for any length: a single character becomes
 a prefix query, and the last character alone is part of the phrase only where the run ends inside
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from operator import add
 
-#: To be raised whenever `segment` gives another result; the store then indexes anew.
+#: Raise this number when the result of `segment` changes; the store then indexes anew.
 SEGMENTER_VERSION = 2
 
 _CJK = (
@@ -31,25 +31,25 @@ _CJK = (
 
 @cache
 def _cjk_run() -> re.Pattern[str]:
-    """Takes a millisecond to compile, which a search for ASCII words does without."""
+    """Compiled on first use: it takes a millisecond, which a search for ASCII words saves."""
     return re.compile(f"[{_CJK}]+")
 
 
 # "C++" and "C#" would both be "c". The word itself stays, so that "Visual C" is found too.
-# (A pattern is fast when it begins with the rarest sign: one that begins with a look behind,
-# or with any letter, is tried at every character. These took half the time of parsing.)
+# (A pattern is fast if it begins with the rarest character. A pattern that begins with a
+# look-behind or with any letter is tried at every character; that took half the time of parsing.)
 _PLUSPLUS = re.compile(r"\+\+(?<=[A-Za-z0-9]\+\+)")
 _SHARP = re.compile(r"#(?<=[A-Za-z]#)")
-# SQLite's Unicode tables are of 2012: signs and emoji that came later are letters to it, and
-# "hello🙂" would be one word. (Ranges of code points, so that it depends on no Python version.)
+# SQLite's Unicode tables are of 2012: it treats later signs and emoji as letters, so "hello🙂"
+# would be one word. (These are code points, so that the result is the same in all Python versions.)
 SIGNS = re.compile(
     "[\u0605\u061c\u20ba-\u20cf\u218a\u218b\u23f4-\u23ff\u2427-\u243f\u244b-\u245f"
     "\u2700-\u27bf\u2b4d-\u2bff\u2e32-\u2e7f\u2066-\u2069\u31e4-\u31ef\ua700-\ua716"
     "\ufbc2-\ufbd2\U00010190-\U000101cf\U0001d800-\U0001daff"
     "\U0001f000-\U0001f0ff\U0001f10d-\U0001f10f\U0001f16c-\U0001faff\U0001fb00-\U0001fbef]+"
 )
-#: The usual characters that NFKC changes in a text that is normal otherwise. Replacing them
-#: first is 15 times faster on Chinese texts, and gives the same.
+#: The characters that NFKC changes most often. Replacing them first gives the same result and is
+#: 15 times faster on Chinese texts.
 _WIDE = [
     (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
 ]
@@ -90,16 +90,16 @@ def segment(text: str) -> str:
 
 def _indexed(text: str) -> str:
     """NFKC with "C++" and "C#" spelled out; SQLite folds ASCII itself, but not ``ß`` to ``ss``."""
-    text = _spell_out(normalize(text))
+    text = _spell_out_signs(normalize(text))
     return text if text.isascii() else SIGNS.sub(" ", text.casefold())
 
 
 def phrase_tokens(literal: str) -> tuple[str, bool] | None:
     """
-    A literal as full text stores it, and whether its last token may go on there.
+    The tokens of a literal in the full-text index, and whether the last token is a prefix.
 
-    ``使用Docker`` → ``使用 用 Docker``, False; ``库`` → ``库``, True. None if it holds no letter
-    or digit.
+    ``使用Docker`` → ``使用 用 Docker``, False; ``库`` → ``库``, True. None if the literal
+    has no token.
     """
     text = _indexed(clean(literal))
     if not has_token(text):
@@ -107,7 +107,7 @@ def phrase_tokens(literal: str) -> tuple[str, bool] | None:
     text = text.rstrip()
     prefix = False
 
-    def pairs(match: re.Match[str]) -> str:
+    def pairs_in_phrase(match: re.Match[str]) -> str:
         nonlocal prefix
         run = match[0]
         if match.end() < len(text):
@@ -117,7 +117,7 @@ def phrase_tokens(literal: str) -> tuple[str, bool] | None:
             return f" {run}"
         return " " + " ".join(map(add, run, run[1:]))
 
-    return text if text.isascii() else _cjk_run().sub(pairs, text), prefix
+    return text if text.isascii() else _cjk_run().sub(pairs_in_phrase, text), prefix
 
 
 def pairs_of(run: str) -> list[str]:
@@ -152,8 +152,11 @@ def _parts_of(word: str) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """The text with blanks for what SQLite cannot store: NUL and lone surrogates."""
-    return "".join(" " if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+    """Replace the characters that SQLite cannot store, NUL and lone surrogates, by blanks."""
+    return "".join(
+        " " if character == "\0" or "\ud800" <= character <= "\udfff" else character
+        for character in text
+    )
 
 
 def has_token(text: str) -> bool:
@@ -161,15 +164,15 @@ def has_token(text: str) -> bool:
     return any(c.isalnum() or unicodedata.category(c) in {"Co", "No", "Nl"} for c in text)
 
 
-def _spell_out(text: str) -> str:
+def _spell_out_signs(text: str) -> str:
     if "++" in text:
-        text = _PLUSPLUS.sub(lambda match: _named(match, "plusplus"), text)
+        text = _PLUSPLUS.sub(lambda match: _with_sign_named(match, "plusplus"), text)
     if "#" in text:
-        text = _SHARP.sub(lambda match: _named(match, "sharp"), text)
+        text = _SHARP.sub(lambda match: _with_sign_named(match, "sharp"), text)
     return text
 
 
-def _named(match: re.Match[str], name: str) -> str:
+def _with_sign_named(match: re.Match[str], name: str) -> str:
     text, end = match.string, match.start()
     start = end
     while start and text[start - 1].isalnum() and text[start - 1].isascii():

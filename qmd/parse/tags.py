@@ -1,4 +1,4 @@
-"""Find a document's tags (``#tag/sub`` in the text, or in the frontmatter) and its aliases."""
+"""Finds the aliases of a document and its tags (``#tag/sub`` in the text, or in frontmatter)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LETTER_OR_EMOJI = re.compile("[^\\W\\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]")
 _LIST_BREAK = re.compile(r"[,，、\s]+")
 _ALIAS_BREAK = re.compile(r"[,，]")
 
-# C sources are pasted into notes without fences; nobody names a tag like these.
+# Notes contain C sources without fences; these directives are not tags.
 _DIRECTIVES = frozenset(
     ("include", "define", "undef", "ifdef", "ifndef", "endif", "elif", "pragma")
 )
 
 
 def may_have_tags(text: str) -> bool:
-    """Whether anything looks like a tag, be it in code or in a link."""
+    """Whether the text has something that looks like a tag, even in code or in a link."""
     return _TAG.search(text) is not None
 
 

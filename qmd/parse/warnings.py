@@ -1,4 +1,4 @@
-"""Limit the warnings about one document to a few sentences."""
+"""Limits the warnings about one document to a few sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def limit_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     """
     The warnings, at most `MAX_WARNINGS`; a last sentence counts the rest.
 
-    Equal warnings become one with their number: "… (3 times)".
+    Equal warnings become one, with a count: "… (3 times)".
     """
     counts: dict[str, int] = {}
     for warning in warnings:
