@@ -1,4 +1,4 @@
-"""Give every chunk the vector of its text, from the cache or from the model."""
+"""Embed the chunks that have no vector, with vectors from the cache or from the model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
     from qmd.store import Store, Writer
 
-#: Chunks in one transaction: about a second of work, so an interruption loses no more.
+#: Chunks in one transaction: about a second of work, which is the most that an interruption loses.
 BATCH = 32
 
 
@@ -28,15 +28,15 @@ def embed(
     progress: ProgressCallback | None = None,
 ) -> EmbedReport:
     """
-    Make the missing vectors (``force``: all), a batch a transaction, until none is missing.
+    Make the missing vectors (all if ``force``), with a transaction for each batch.
 
-    Where the index holds another model's vectors, those go on answering, until this one has
-    all of its own and takes over; an interruption loses at most a batch.
+    If the index has the vectors of another model, they answer searches until this model has all of
+    its vectors and takes over. An interruption loses at most one batch.
 
     Raises:
         VectorsUnavailableError: sqlite-vec cannot be loaded here.
-        ModelMismatchError: Another process has chosen a third model meanwhile.
-        InferenceError: The model failed; what was embedded before is kept.
+        ModelMismatchError: Another process has chosen a third model in the meantime.
+        InferenceError: The model failed. The vectors made before are kept.
     """
     tick = progress or (lambda _: None)
 
@@ -48,19 +48,19 @@ def embed(
         return model
 
     if force:
-        embedder.embed_passages(["?"])  # vectors are given up only for a model that works
+        embedder.embed_passages(["?"])  # drop vectors only if the model works
     model = store.write(prepare)
     with store.reading() as reader:
         total = reader.embeddings.count_waiting(model, collection_ids)
-    embedded = reused = done = last = 0
+    embedded = reused = done = last_id = 0
     while True:
         tick(Progress("embed", done, total))
         with store.reading() as reader:
-            waiting = reader.embeddings.waiting(model, BATCH, collection_ids, after=last)
+            waiting = reader.embeddings.waiting(model, BATCH, collection_ids, after=last_id)
             cached = reader.embeddings.cached(model, (chunk.hash for chunk in waiting))
         if not waiting:
             break
-        last = waiting[-1].id
+        last_id = waiting[-1].id
         texts = {
             chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text)
             for chunk in waiting
@@ -77,11 +77,11 @@ def embed(
         remaining = reader.embeddings.count_waiting(model, collection_ids)
         coming = reader.models.coming() == model
     if coming and not remaining:
-        done_with = store.write(lambda writer: writer.models.take_over(model))
-        if not done_with and not collection_ids:  # a document came just now
-            rest = embed(store, embedder, progress=progress)
-            embedded, reused = embedded + rest.embedded, reused + rest.reused
-            remaining = rest.remaining
+        is_active = store.write(lambda writer: writer.models.take_over(model))
+        if not is_active and not collection_ids:  # a document was added just now
+            report = embed(store, embedder, progress=progress)
+            embedded, reused = embedded + report.embedded, reused + report.reused
+            remaining = report.remaining
     return EmbedReport(embedded, reused, remaining, embedder.spec.name)
 
 

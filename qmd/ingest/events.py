@@ -14,7 +14,7 @@ from qmd.values import encode_uri
 _log = logging.getLogger(__name__)
 
 #: Documents: added, updated, moved, removed. Progress: indexing, embedding. The rest: synced
-#: (the index is as the disk), problem (something went wrong; it is tried again).
+#: (the index equals the disk), problem (an error; qmd tries again).
 EventKind = Literal[
     "added", "updated", "moved", "removed", "indexing", "embedding", "synced", "problem"
 ]
@@ -23,7 +23,7 @@ EventKind = Literal[
 @dataclass(frozen=True, slots=True)
 class Event:
     """
-    One thing that happened, published after it was committed.
+    One change or problem, published after the commit.
 
     ``path`` (and ``previous``, where a moved document was) are relative to the collection.
     ``done`` and ``total`` count files or chunks. ``at`` is ISO 8601 UTC.
@@ -49,7 +49,7 @@ class Event:
         return None if self.file is None else encode_uri(self.file)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: what is known, with ``file`` and ``uri`` of a document."""
+        """The event for JSON: ``file``, ``uri`` and the fields, without those that are None."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values |= {"file": self.file, "uri": self.uri}
         return {name: value for name, value in values.items() if value is not None}
@@ -68,9 +68,9 @@ class DocumentChange(NamedTuple):
 
 class EventBus:
     """
-    Events to every subscriber, in the order in which they are published. Thread-safe.
+    Delivers events to all subscribers, in the order in which they are published. Thread-safe.
 
-    Callbacks run on the publishing thread, which is the indexing one: they must be quick.
+    Callbacks must be quick, because they run in the publishing thread, which does the indexing.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class EventBus:
         self._callbacks: dict[object, Callback] = {}
 
     def subscribe(self, callback: Callback) -> Callable[[], None]:
-        """From now on; call what is returned to end it (twice does no harm)."""
+        """Call ``callback`` for all events from now on; returns a function that ends this."""
         key = object()
         with self._lock:
             self._callbacks[key] = callback
@@ -90,17 +90,17 @@ class EventBus:
         return unsubscribe
 
     def publish(self, event: Event) -> None:
-        """A callback that fails is logged and does not keep the event from the others."""
+        """Call all subscribers; if one fails, log that and go on."""
         with self._lock:
             callbacks = list(self._callbacks.values())
         for callback in callbacks:
             try:
                 callback(event)
-            except Exception as error:  # noqa: BLE001 - whatever a stranger raises is logged
+            except Exception as error:  # noqa: BLE001 - any exception of a subscriber is logged
                 _log.error("a subscriber failed at '%s'", event.kind, exc_info=error)
 
     def publisher(self, collection: str) -> Callable[[DocumentChange], None]:
-        """What tells an indexer's changes as events."""
+        """Make a function that publishes the changes of a collection's documents as events."""
 
         def publish(change: DocumentChange) -> None:
             event = Event(change.kind, clock.now(), collection, change.path, change.previous)

@@ -1,4 +1,4 @@
-"""The stored state of a file, by which a scan knows without reading it whether it has changed."""
+"""Compare the state of a file with the stored one, to see without reading whether it changed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from qmd.ingest.read_file import ReadFile
 from qmd.ingest.scan import ScannedFile
 from qmd.values import FileState
 
-#: A file that was written within this time before it was read may be written again without
-#: its time changing: the clock of most file systems ticks in milliseconds, of some in seconds.
+#: If a file was written less than this many nanoseconds before it was read, a second write may
+#: leave its time as it is: most file systems have a clock of milliseconds, some of seconds.
 TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
 #: SQLite's integers have 63 bits and a sign; inodes have 64, on some systems 128, and times may
@@ -18,7 +18,7 @@ LARGEST = (1 << 63) - 1
 
 
 def file_state(file: ScannedFile | ReadFile) -> FileState:
-    """What is stored of a file, to know it again."""
+    """The state of a file, in the form that is stored."""
     return FileState(
         file.size,
         min(max(file.mtime_ns, -LARGEST), LARGEST),
@@ -29,22 +29,26 @@ def file_state(file: ScannedFile | ReadFile) -> FileState:
 
 def settled(state: FileState, started: int) -> FileState:
     """
-    The file's state, or one that equals none where the file had been written just before it
-    was read (``started``): then it is read once more next time, because a second change may
-    carry the same time.
+    Return the state, or one that equals no other if the file was written just before it was read.
+
+    In the second case the next scan reads the file again, because a second change may have the
+    same time.
+
+    Args:
+        started: When the file was read, in nanoseconds since 1970.
     """
     tick = COARSE_TICK_NS if state.mtime_ns % 1_000_000_000 == 0 else TICK_NS
     return state._replace(inode=-1) if started - state.mtime_ns < tick else state
 
 
 def is_still(file: Path, state: FileState) -> bool:
-    """Whether a file is as it was, or may be."""
+    """Whether a file has this state, as far as can be said."""
     try:
         status = file.lstat()
     except OSError:
         return False
     now = FileState(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
-    # Of a file that was read right after it was written the inode is not in the state.
+    # The state has no inode (-1) if the file was read right after it was written.
     return (now.bytes, now.mtime_ns) == (state.bytes, state.mtime_ns) and (
         state.inode in (-1, now.inode & LARGEST)
     )

@@ -28,7 +28,7 @@ def index_collections(
     progress: ProgressCallback | None = None,
     events: EventBus | None = None,
 ) -> IndexReport:
-    """Bring each collection in line with its directory; one that fails does not stop the rest."""
+    """Update each collection from its directory; a failure does not stop the others."""
     added = updated = moved = removed = unchanged = 0
     skipped: list[SkippedFile] = []
     excluded: dict[str, int] = {}
@@ -53,15 +53,17 @@ def index_collections(
         unchanged += report.unchanged
         skipped += report.skipped
         warnings += report.warnings
-        for reason, number in report.excluded.items():
-            excluded[reason] = excluded.get(reason, 0) + number
-    unlimited = parse_workers.problem()
-    if unlimited is not None:
-        warnings.append(unlimited)
+        for reason, count in report.excluded.items():
+            excluded[reason] = excluded.get(reason, 0) + count
+    worker_problem = parse_workers.problem()
+    if worker_problem is not None:
+        warnings.append(worker_problem)
     with store.reading() as reader:
         names = {collection.name for collection in collections}
         all_collections = reader.collections.all()
-        total = sum(each.documents for each in all_collections if each.name in names)
+        total = sum(
+            collection.documents for collection in all_collections if collection.name in names
+        )
     return IndexReport(
         collections=len(collections),
         added=added,
@@ -81,11 +83,14 @@ def index_file(
     store: Store, file: Path, collections: Sequence[Collection], events: EventBus | None = None
 ) -> None:
     """
-    Bring each collection that a file lies in in line with it; ``file`` is resolved.
+    Update one file in each collection that contains it.
+
+    Args:
+        file: The absolute path, without links.
 
     Raises:
         NotFoundError, InputError: A collection's directory cannot be read.
-        StoreError: It was not stored.
+        StoreError: The change was not stored.
     """
     for collection in collections:
         root = Path(os.path.realpath(collection.path))
@@ -97,6 +102,6 @@ def index_file(
                 collection,
                 changed=events.publisher(collection.name) if events else None,
             ).run_paths([file.relative_to(root).as_posix()])
-            # Another process may replace the file in the moment in which it is opened.
+            # Another process may replace the file at the moment at which it is opened.
             if not any(skip.reason == "unreadable" for skip in report.skipped):
                 break

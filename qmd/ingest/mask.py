@@ -1,9 +1,9 @@
 """
 Compile masks, the globs that say which files of a collection are documents.
 
-``**/*.md`` (all levels), ``*.md`` (top level only), ``notes/**/*.{md,txt}``, several by
-comma. Letter case does not matter: ``README.MD`` matches ``**/*.md``, because a reader who
-asks for Markdown means it, and because a collection must not change with the file system.
+Examples are ``**/*.md`` (all levels), ``*.md`` (top level only) and ``notes/**/*.{md,txt}``; commas
+separate several globs. Letter case does not matter: ``README.MD`` matches ``**/*.md``, because it
+is Markdown too, and because a collection must be the same on every file system.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from collections.abc import Callable
 from qmd.errors import InputError
 
 _EXAMPLE = "Use globs such as '**/*.md', 'notes/**/*.{md,txt}' or '**/*.md,**/*.txt'."
-#: Each one more multiplies the ways in which a deep path can be tried.
+#: The most ``**`` in one glob: each multiplies the number of ways to match a deep path.
 _MAX_GLOBSTARS = 4
 _BY_SUFFIX = re.compile(r"\*\*/\*(\.\w+(?:\.\w+)*|\.\{\w+(?:,\w+)*\})", re.ASCII)
 
 
 def compile_mask(mask: str) -> Callable[[str, str], bool]:
     """
-    The test for a file: ``matches(path, name)``, path relative to the root, with ``/``.
+    Compile a mask to a function ``matches(path, name)``.
+
+    The path is relative to the root of the collection, with ``/``.
 
     Raises:
-        InputError: The mask is empty, absolute, leads out by ``..``, or is no glob.
+        InputError: The mask is empty or absolute, leads out by ``..``, or is no glob.
     """
     suffixes: list[str] = []
     globs: list[str] = []
@@ -34,7 +36,7 @@ def compile_mask(mask: str) -> Callable[[str, str], bool]:
         if match is None:
             globs.append(part)
         elif match[1].startswith(".{"):
-            suffixes += ("." + each.lower() for each in match[1][2:-1].split(","))
+            suffixes += ("." + suffix.lower() for suffix in match[1][2:-1].split(","))
         else:
             suffixes.append(match[1].lower())
     endings = tuple(suffixes)
@@ -46,12 +48,12 @@ def compile_mask(mask: str) -> Callable[[str, str], bool]:
     def by_either(path: str, name: str) -> bool:
         return by_suffix(path, name) or (regex is not None and regex.match(path) is not None)
 
-    # wcmatch is not even imported where suffixes say it all, which is nearly always.
+    # Most masks have suffixes only, and then wcmatch is not imported.
     return by_suffix if regex is None else by_either
 
 
 def split_mask(mask: str) -> list[str]:
-    """The globs of a mask: split at commas outside braces, checked. Raises InputError."""
+    """Split a mask at the commas outside braces, and check the globs. Raises InputError."""
     parts = [""]
     depth = 0
     escaped = False
@@ -110,7 +112,7 @@ def _check_glob(glob: str) -> None:
 
 
 def expand_braces(glob: str) -> list[str]:
-    """``a.{md,txt}`` → ``a.md``, ``a.txt``. Raises InputError beyond 1,000 globs."""
+    """Expand ``a.{md,txt}`` to ``a.md``, ``a.txt``. Raises InputError for over 1,000 globs."""
     from bracex import ExpansionLimitException, expand
 
     try:
@@ -123,12 +125,12 @@ def _compile_globs(globs: list[str], mask: str) -> re.Pattern[str]:
     from wcmatch import glob as wcglob
 
     expanded = [each for glob in globs for each in (expand_braces(glob) if "{" in glob else [glob])]
-    # Hidden names are the scanner's business, so a star may match a dot here.
+    # The scan excludes hidden names, so a star may match a dot here.
     flags = wcglob.GLOBSTAR | wcglob.DOTGLOB | wcglob.FORCEUNIX | wcglob.IGNORECASE
     try:
         included = [wcglob.translate(each, flags=flags)[0][0] for each in expanded]
         with warnings.catch_warnings():
-            # Of "[" within a set, which a future Python may read otherwise.
+            # The warning is about "[" within a set, which a future Python may read differently.
             warnings.simplefilter("ignore", FutureWarning)
             return re.compile("|".join(f"(?:{regex})" for regex in included))
     except (re.error, ValueError) as error:

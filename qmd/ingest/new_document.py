@@ -8,16 +8,16 @@ from qmd.parse import PARSER_VERSION
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 
-#: What a stored document was made with; any other number and it is made anew.
+#: The version of the parser and the segmenter. A stored document of another version is made again.
 VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
 
 
 def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
     """
-    What is stored of a parsed file.
+    Make the stored form of a parsed file.
 
     Args:
-        path: Below the collection's root, with ``/``.
+        path: Relative to the collection's root, with ``/``.
         digest: SHA-256 of the text, in hex digits.
     """
     return NewDocument(
@@ -48,17 +48,17 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
 
 
 def _segmented(text: str) -> str | None:
-    """The text as full text stores it, None where that is the text itself."""
+    """The text as full text stores it; None if that is the text itself."""
     segmented = segment(text)
     return None if segmented == text else segmented
 
 
 def embedded_text(title: str, heading_path: str, text: str) -> str:
-    """What a chunk's vector is made of: its title, where it stands, and its text."""
+    """The text to embed for a chunk: the title, the path of headings, and the text of the chunk."""
     head = title if not heading_path or heading_path == title else f"{title}\n{heading_path}"
     return f"{head}\n\n{text}"
 
 
 def text_hash(text: str) -> bytes:
-    """What the embedding cache knows a text by: 16 bytes of SHA-256."""
+    """The key of a text in the embedding cache: 16 bytes of SHA-256."""
     return hashlib.sha256(text.encode()).digest()[:16]

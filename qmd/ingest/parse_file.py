@@ -1,7 +1,7 @@
 """
 Parse one file: the function that a worker process runs (see `qmd.ingest.parse_workers`).
 
-Nothing is imported here that parsing does not need, because the first file waits for the imports.
+This module imports only what parsing needs, because the imports delay the first file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from qmd.parse.formats import MARKDOWN, PHOTO, FileFormat, format_of
 from qmd.parse.photo.document import parse_photo
 from qmd.values import ParsedDocument
 
-#: A parser takes the path, and the bytes of the whole file or, where its format reads parts, a
-#: `PhotoSource`. It raises an `IngestError` for a file that is no document.
+#: A parser takes the path, and the bytes of the whole file; if its format reads parts, a
+#: `PhotoSource` instead. It raises an `IngestError` for a file that is no document.
 PARSERS: Mapping[FileFormat, Callable[[str, Any], ParsedDocument]] = {
     MARKDOWN: parse_document,
     PHOTO: parse_photo,
@@ -37,16 +37,16 @@ def parse_plain(job: Any) -> tuple[Any, ...]:
 
 
 def parse_file(job: FileJob) -> ParsedFile:
-    """Read and parse one file; whatever is wrong with it is a `NoDocument`."""
+    """Read and parse one file; a file that is no document gives a `NoDocument`."""
     started = time.time_ns()
     try:
         read, parsed = _parse(job)
     except FileVanishedError as error:
         return NoDocument(error.reason, str(error), None, vanished=True)
     except IngestError as error:
-        # A permission that is given later leaves no trace in the state: try each time.
-        lasting = not isinstance(error, UnreadableFileError)
-        state = settled(file_state(job.file), started) if lasting else None
+        # A new permission does not change the state of a file, so such a file is tried each time.
+        is_lasting = not isinstance(error, UnreadableFileError)
+        state = settled(file_state(job.file), started) if is_lasting else None
         return NoDocument(error.reason, str(error), state)
     digest = hashlib.sha256(parsed.text.encode()).hexdigest()
     state = settled(file_state(read), started)

@@ -15,14 +15,15 @@ from qmd.parse.formats import format_of
 from qmd.system.worker.jobs import MB, Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
 
-#: Shared by all that index in this process. Nothing is started before there is a file to parse.
+#: The pool of this process. It starts no worker process before there is a file to parse.
 workers = WorkerPool("qmd.ingest.parse_file:parse_plain")
 
-#: Real texts take 0.1 to 0.2 s and some ten bytes of memory a byte, on a computer of 2023.
+#: The budget for one file. On a computer of 2023, real texts take 0.1 to 0.2 s and
+#: some ten bytes of memory per byte.
 _CPU_S, _CPU_S_PER_MB = 5.0, 2.0
 _MEMORY_BYTES, _MEMORY_PER_BYTE = 512 * MB, 50
 
-#: The reason of a file whose reading blocked.
+#: The reason for skipping a file whose reading blocked.
 NO_ANSWER = "no answer"
 _REASONS = {
     "cpu": "over budget",
@@ -37,12 +38,12 @@ def parse_files(
     jobs: Iterable[FileJob], waiting: Callable[[], None] = lambda: None
 ) -> Generator[ParsedFile, None, None]:
     """
-    Parse each file; results in the order of the jobs, which are taken some time ahead.
+    Parse files, and yield the results in the order of the jobs. Jobs are taken ahead of time.
 
-    A file that is too much for its parser, in whatever way, is a `NoDocument`.
+    A file that makes its parser fail or exceed its budget gives a `NoDocument`.
 
     Args:
-        waiting: Called again and again while nothing comes; what it raises ends the run.
+        waiting: Called again and again while there is no result; an exception ends the run.
     """
     sent: deque[tuple[FileJob, int]] = deque()
 
@@ -61,35 +62,35 @@ def parse_files(
 
 
 def problem() -> str | None:
-    """Why files are parsed without a budget, in a sentence; None while they are not."""
+    """A sentence that says why files are parsed without a budget; None if they have one."""
     if workers.problem is None:
         return None
     return f"Files are parsed in this process, where nothing limits them. {workers.problem}"
 
 
 def try_it() -> str | None:
-    """Have a process read a file that is none; returns the `problem`."""
-    nothing = ScannedFile("", 0, 0, 0, 0)
-    for _ in parse_files([FileJob(os.path.abspath(os.sep), nothing, 0, None)]):  # noqa: PTH100
+    """Let a worker process try to read a file that does not exist; return the `problem`."""
+    no_file = ScannedFile("", 0, 0, 0, 0)
+    for _ in parse_files([FileJob(os.path.abspath(os.sep), no_file, 0, None)]):  # noqa: PTH100
         pass
     return problem()
 
 
 def size_to_parse(file: ScannedFile) -> int:
-    """In bytes; 0 for a format of which a few places are read, however large the file is."""
+    """The bytes of a file to parse; 0 for a format of which only a few parts are read."""
     return 0 if format_of(file.path).reads_parts else file.size
 
 
 def budget_of(size: int) -> JobBudget:
-    """What may be used for a text of ``size`` bytes."""
-    # In steps of whole megabytes: most files have the same budget.
+    """The limits for a file with ``size`` bytes to parse."""
+    # The steps are whole megabytes, so that most files have the same budget.
     steps = size // MB
     return JobBudget(_CPU_S + steps * _CPU_S_PER_MB, _MEMORY_BYTES + steps * MB * _MEMORY_PER_BYTE)
 
 
 def _no_document(job: FileJob, failure: JobFailure, started: int) -> NoDocument:
-    # Where CPU time is limited, silence is the disk's: what mends that leaves no trace in the
-    # state of the file, so it is tried each time.
-    lasting = failure.kind != "silence" or sys.platform == "win32"
-    state = settled(file_state(job.file), started) if lasting else None
+    # If CPU time is limited, silence means that the disk blocks. A disk that works again does not
+    # change the state of the file, so such a file is tried each time.
+    is_lasting = failure.kind != "silence" or sys.platform == "win32"
+    state = settled(file_state(job.file), started) if is_lasting else None
     return NoDocument(_REASONS[failure.kind], failure.detail, state)

@@ -1,6 +1,6 @@
-"""Read one file below a root, with the state that tells which file, and which version, was read."""
+"""Read one file below a root, with the state that identifies the file and its version."""
 
-# Path objects would cost more than they give here:
+# Paths are strings here, because Path objects are slower:
 # ruff: noqa: PTH114, PTH118
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _ATTEMPTS = 3
 @dataclass(frozen=True, slots=True)
 class ReadFile:
     """
-    A file's bytes with its state from before they were read: if it changed meanwhile, the
-    next scan finds it changed.
+    A file's bytes, with its state before the reading.
+
+    If the file changed during the reading, the next scan finds another state.
     """
 
     data: bytes
@@ -43,13 +44,13 @@ def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> ReadFile:
     """
     Read the file ``path`` (relative to ``root``, with ``/``), never one outside the root.
 
-    A file that changes while it is read is read again, at most three times; of one that
-    never rests (a log) the last reading counts.
+    A file that changes during the reading is read up to three times. If it changes each time, as a
+    log may, the last reading is used.
 
     Raises:
-        FileVanishedError: It is not there (any more).
-        FileTooLargeError: More than ``max_bytes``.
-        UnreadableFileError: No permission, an I/O error, no regular file, or a link on the way.
+        FileVanishedError: The file does not exist (any more).
+        FileTooLargeError: The file has more than ``max_bytes``.
+        UnreadableFileError: No permission, an I/O error, no regular file, or a link in the path.
     """
     with _opened(root, path) as descriptor:
         for _ in range(_ATTEMPTS):
@@ -65,14 +66,14 @@ def read_parts(
     root: Path, path: str, parse: Callable[[PhotoSource], ResultT]
 ) -> tuple[ReadFile, ResultT]:
     """
-    As `read_file`, for a file of which a parser needs but a few places, however large it is.
+    As `read_file`, for a file of any size of which a parser needs only a few parts.
 
     Returns:
-        The state of the file, without its bytes, and what ``parse`` made of it.
+        The state of the file, without its bytes, and the result of ``parse``.
 
     Raises:
         FileVanishedError, UnreadableFileError: As `read_file`.
-        Whatever ``parse`` raises.
+        Exception: Any exception of ``parse``.
     """
     with (
         _opened(root, path) as descriptor,
@@ -89,7 +90,7 @@ def read_parts(
 
 @contextmanager
 def _opened(root: Path, path: str) -> Iterator[int]:
-    """A descriptor of the file, which is a regular one inside the root; see `read_file`."""
+    """Open a regular file inside the root; the value is its descriptor. Raises as `read_file`."""
     try:
         descriptor = open_beneath(root, path, READ)
     except ValueError as error:
@@ -116,8 +117,8 @@ def _read_all(descriptor: int, size: int, max_bytes: int, path: str) -> bytes:
         os.lseek(descriptor, 0, os.SEEK_SET)
         blocks: list[bytes] = []
         total = 0
-        # At most one byte over the size, which tells that it grew: following a file that
-        # is being written would never end.
+        # Read at most one byte more than the size, which shows that the file grew. Following a
+        # file that is being written might never end.
         while total <= size and (block := os.read(descriptor, size - total + 1)):
             blocks.append(block)
             total += len(block)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def explain_path(reader: Reader, path: str) -> Explanation:
-    """Why the path is, or is no, document."""
+    """Explain why a path is or is not a document."""
     location = locate(path, reader.collections.all())
     if location is None:
         return Explanation(
@@ -54,12 +54,12 @@ def explain_path(reader: Reader, path: str) -> Explanation:
         )
     detail |= _rule(verdict)
     if verdict.included and verdict.reason == "directory":
-        below = len(reader.documents.below(collection.name, shown))
+        document_count = len(reader.documents.below(collection.name, shown))
         return Explanation(
             file,
-            indexed=below > 0,
+            indexed=document_count > 0,
             reason=f"It is a folder of the collection '{collection.name}'"
-            f" with {_documents(below)} below it.",
+            f" with {_documents(document_count)} below it.",
             detail=detail,
         )
     if verdict.included and skip is not None:
@@ -107,8 +107,8 @@ def _other_format(path: str) -> str:
     return f"{format_of(path).remedy}, then run 'qmd index'."
 
 
-def _documents(number: int) -> str:
-    return "1 document" if number == 1 else f"{number:,} documents"
+def _documents(count: int) -> str:
+    return "1 document" if count == 1 else f"{count:,} documents"
 
 
 def _rule(verdict: RuleVerdict) -> dict[str, Any]:
