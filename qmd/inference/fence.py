@@ -1,4 +1,4 @@
-"""A fence around text of documents in a prompt: it is data, and no instruction to the model."""
+"""Fences text of documents in a prompt, so that a model takes it as data, not as instructions."""
 
 from __future__ import annotations
 

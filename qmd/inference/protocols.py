@@ -1,4 +1,4 @@
-"""The interfaces of models, as search and ingest use them: embedder, expander and reranker."""
+"""Defines the interfaces of models that search and ingest use: embedder, expander and reranker."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Cut a text into chunks that follow its tree of headings.
+Cuts a text into chunks that follow its tree of headings.
 
 A section that fits is one chunk; a larger one is cut between its blocks, and each of its
 subsections is cut in the same way. A small piece joins its neighbour under the headings they

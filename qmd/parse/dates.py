@@ -1,4 +1,4 @@
-"""Read a document's date from its frontmatter, in many spellings, and write it as ISO 8601."""
+"""Reads a document's date from its frontmatter, in many spellings, and writes it as ISO 8601."""
 
 from __future__ import annotations
 

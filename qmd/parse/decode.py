@@ -1,5 +1,5 @@
 """
-Decode the bytes of a file: by its byte order mark, as UTF-8, or in a detected legacy encoding.
+Decodes the bytes of a file: by its byte order mark, as UTF-8, or in a detected legacy encoding.
 
 A legacy encoding is detected from a bounded sample of the lines that are not ASCII, so a
 20 MB file costs no more than a small one. The East Asian encodings are distinguished by how

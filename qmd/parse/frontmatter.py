@@ -1,5 +1,5 @@
 """
-Read frontmatter, YAML between ``---`` lines or TOML between ``+++`` lines, as JSON-safe values.
+Reads frontmatter, YAML between ``---`` lines or TOML between ``+++`` lines, as JSON-safe values.
 
 Plain ``key: value`` lines, which most frontmatter consists of, are read without a YAML parser:
 that is twenty times as fast, and a property test checks that the result is the same. The rest

@@ -1,5 +1,5 @@
 """
-Find the links of a text: Markdown links and images, reference links, wikilinks and embeds.
+Finds the links of a text: Markdown links and images, reference links, wikilinks and embeds.
 
 One pass over the brackets with a stack, as in CommonMark, visits each bracket once.
 """

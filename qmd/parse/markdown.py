@@ -1,5 +1,5 @@
 """
-Find the blocks of a Markdown text in one pass over its lines: headings, code, tables, paragraphs.
+Finds the blocks of a Markdown text in one pass over its lines: headings, code, tables, paragraphs.
 
 This is the part of CommonMark that an index needs, written for speed: a full parser takes
 twenty times as long and its tree would be thrown away. Headings inside lists and block quotes

@@ -1,5 +1,5 @@
 """
-Read YAML into JSON-safe values, from PyYAML's event stream: without recursion, and without
+Reads YAML into JSON-safe values, from PyYAML's event stream: without recursion, and without
 copying what an alias stands for.
 
 PyYAML takes long to import, so `qmd.parse.frontmatter` imports this module only for

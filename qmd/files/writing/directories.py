@@ -1,4 +1,4 @@
-"""Directories opened or created without following a link on the way; no lock, no files."""
+"""Opens and creates directories without following a link on the way; no lock, no files."""
 
 # Names relative to an open directory, which Path objects cannot express:
 # ruff: noqa: PTH116

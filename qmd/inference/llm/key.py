@@ -1,4 +1,4 @@
-"""Where the key of a model server comes from: the environment, or a file of the user."""
+"""Finds the key of a model server in the environment, or in a file of the user."""
 
 from __future__ import annotations
 

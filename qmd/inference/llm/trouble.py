@@ -1,4 +1,4 @@
-"""The errors of a model server, in words that say what to do; none of them holds the key."""
+"""Turns errors of a model server into messages that say what to do; none holds the key."""
 
 from __future__ import annotations
 

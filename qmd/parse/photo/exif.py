@@ -1,4 +1,4 @@
-"""Read the few fields of EXIF, a TIFF structure, that tell a reader something."""
+"""Reads the few fields of EXIF, a TIFF structure, that tell a reader something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the metadata of a HEIC file, an ISO base media file whose ``meta`` box lists them."""
+"""Reads the metadata of a HEIC file, an ISO base media file whose ``meta`` box lists them."""
 
 from __future__ import annotations
 

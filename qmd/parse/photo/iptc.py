@@ -1,4 +1,4 @@
-"""Read and write the records of IPTC IIM, the metadata of press photos from before XMP."""
+"""Reads and writes the records of IPTC IIM, the metadata of press photos from before XMP."""
 
 from __future__ import annotations
 

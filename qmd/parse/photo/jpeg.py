@@ -1,4 +1,4 @@
-"""Read the metadata segments of a JPEG file, which come before its pixels."""
+"""Reads the metadata segments of a JPEG file, which come before its pixels."""
 
 from __future__ import annotations
 

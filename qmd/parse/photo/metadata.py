@@ -1,4 +1,4 @@
-"""Merge the EXIF, IPTC and XMP of a photo into one value."""
+"""Merges the EXIF, IPTC and XMP of a photo into one value."""
 
 from __future__ import annotations
 

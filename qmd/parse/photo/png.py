@@ -1,4 +1,4 @@
-"""Read the metadata chunks of a PNG file, which may come before the pixels or behind them."""
+"""Reads the metadata chunks of a PNG file, which may come before the pixels or behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decode short texts of photos: UTF-8, or the encoding of an old camera or program."""
+"""Decodes short texts of photos: UTF-8, or the encoding of an old camera or program."""
 
 from __future__ import annotations
 

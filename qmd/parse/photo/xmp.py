@@ -1,5 +1,5 @@
 """
-Read XMP: the values of RDF properties, single values and lists.
+Reads XMP: the values of RDF properties, single values and lists.
 
 Entities cannot be declared, so no document expands. Of a document that is not well-formed, what
 comes before the mistake is read.
