@@ -1,4 +1,4 @@
-"""Backups put in the place of a database, and what can still be read of a damaged one."""
+"""Puts a backup in the place of a database, and saves what is readable of a damaged one."""
 
 from __future__ import annotations
 

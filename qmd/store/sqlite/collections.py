@@ -1,4 +1,4 @@
-"""Collections and contexts."""
+"""Reads and writes collections."""
 
 from __future__ import annotations
 

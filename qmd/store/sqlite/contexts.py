@@ -1,4 +1,4 @@
-"""Contexts: what a person says about everything below a path."""
+"""Reads and writes contexts: sentences of the user about all that lies below a path."""
 
 from __future__ import annotations
 

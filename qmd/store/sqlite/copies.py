@@ -1,4 +1,4 @@
-"""The database file as a whole: a consistent copy of it, and another one in its place."""
+"""Copies the whole database file consistently, and puts another file in its place."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """
-Whether a database holds what cannot be: asked when something that nobody expected went wrong,
-so that damage on the disk is told from a mistake in this program.
+Finds damage in a database file.
 
-SQLite's own check knows nothing of what values mean: flipped bytes may leave text that is no
-UTF-8, a number where a text should be, JSON that ends early, or half a vector.
+The store looks for it after an unexpected error, to tell damage on the disk from a mistake in this
+program. SQLite's own check does not know what values mean: flipped bytes may leave text that is
+not UTF-8, a number in place of a text, JSON that ends early, or half a vector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of one document: itself, its tags, aliases and links, its chunks, its full text."""
+"""Writes the rows of a document: itself, tags, aliases, links, chunks and full text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading documents: by path, suffix, docid or folder, and their text."""
+"""Reads documents by path, suffix, docid or folder, and their text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Filling: which chunks wait for a vector, and storing it.
+Lists the chunks that wait for a vector, and stores the vectors.
 
 ``embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
 hash of the embedded text; it is an ordinary table, and a cache that outlives the chunks.

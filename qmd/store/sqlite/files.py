@@ -1,4 +1,4 @@
-"""The store's side of the files: what the last scan saw, and documents written from new scans."""
+"""Keeps the state of each file at its last scan, and writes documents from new scans."""
 
 from __future__ import annotations
 

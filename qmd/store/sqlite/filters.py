@@ -1,4 +1,4 @@
-"""Filters as SQL over ``documents d``."""
+"""Translates filters into SQL conditions on ``documents d``."""
 
 from __future__ import annotations
 

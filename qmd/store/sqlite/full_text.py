@@ -1,4 +1,4 @@
-"""Full-text search: FTS5 expressions in, document ids and bm25 out."""
+"""Searches full text: an FTS5 expression goes in, document ids with bm25 come out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The one place that chooses a SQLite library and opens a file with it.
+Chooses a SQLite library and opens files with it; no other module does.
 
 Many Pythons (pyenv, macOS) build ``sqlite3`` without extension loading, so sqlite-vec cannot
 be loaded there. We take the first of pysqlite3, sqlean and the standard library that can.

@@ -1,4 +1,4 @@
-"""Match expressions in the language of FTS5: https://sqlite.org/fts5.html#full_text_query_syntax"""
+"""Translates match expressions into the language of FTS5: https://sqlite.org/fts5.html#full_text_query_syntax"""
 
 from __future__ import annotations
 

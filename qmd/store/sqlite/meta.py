@@ -1,4 +1,4 @@
-"""Settings of the database file itself."""
+"""Reads and writes the settings that belong to the database file."""
 
 from __future__ import annotations
 

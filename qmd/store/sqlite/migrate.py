@@ -1,5 +1,5 @@
 """
-Numbered migrations: ``NNNN_name.sql`` or ``NNNN_name.py`` (a function ``migrate(db)``).
+Runs numbered migrations: ``NNNN_name.sql`` or ``NNNN_name.py`` (a function ``migrate(db)``).
 
 sqlite-utils runs them and records each in ``_sqlite_migrations`` in its own transaction.
 All of it happens under ``BEGIN IMMEDIATE``: of several processes that open a new database

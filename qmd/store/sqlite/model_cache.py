@@ -1,4 +1,4 @@
-"""What models said to questions, so that the same question is not asked twice."""
+"""Keeps the answers of models, so that no question is asked twice."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The models that this database has vectors of, and how one takes the place of another.
+Knows the models whose vectors the database holds, and replaces one by another.
 
 While the model is being changed there are vectors of two: those of the active model answer,
 those of the coming one are being made, as ``chunks.next_model_id`` tells, and take over at once.

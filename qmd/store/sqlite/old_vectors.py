@@ -1,5 +1,5 @@
 """
-Vectors that a process of version 1.0.0 writes after the file was brought up to date.
+Removes vectors that a process of version 1.0.0 wrote after the file had been upgraded.
 
 One that was running before the upgrade makes its virtual table again, puts new vectors there,
 where this version does not look, and marks their chunks as done.

@@ -1,5 +1,5 @@
 """
-Which file a database's path named when it was opened, and whether it still does.
+Remembers which file was opened as the database, and notices when its path names another.
 
 SQLite goes on with the file it has open when that is deleted or replaced: what is written then is
 lost, without an error.

@@ -1,4 +1,4 @@
-"""The temporary files of writes that are under way: what a killed process left is found here."""
+"""Records the temporary files of unfinished writes; those of a killed process are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored documents as the search of posts needs them: in bulk, and as UTF-8."""
+"""Reads stored documents for the search of posts: many at once, and as UTF-8."""
 
 from __future__ import annotations
 

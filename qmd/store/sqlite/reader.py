@@ -1,5 +1,5 @@
 """
-What a snapshot of the database can be asked for, and what a transaction can change.
+Implements `Reader`, a snapshot of the database, and `Writer`, a transaction.
 
 A capability is imported when it is first used: a command line search needs few of them.
 """

@@ -1,6 +1,7 @@
 """
-What can still be read of a damaged database, in a new one: all that cannot be made anew from
-the files, and the vectors, which cost the most time.
+Saves what can still be read of a damaged database into a new one.
+
+It takes over what the files do not hold, and the vectors, because making them takes the most time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Revisions in SQLite."""
+"""Reads and writes revisions, the earlier contents of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as values that people and files get: of the types that the schema says."""
+"""Checks that the values of a row have the types that the schema names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sqlite-vec: functions on vectors for a connection. No table of the file depends on it."""
+"""Loads the vector functions of sqlite-vec into a connection. No table of the file needs them."""
 
 from __future__ import annotations
 

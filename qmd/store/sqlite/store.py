@@ -1,5 +1,5 @@
 """
-The open database: one writer thread with one connection, and a pool of read-only readers.
+Holds a database open: one writer thread with one connection, and a pool of readers.
 """
 
 from __future__ import annotations

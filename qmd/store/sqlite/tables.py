@@ -1,5 +1,5 @@
 """
-The database as sqlite-utils sees it, for work on tables that is not in anybody's way.
+Gives tables as sqlite-utils objects, for work whose speed does not matter.
 
 Its import takes 100 ms of CPU, so that indexing and searching, which must not pay for it, write
 their own SQL. What it writes stands in the transaction that is open.

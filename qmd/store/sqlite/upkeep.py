@@ -1,4 +1,4 @@
-"""Counts for `status`, and what `cleanup` and `doctor` do to the file."""
+"""Counts rows for `status`, and does the work of `cleanup` and `doctor` on the file."""
 
 from __future__ import annotations
 

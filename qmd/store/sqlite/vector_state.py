@@ -1,4 +1,4 @@
-"""Two counters in ``meta`` that tell processes when their copies of the vectors are out of date."""
+"""Counts changes of the vectors in ``meta``, so that processes notice stale copies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Vectors as search reads them: the nearest by a scan, and exact ones by chunk.
+Reads vectors for search: the nearest ones by a scan, and exact ones by chunk.
 
 sqlite-vec's functions scan the int8 copies in the table ``vectors``; the nearest are rescored
 with the exact vectors of ``embeddings``.
