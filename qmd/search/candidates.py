@@ -1,4 +1,4 @@
-"""A candidate: a document with its final score, the input of calibration in all three searches."""
+"""A candidate: a document with its blend, the input of calibration in all three searches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Candidate(NamedTuple):
     A scored document whose text was not read yet.
 
     Attributes:
-        score: 0..1; candidates are sorted by it, best first.
+        blend: 0..1; candidates are sorted by it, best first.
         words: The words of the query that full text matched in the document.
         nearness: `qmd.search.meaning.nearness.relative_nearness`; None if it is not known.
         chunk_id: The document's chunk nearest to the question; None if it is not known.
@@ -21,7 +21,7 @@ class Candidate(NamedTuple):
     """
 
     document_id: int
-    score: float
+    blend: float
     match: Match
     words: Collection[str] = ()
     nearness: float | None = None

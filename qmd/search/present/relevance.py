@@ -70,7 +70,7 @@ def calibrate(
         At most ``request.limit`` candidates with at least the minimum score and the minimum
         relevance, in their order.
     """
-    good = [candidate for candidate in candidates if candidate.score >= request.min_score]
+    good = [candidate for candidate in candidates if candidate.blend >= request.min_score]
     calibrated = _calibrate_each(reader, good[: request.depth], words)
     relevant = (entry for entry in calibrated if entry.relevance >= request.min_relevance)
     return list(islice(relevant, request.limit))

@@ -45,7 +45,7 @@ def present(
                 docid=page.info.docid,
                 file=page.info.file,
                 title=page.info.title,
-                score=round(candidate.score, 4),
+                score=round(candidate.blend, 4),
                 context=join_contexts(contexts, page.info.collection, page.info.path),
                 snippet=snippet.text,
                 line=snippet.line,
