@@ -26,7 +26,27 @@ def test_every_file_is_read_and_every_question_is_asked_once(name: str) -> None:
     questions = read(name).questions
     assert questions
     assert len({question.text for question in questions}) == len(questions)
-    assert all(bool(question.relevant) != ("absent" in name) for question in questions)
+    if "notes" not in name:
+        assert all(bool(question.relevant) != ("absent" in name) for question in questions)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "notes" in name])
+def test_notes_answer_some_of_their_questions(name: str) -> None:
+    judgments = read(name)
+    assert files(judgments) <= set(judgments.documents or ())
+    assert {bool(question.relevant) for question in judgments.questions} == {True, False}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("kind", ["absent", "notes"])
+def test_no_question_without_a_corpus_is_both_tuned_on_and_reported(
+    kind: str, language: str
+) -> None:
+    tuned, reported = (read(f"{purpose}-{kind}-{language}.json") for purpose in ("tune", "report"))
+    assert not {question.text for question in tuned.questions} & {
+        question.text for question in reported.questions
+    }
+    assert not set((tuned.documents or {}).values()) & set((reported.documents or {}).values())
 
 
 @pytest.mark.parametrize(
