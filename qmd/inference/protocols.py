@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from qmd.values import ModelSpec
 
@@ -53,6 +53,60 @@ class Embedder(Protocol):
             InferenceError: The model cannot be loaded, or failed.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStates:
+    """
+    The token states of a text: one mean state for each distinct token of it.
+
+    A state is what the last layer of the model says of a token in its context. The states are
+    rounded to float16, so that they are the same whether they were kept, sent or just made. Special
+    tokens and those of the prefix are left out. A model without a state per token has none: t is 0.
+
+    Attributes:
+        ids: int32[t], ascending: the numbers of the tokens in the model's vocabulary.
+        states: float32[t, dimension]: of each token the mean state over its occurrences.
+    """
+
+    ids: NDArray[np.int32]
+    states: NDArray[np.float32]
+
+
+class TokenEmbedder(Embedder, Protocol):
+    """An `Embedder` that also gives the token states of a text; one run of the model gives both."""
+
+    @property
+    def gives_token_states(self) -> bool:
+        """Whether the model has a state for each token; the first call may load the weights."""
+        ...
+
+    def embed_passages_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
+        """
+        The vectors of texts that are stored, equal to those of `embed_passages`, and their states.
+
+        Raises:
+            InferenceError: The model cannot be loaded, or failed.
+        """
+        ...
+
+    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
+        """
+        The vector of a question, equal to that of `embed_query`, and its token states.
+
+        Raises:
+            InferenceError: The model cannot be loaded, or failed.
+        """
+        ...
+
+
+def token_embedder(embedder: Embedder) -> TokenEmbedder | None:
+    """The same embedder if it gives token states, else None; the first call may load weights."""
+    if not getattr(embedder, "gives_token_states", False):
+        return None
+    return cast("TokenEmbedder", embedder)
 
 
 @dataclass(frozen=True, slots=True)

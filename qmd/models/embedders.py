@@ -33,7 +33,7 @@ ENDPOINT = "openai:"
 # Cosines measured in docs/models.md.
 _DEFAULT_SPEC = ModelSpec(
     name=DEFAULT_MODEL,
-    fingerprint=f"{DEFAULT_MODEL}-{build.RECIPE}-{source.SHA256[:8]}",
+    fingerprint=build.FINGERPRINT,
     dimension=384,
     max_tokens=512,
     query_prefix="query: ",

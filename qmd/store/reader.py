@@ -18,6 +18,7 @@ from qmd.store.pending import PendingWrites, PendingWritesWriter
 from qmd.store.posts import Posts
 from qmd.store.revisions import Revisions, RevisionsWriter
 from qmd.store.selection import Selection
+from qmd.store.tokens import Tokens, TokensWriter
 from qmd.store.upkeep import Upkeep, UpkeepWriter
 from qmd.store.vectors import Vectors
 from qmd.values import Filters
@@ -69,6 +70,9 @@ class Reader(Protocol):
     def embeddings(self) -> Embeddings: ...
 
     @property
+    def tokens(self) -> Tokens: ...
+
+    @property
     def collections(self) -> Collections: ...
 
     @property
@@ -104,6 +108,9 @@ class Writer(Reader, Protocol):
 
     @property
     def embeddings(self) -> EmbeddingsWriter: ...
+
+    @property
+    def tokens(self) -> TokensWriter: ...
 
     @property
     def collections(self) -> CollectionsWriter: ...

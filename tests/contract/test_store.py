@@ -28,6 +28,7 @@ from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, 
 from qmd.store.model_cache import MAX_ANSWER_BYTES
 from qmd.store.models import StoredModel
 from qmd.store.revisions import MAX_REVISIONS, RevisionContent, pack_revision
+from qmd.store.tokens import StoredProjection
 from qmd.store.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
 
@@ -494,6 +495,97 @@ def test_the_chosen_model_is_a_note_for_all(store: Store) -> None:
     with store.reading() as reader:
         assert reader.models.chosen_name() == "m"
         assert reader.models.active() is None
+
+
+# --- token states --------------------------------------------------------------------
+
+PROJECTION = StoredProjection("1:abc", 24, b"axes")
+
+
+def embed_with_tokens(writer: Writer) -> StoredModel:
+    """Make the vectors of all chunks, and the token states of all but the first."""
+    model = writer.models.begin(SPEC)
+    chunks = embed(writer, model)
+    writer.tokens.begin(model, PROJECTION)
+    writer.tokens.put(model, {chunk.hash: bytes(24) for chunk in chunks[1:]})
+    return model
+
+
+def test_token_states_belong_to_texts_with_a_vector(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        model = writer.models.begin(SPEC)
+        assert writer.tokens.projection(model) is None
+        chunks = writer.embeddings.waiting(model, 100)
+        first, second = chunks[:2]
+        assert writer.tokens.count() == (0, 0)
+        writer.tokens.begin(model, PROJECTION)
+        assert writer.tokens.projection(model) == PROJECTION
+        assert writer.tokens.put(model, {first.hash: bytes(24)}) == 0
+        (vector,) = pack_vectors(unit(1)[None])
+        vectors = {first.hash: vector, second.hash: vector}
+        places = [(first.id, first.hash), (second.id, second.hash)]
+        writer.embeddings.put(model, places, vectors, {first.hash: bytes(48)})
+        assert writer.tokens.count() == (1, 2)
+        assert writer.tokens.waiting(model, 10) == [second]
+        assert writer.tokens.waiting(model, 10, after=second.id) == []
+        assert writer.tokens.count_waiting(model) == 1
+        chunk_ids = [chunk.id for chunk in chunks]
+        assert writer.tokens.of_chunks(model, chunk_ids, "1:abc") == {first.id: bytes(48)}
+        assert writer.tokens.of_chunks(model, chunk_ids, "2:abc") == {}
+
+    store.write(run)
+
+
+def test_codes_of_an_impossible_length_are_missing(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        model = embed_with_tokens(writer)
+        chunks = [chunk_id for chunk_id, _, _ in writer.vectors.all(model, writer.all_documents)]
+        (first,) = writer.tokens.waiting(model, 10)
+        writer.tokens.put(model, {first.hash: bytes(25)})
+        states = writer.tokens.of_chunks(model, chunks, PROJECTION.recipe)
+        assert set(states) == set(chunks) - {first.id}
+
+    store.write(run)
+
+
+def test_another_projection_makes_all_token_states_anew(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        model = embed_with_tokens(writer)
+        complete, embedded = writer.tokens.count()
+        assert complete == embedded - 1
+        writer.tokens.begin(model, PROJECTION)  # the same again drops nothing
+        assert writer.tokens.count() == (complete, embedded)
+        writer.tokens.begin(model, PROJECTION._replace(recipe="1:other"))
+        assert writer.tokens.count() == (0, embedded)
+        writer.tokens.begin(model, StoredProjection("", 24, b""))
+        assert writer.tokens.count() == (0, 0)
+
+    store.write(run)
+
+
+def test_token_states_go_with_their_vectors(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        model = embed_with_tokens(writer)
+        chunks = [chunk_id for chunk_id, _, _ in writer.vectors.all(model, writer.all_documents)]
+        assert writer.tokens.of_chunks(model, chunks, PROJECTION.recipe)
+        writer.embeddings.forget(model)
+        assert writer.tokens.of_chunks(model, chunks, PROJECTION.recipe) == {}
+        assert not any(writer.upkeep.count_leftovers().values())
+
+    store.write(run)
+
+
+def test_a_text_embedded_before_has_its_token_states(store: Store, notes: int) -> None:
+    def run(writer: Writer) -> None:
+        model = embed_with_tokens(writer)
+        before = writer.tokens.count()
+        writer.files.put(notes, document("moved.md", NOTES["deep/b.md"]))
+        chunks = writer.embeddings.waiting(model, 100)
+        cached = writer.embeddings.cached(model, [chunk.hash for chunk in chunks])
+        writer.embeddings.put(model, [(chunk.id, chunk.hash) for chunk in chunks], cached)
+        assert writer.tokens.count() == (before[0] + len(chunks), before[1] + len(chunks))
+
+    store.write(run)
 
 
 # --- what tools and processes leave --------------------------------------------------

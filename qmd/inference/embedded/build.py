@@ -21,7 +21,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
-from qmd.inference.embedded.source import read_source
+from qmd.inference.embedded.source import SHA256, read_source
 from qmd.values import Progress, ProgressCallback
 
 NAME = "multilingual-e5-small-int8"
@@ -29,6 +29,7 @@ MODEL_FILE = "model_int8.onnx"
 # Raise it with every change to the files that are written. It is part of the fingerprint, so that
 # vectors of two recipes never mix, and of the directory's name, so that both can stay.
 RECIPE = 1
+FINGERPRINT = f"{NAME}-{RECIPE}-{SHA256[:8]}"
 
 _MANIFEST = "manifest.json"
 _LOCK_TIMEOUT_S = 600.0

@@ -8,14 +8,16 @@ hash of the embedded text; it is an ordinary table, and a cache that outlives th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from qmd.store.embeddings import WaitingChunk
 from qmd.store.models import StoredModel
 from qmd.store.sqlite import vector_state
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import SqliteModels
+from qmd.store.sqlite.tokens import SqliteTokensWriter
 from qmd.store.sqlite.vectors import quantize
+from qmd.store.sqlite.waiting_chunks import waiting_chunks
 
 
 class SqliteEmbeddings:
@@ -38,23 +40,11 @@ class SqliteEmbeddings:
         condition = ""
         if collection_ids:
             condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
-        rows = self._connection.execute(
-            "SELECT k.id, k.hash, d.title, k.heading_path, k.document_id, k.start_char, k.end_char"
-            " FROM chunks k JOIN documents d ON d.id = k.document_id"
+        return waiting_chunks(
+            self._connection,
             f" WHERE k.{column} IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
             [after, *collection_ids, limit],
-        ).fetchall()
-        # Sliced here: SQL's substr() would count through a long text once for each chunk.
-        texts: dict[int, str] = {}
-        chunks = []
-        for chunk_id, digest, title, heading_path, document_id, start, end in rows:
-            if document_id not in texts:
-                (texts[document_id],) = self._connection.execute(
-                    "SELECT text FROM documents WHERE id = ?", [document_id]
-                ).fetchone()
-            text = texts[document_id][start:end]
-            chunks.append(WaitingChunk(chunk_id, digest, title, heading_path, text))
-        return chunks
+        )
 
     def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
         column = "model_id" if model is None else self._column(model)
@@ -109,12 +99,15 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
         model: StoredModel,
         chunks: Sequence[tuple[int, bytes]],
         vectors: dict[bytes, bytes],
+        tokens: Mapping[bytes, bytes] | None = None,
     ) -> int:
         column = self._column(model)
         self._connection.executemany(
             "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
             [(model.id, digest, vector) for digest, vector in vectors.items()],
         )
+        if tokens:
+            SqliteTokensWriter(self._connection).put(model, tokens)
         stored = 0
         for chunk_id, digest in chunks:
             row = self._connection.execute(

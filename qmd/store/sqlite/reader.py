@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from qmd.store.sqlite.pending import SqlitePendingWrites, SqlitePendingWritesWriter
     from qmd.store.sqlite.posts import SqlitePosts
     from qmd.store.sqlite.revisions import SqliteRevisions, SqliteRevisionsWriter
+    from qmd.store.sqlite.tokens import SqliteTokens, SqliteTokensWriter
     from qmd.store.sqlite.upkeep import SqliteUpkeep, SqliteUpkeepWriter
     from qmd.store.sqlite.vectors import SqliteVectors
     from qmd.values import Filters
@@ -83,6 +84,12 @@ class SqliteReader:
         from qmd.store.sqlite.embeddings import SqliteEmbeddings
 
         return SqliteEmbeddings(self.connection)
+
+    @cached_property
+    def tokens(self) -> SqliteTokens:
+        from qmd.store.sqlite.tokens import SqliteTokens
+
+        return SqliteTokens(self.connection)
 
     @cached_property
     def collections(self) -> SqliteCollections:
@@ -153,6 +160,12 @@ class SqliteWriter(SqliteReader):
         from qmd.store.sqlite.embeddings import SqliteEmbeddingsWriter
 
         return SqliteEmbeddingsWriter(self.connection)
+
+    @cached_property
+    def tokens(self) -> SqliteTokensWriter:
+        from qmd.store.sqlite.tokens import SqliteTokensWriter
+
+        return SqliteTokensWriter(self.connection)
 
     @cached_property
     def collections(self) -> SqliteCollectionsWriter:

@@ -1,0 +1,113 @@
+"""
+Keeps the codes of token states beside the vectors of ``embeddings``.
+
+A row of ``token_states`` belongs to a row of ``embeddings``, so it comes and goes with the vector:
+by the hash of the text, whatever becomes of the chunk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from qmd.store.embeddings import WaitingChunk
+from qmd.store.models import StoredModel
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.models import SqliteModels
+from qmd.store.sqlite.rows import require_types
+from qmd.store.sqlite.waiting_chunks import waiting_chunks
+from qmd.store.tokens import StoredProjection
+
+#: Chunks with a vector of a model (bound twice) and no token states of it.
+_WAITING = (
+    " JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+    " WHERE k.{column} = ?"
+    " AND NOT EXISTS (SELECT 1 FROM token_states t WHERE t.embedding_id = e.id)"
+)
+
+
+class SqliteTokens:
+    """`qmd.store.tokens.Tokens` in SQLite."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def _waiting(self, model: StoredModel) -> str:
+        return _WAITING.format(column=SqliteModels(self._connection).chunk_column(model))
+
+    def projection(self, model: StoredModel) -> StoredProjection | None:
+        row = self._connection.execute(
+            "SELECT recipe, code_bytes, projection FROM token_projections WHERE model_id = ?",
+            [model.id],
+        ).fetchone()
+        if row is None:
+            return None
+        require_types(row, str, int, bytes)
+        return StoredProjection(*row)
+
+    def of_chunks(
+        self, model: StoredModel, chunk_ids: Sequence[int], recipe: str
+    ) -> dict[int, bytes]:
+        projection = self.projection(model)
+        if projection is None or projection.recipe != recipe:
+            return {}
+        rows = self._connection.execute(
+            "SELECT k.id, t.codes FROM json_each(?) j"
+            " CROSS JOIN chunks k ON k.id = j.value"
+            " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            " CROSS JOIN token_states t ON t.embedding_id = e.id",
+            [json.dumps(list(chunk_ids)), model.id],
+        )
+        return {
+            chunk_id: codes
+            for chunk_id, codes in rows
+            if isinstance(codes, bytes) and len(codes) % projection.code_bytes == 0
+        }
+
+    def waiting(self, model: StoredModel, limit: int, after: int = 0) -> list[WaitingChunk]:
+        return waiting_chunks(
+            self._connection,
+            self._waiting(model) + " AND k.id > ? ORDER BY k.id LIMIT ?",
+            [model.id, model.id, after, limit],
+        )
+
+    def count_waiting(self, model: StoredModel) -> int:
+        row = self._connection.execute(
+            f"SELECT count(*) FROM chunks k{self._waiting(model)}", [model.id, model.id]
+        ).fetchone()
+        return int(row[0])
+
+    def count(self) -> tuple[int, int]:
+        model = SqliteModels(self._connection).active()
+        projection = None if model is None else self.projection(model)
+        if model is None or projection is None or not projection.recipe:
+            return 0, 0
+        (embedded,) = self._connection.execute(
+            "SELECT count(*) FROM chunks WHERE model_id = ?", [model.id]
+        ).fetchone()
+        return int(embedded) - self.count_waiting(model), int(embedded)
+
+
+class SqliteTokensWriter(SqliteTokens):
+    """`qmd.store.tokens.TokensWriter` in SQLite."""
+
+    def begin(self, model: StoredModel, projection: StoredProjection) -> None:
+        if self.projection(model) == projection:
+            return
+        self._connection.execute(
+            "DELETE FROM token_states"
+            " WHERE embedding_id IN (SELECT id FROM embeddings WHERE model_id = ?)",
+            [model.id],
+        )
+        self._connection.execute(
+            "INSERT OR REPLACE INTO token_projections (model_id, recipe, code_bytes, projection)"
+            " VALUES (?, ?, ?, ?)",
+            [model.id, *projection],
+        )
+
+    def put(self, model: StoredModel, codes: Mapping[bytes, bytes]) -> int:
+        return self._connection.executemany(
+            "INSERT OR REPLACE INTO token_states (embedding_id, codes)"
+            " SELECT id, ? FROM embeddings WHERE hash = ? AND model_id = ?",
+            [(code, digest, model.id) for digest, code in codes.items()],
+        ).rowcount

@@ -1,0 +1,86 @@
+"""The token states of embedded texts, as codes that the store does not read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from qmd.store.embeddings import WaitingChunk
+from qmd.store.models import StoredModel
+
+
+class StoredProjection(NamedTuple):
+    """
+    How the codes of a model's token states were made.
+
+    Attributes:
+        recipe: Names the projection and the form of the codes; empty if the model was asked and
+            has no token states.
+        code_bytes: The bytes of one token.
+        data: The projection itself; empty if it is part of the program.
+    """
+
+    recipe: str
+    code_bytes: int
+    data: bytes
+
+
+class Tokens(Protocol):
+    """Reads the codes of token states: of each embedded text one row, if it has been made."""
+
+    def projection(self, model: StoredModel) -> StoredProjection | None:
+        """How the codes of a model were made; None if none were made yet."""
+        ...
+
+    def of_chunks(
+        self, model: StoredModel, chunk_ids: Sequence[int], recipe: str
+    ) -> dict[int, bytes]:
+        """
+        Chunk id → codes of the text of the chunk.
+
+        A chunk is left out if its codes are missing, were made by another recipe, or have an
+        impossible length, which damage leaves.
+        """
+        ...
+
+    def waiting(self, model: StoredModel, limit: int, after: int = 0) -> list[WaitingChunk]:
+        """
+        Chunks that have a vector of this model but no token states, sorted by id.
+
+        Args:
+            limit: Return at most this many.
+            after: Only chunks with a greater id.
+
+        Raises:
+            ModelMismatchError: The model is neither the active nor the coming one.
+        """
+        ...
+
+    def count_waiting(self, model: StoredModel) -> int:
+        """How many chunks `waiting` has; a scan of all chunks. Raises as `waiting`."""
+        ...
+
+    def count(self) -> tuple[int, int]:
+        """
+        How many chunks have token states of the active model, and how many have a vector of it.
+
+        (0, 0) if the model has no token states.
+        """
+        ...
+
+
+class TokensWriter(Tokens, Protocol):
+    """Stores token states."""
+
+    def begin(self, model: StoredModel, projection: StoredProjection) -> None:
+        """Record how codes will be made. Codes that were made otherwise are dropped."""
+        ...
+
+    def put(self, model: StoredModel, codes: Mapping[bytes, bytes]) -> int:
+        """
+        Keep codes by the hash of their text, for texts that have a vector of this model.
+
+        Returns:
+            How many were stored.
+        """
+        ...
