@@ -13,6 +13,7 @@ from qmd.inference import replies
 from qmd.inference.fence import Fence
 from qmd.inference.llm.endpoint import ModelEndpoint, ModelReply
 from qmd.inference.protocols import Expansion
+from qmd.inference.scoring import cut, score_in_time
 
 #: Raise it when a prompt changes, so that the cache gives no answers to older prompts.
 RECIPE = "2"
@@ -42,6 +43,11 @@ _QUERY_CHARS = 2000
 #: question, and a server whose model takes fewer refuses all passages: then it gets fewer.
 _TOKENS, _FEW_TOKENS = 400, 150
 _PERHAPS_TOO_LONG = {400, 413, 422, 500}
+#: How many passages the first request to a server on this machine has: such a server may be slow,
+#: and what it has scored when the time is up counts. Any other server gets so many at once that
+#: there is one request: it is far away, and may charge for each.
+_FIRST_HERE, _FIRST_ELSEWHERE = 4, 100
+_MOST_AT_ONCE = 100
 
 
 class ChatEndpoint:
@@ -100,9 +106,20 @@ class LlmReranker:
         self._chat = chat
         self.name = f"chat:{chat.model}"
 
-    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
-        if not passages:
-            return []
+    def rerank(
+        self, query: str, passages: Sequence[str], *, timeout_s: float
+    ) -> Sequence[float | None]:
+        return score_in_time(
+            self.name,
+            lambda some, left_s: self._marks(query, some, left_s),
+            passages,
+            timeout_s,
+            first=_first(self._chat.endpoint),
+            most=_MOST_AT_ONCE,
+        )
+
+    def _marks(self, query: str, passages: Sequence[str], timeout_s: float) -> Sequence[float]:
+        """A mark for each passage, 0..1. Raises InferenceError."""
         fence = Fence.new()
         listed = "\n\n".join(
             fence.around(f"[{position}] {' '.join(passage[:_PASSAGE_CHARS].split())}")
@@ -143,45 +160,66 @@ class RerankEndpoint:
         body = {
             "model": self._model,
             "query": query[:_QUERY_CHARS],
-            "documents": [_cut(passage, tokens) for passage in passages],
+            "documents": [cut(passage, tokens) for passage in passages],
             "top_n": len(passages),
             "return_documents": False,
         }
         return self._endpoint.ask("/rerank", body, timeout_s=timeout_s)
 
-    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
-        if not passages:
-            return []
+    def rerank(
+        self, query: str, passages: Sequence[str], *, timeout_s: float
+    ) -> Sequence[float | None]:
         end = monotonic() + timeout_s
         if self._offers_rerank:
-            reply = self._ask(query, passages, self._tokens, timeout_s)
-            if reply.status in _PERHAPS_TOO_LONG:
-                left_s = max(0.001, end - monotonic())
-                reply = self._ask(query, passages, _FEW_TOKENS, left_s)
-                if reply.status == 200:
-                    self._tokens = _FEW_TOKENS
-            if self._fallback is None or not reply.is_absent:
-                return self._shares(replies.reranked(reply.json(), len(passages)))
-            self._offers_rerank = False
+            try:
+                scores = score_in_time(
+                    self.name,
+                    lambda some, left_s: self._scores(query, some, left_s),
+                    passages,
+                    timeout_s,
+                    first=_first(self._endpoint),
+                    most=_MOST_AT_ONCE,
+                )
+            except _RerankAbsentError:
+                self._offers_rerank = False
+            else:
+                return self._shares(scores)
         left_s = end - monotonic()
         if self._fallback is None or left_s <= 0:
             raise InferenceError(f"{self._endpoint.name} offers no reranking.")
         return self._fallback.rerank(query, passages, timeout_s=left_s)
 
-    def _shares(self, scores: Sequence[float]) -> Sequence[float]:
+    def _scores(self, query: str, passages: Sequence[str], timeout_s: float) -> Sequence[float]:
+        """
+        The scores of one request, in the range of the server.
+
+        Raises:
+            _RerankAbsentError: The server has no ``/rerank``, and there is a fallback.
+            InferenceError: The server fails.
+        """
+        end = monotonic() + timeout_s
+        reply = self._ask(query, passages, self._tokens, timeout_s)
+        if reply.status in _PERHAPS_TOO_LONG:
+            reply = self._ask(query, passages, _FEW_TOKENS, max(0.001, end - monotonic()))
+            if reply.status == 200:
+                self._tokens = _FEW_TOKENS
+        if self._fallback is not None and reply.is_absent:
+            raise _RerankAbsentError
+        return replies.reranked(reply.json(), len(passages))
+
+    def _shares(self, scores: Sequence[float | None]) -> list[float | None]:
         """Scores 0..1. All that a server sends counts as logits once one lies outside of that."""
-        if not all(0 <= score <= 1 for score in scores):
+        if not all(0 <= score <= 1 for score in scores if score is not None):
             self._gives_logits = True
-        return [replies.sigmoid(score) for score in scores] if self._gives_logits else scores
+        if not self._gives_logits:
+            return list(scores)
+        return [None if score is None else replies.sigmoid(score) for score in scores]
 
 
-def _cut(text: str, tokens: int) -> str:
-    """The beginning of a text; four letters count as a token, and so does a Chinese character."""
-    if len(text) <= tokens:
-        return text
-    used = 0.0
-    for place, character in enumerate(text):
-        used += 1.0 if character >= "\u2e80" else 0.25
-        if used > tokens:
-            return text[:place]
-    return text
+class _RerankAbsentError(Exception):
+    """The server has no ``/rerank``."""
+
+
+def _first(endpoint: ModelEndpoint) -> int:
+    """How many passages the first request has."""
+    return _FIRST_HERE if endpoint.settings.is_loopback else _FIRST_ELSEWHERE

@@ -15,11 +15,18 @@ from typing import Protocol
 
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference import hub, onnx_folder
-from qmd.inference.fastembedder import clean
+from qmd.inference.fastembedder import available_cores, clean
 from qmd.inference.replies import sigmoid
+from qmd.inference.scoring import cut, score_in_time
+
+#: About how many tokens of a passage are read. A chunk has no more. The time and memory of a pair
+#: grow faster than its length, and some models would read 8,192.
+PASSAGE_TOKENS = 512
 
 
 class PairModel(Protocol):
+    """Scores one pair with one core. Thread-safe."""
+
     def logit(self, query: str, passage: str) -> float:
         """How well the passage answers; higher is better, without bounds."""
         ...
@@ -29,50 +36,75 @@ class CrossEncoder:
     """
     A `Reranker` on this machine.
 
-    It scores one pair at a time: int8 activations are scaled per batch, so in a batch a score
-    would depend on its neighbours; and between two pairs it can see that the time is up.
+    Each pair is a run of its own: int8 activations are scaled per batch, so in a batch a score
+    would depend on its neighbours. Each run has one core, and as many run at once as there are
+    cores: two threads that share a pair take more than twice the CPU time of one, because they
+    wait for each other. Between two rounds it sees whether there is time for another.
 
     Args:
         name: For messages and for the cache of scores.
         load: Reads the weights. It runs on another thread at the first question, so that a
             question is not kept waiting for longer than it allows.
+        cores: How many pairs are scored at once; None for as many as there are cores.
+        clock: Returns the time in seconds.
     """
 
-    def __init__(self, name: str, load: Callable[[], PairModel]) -> None:
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], PairModel],
+        *,
+        cores: int | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self.name = name
         self._load = load
+        self._cores = cores or available_cores()
+        self._clock = clock
         self._lock = threading.Lock()
         self._loading: threading.Thread | None = None
         self._model: PairModel | None = None
         self._problem: InferenceError | None = None
 
-    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+    def rerank(
+        self, query: str, passages: Sequence[str], *, timeout_s: float
+    ) -> Sequence[float | None]:
         """
-        How well each passage answers the query, 0..1, in their order.
+        How well each passage answers the query, 0..1, in their order; None if not reached in time.
 
         Raises:
-            TransientInferenceError: The weights are still being read, or the time is up.
+            TransientInferenceError: The weights are still being read, or the time was up before
+                the first passage was scored.
             InferenceError: The model cannot be loaded, or fails.
         """
-        end = monotonic() + timeout_s
+        if not passages:
+            return []
+        end = self._clock() + timeout_s
         model = self._loaded(timeout_s)
         question = clean(query)
-        scores: list[float] = []
-        for passage in passages:
-            if monotonic() >= end:
-                raise TransientInferenceError(
-                    f"{self.name} has read {len(scores)} of {len(passages)} passages in"
-                    f" {timeout_s:.1f} s.",
-                    hint="Fewer candidates, a smaller model, or a larger model_budget.",
-                )
-            try:
-                logit = model.logit(question, clean(passage))
-            except Exception as error:  # onnxruntime's and tokenizers' share no other base
-                raise InferenceError(f"{self.name} failed: {error}") from error
-            if not isfinite(logit):
-                raise InferenceError(f"{self.name} gave {logit} for a score.")
-            scores.append(sigmoid(logit))
-        return scores
+
+        def score(passage: str) -> float:
+            return self._score(model, question, passage)
+
+        return score_in_time(
+            self.name,
+            lambda some, _: _at_once(score, some),
+            passages,
+            end - self._clock(),
+            first=self._cores,
+            most=self._cores,
+            clock=self._clock,
+        )
+
+    def _score(self, model: PairModel, question: str, passage: str) -> float:
+        """0..1. Raises InferenceError."""
+        try:
+            logit = model.logit(question, cut(clean(passage), PASSAGE_TOKENS))
+        except Exception as error:  # onnxruntime's and tokenizers' share no other base
+            raise InferenceError(f"{self.name} failed: {error}") from error
+        if not isfinite(logit):
+            raise InferenceError(f"{self.name} gave {logit} for a score.")
+        return sigmoid(logit)
 
     def _loaded(self, timeout_s: float) -> PairModel:
         """The model, which is waited for. Raises InferenceError."""
@@ -104,6 +136,36 @@ class CrossEncoder:
             problem = InferenceError(f"Cannot load {self.name}: {error}")
         with self._lock:
             self._model, self._problem, self._loading = model, problem, None
+
+
+def _at_once(score: Callable[[str], float], passages: Sequence[str]) -> list[float]:
+    """
+    The scores of passages, each scored on a thread of its own.
+
+    The threads are daemons, because those of a pool would hold up the end of the process until
+    the last pair is scored. Raises InferenceError.
+    """
+    scores: dict[int, float] = {}
+    problems: list[InferenceError] = []
+
+    def run(place: int) -> None:
+        try:
+            scores[place] = score(passages[place])
+        except InferenceError as error:
+            problems.append(error)
+
+    threads = [
+        threading.Thread(target=run, args=(place,), name="qmd-rerank", daemon=True)
+        for place in range(1, len(passages))
+    ]
+    for thread in threads:
+        thread.start()
+    run(0)
+    for thread in threads:
+        thread.join()
+    if problems:
+        raise problems[0]
+    return [scores[place] for place in range(len(passages))]
 
 
 def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:

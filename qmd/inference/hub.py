@@ -123,6 +123,7 @@ def _cross_encoder(name: str, cache_dir: Path, *, local_files_only: bool) -> Hub
             name,
             cache_dir=str(_directory(cache_dir)),
             cuda=False,
+            threads=1,
             local_files_only=local_files_only,
         )
     except Exception as error:  # fastembed's, onnxruntime's and the hub's share no other base

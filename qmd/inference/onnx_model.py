@@ -33,21 +33,17 @@ _POOLED: dict[Pooling, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
 
 class OnnxModel:
     """
-    A loaded model.
-
-    Args:
-        threads: How many cores one run may use; None for all.
+    A loaded model; one run has one core.
 
     Raises:
         InferenceError: It cannot be loaded, or needs inputs that qmd does not have.
     """
 
-    def __init__(self, folder: OnnxFolder, *, threads: int | None = 1) -> None:
+    def __init__(self, folder: OnnxFolder) -> None:
         quiet_libraries()
         options = onnxruntime.SessionOptions()
-        if threads is not None:
-            options.intra_op_num_threads = threads
-            options.inter_op_num_threads = 1
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
         try:
             self.session = onnxruntime.InferenceSession(
                 str(folder.file), options, providers=["CPUExecutionProvider"]
@@ -114,9 +110,6 @@ class OnnxTextModel(OnnxModel):
 
 class OnnxPairModel(OnnxModel):
     """A `PairModel` for `CrossEncoder`: a question and a passage to one score."""
-
-    def __init__(self, folder: OnnxFolder) -> None:
-        super().__init__(folder, threads=None)
 
     def logit(self, query: str, passage: str) -> float:
         """How well the passage answers; higher is better, without bounds."""

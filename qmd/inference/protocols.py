@@ -152,19 +152,23 @@ class Reranker(Protocol):
         """The name of the model; its scores are cached by it."""
         ...
 
-    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+    def rerank(
+        self, query: str, passages: Sequence[str], *, timeout_s: float
+    ) -> Sequence[float | None]:
         """
-        Score how well each passage answers the query.
+        Score how well each passage answers the query, the first passages first.
 
         Args:
             query: The query in plain words, with the intent on a line before it if there is one.
-            passages: Title and text of a document's best part.
-            timeout_s: Seconds after which the model is given up.
+            passages: Title and text of a document's best part; the most important first.
+            timeout_s: Seconds after which the model is given up. A reranker that returns before
+                then keeps the scores that it has by then.
 
         Returns:
-            A score for each passage, 0..1, in the order of the passages.
+            A score for each passage, 0..1, in the order of the passages; None for a passage that
+            was not reached in time.
 
         Raises:
-            InferenceError: The model failed or took too long.
+            InferenceError: The model failed, or scored no passage in time.
         """
         ...

@@ -184,7 +184,9 @@ class Unusable:
     def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
         raise InferenceError(str(self._error), hint=self._error.hint)
 
-    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+    def rerank(
+        self, query: str, passages: Sequence[str], *, timeout_s: float
+    ) -> Sequence[float | None]:
         raise InferenceError(str(self._error), hint=self._error.hint)
 
 

@@ -104,21 +104,25 @@ class CheckedEmbedder:
         return InferenceError(f"The embedding model {self.spec.name} gave {what}.", hint=_HINT)
 
 
-def checked_scores(scores: Sequence[float], count: int) -> list[float]:
+def checked_scores(scores: Sequence[float | None], count: int) -> list[float | None]:
     """
-    The scores as floats.
+    The scores as floats; None for passages that have none.
 
     Raises:
-        InferenceError: They are not ``count`` numbers from 0 to 1.
+        InferenceError: They are not ``count``, one of them is no number from 0 to 1, or there is
+            none at all.
     """
     try:
-        values = [float(score) for score in scores]
+        values = [None if score is None else float(score) for score in scores]
     except (TypeError, ValueError, OverflowError) as error:
         raise InferenceError("A score is no number.") from error
     if len(values) != count:
         raise InferenceError(f"{len(values)} scores came for {count} passages.")
-    if not all(0 <= value <= 1 for value in values):  # false for NaN as well
+    numbers = [value for value in values if value is not None]
+    if not all(0 <= value <= 1 for value in numbers):  # false for NaN as well
         raise InferenceError("A score does not lie between 0 and 1.")
+    if count and not numbers:
+        raise InferenceError("No passage has a score.")
     return values
 
 

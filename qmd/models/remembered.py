@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["expansion", "score", "vector"]
 
+#: A reranker gets a little less time than its guard waits, so that it can return what it has.
+_SHARE_OF_TIME = 0.95
+
 
 class Memory(Protocol):
     """Earlier answers of models, by digests of what they were asked. It may forget, never fails."""
@@ -101,33 +104,31 @@ class CarefulReranker:
         self._budget, self._memory = budget, memory
         self.name = inner.name
 
-    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
-        if self._memory is None:
-            with self._budget.spend() as left_s:
-                time_s = min(timeout_s, left_s)
-                return self._guard.call(
-                    lambda: checked_scores(
-                        self._inner.rerank(query, passages, timeout_s=time_s), len(passages)
-                    ),
-                    time_s,
-                )
+    def rerank(
+        self, query: str, passages: Sequence[str], *, timeout_s: float
+    ) -> Sequence[float | None]:
         keys = [_digest(query, passage) for passage in passages]
         scores = _scores(_recall(self._memory, "score", keys))
         missing = {key: text for key, text in zip(keys, passages, strict=True) if key not in scores}
         if missing:
-            texts = list(missing.values())
-            with self._budget.spend() as left_s:
-                time_s = min(timeout_s, left_s)
-                new_scores = self._guard.call(
-                    lambda: checked_scores(
-                        self._inner.rerank(query, texts, timeout_s=time_s), len(texts)
-                    ),
-                    time_s,
-                )
-            new = dict(zip(missing, new_scores, strict=True))
+            answers = self._ask(query, list(missing.values()), timeout_s)
+            new = {
+                key: score for key, score in zip(missing, answers, strict=True) if score is not None
+            }
             _keep(self._memory, "score", {key: repr(score).encode() for key, score in new.items()})
             scores |= new
-        return [scores[key] for key in keys]
+        return [scores.get(key) for key in keys]
+
+    def _ask(self, query: str, texts: Sequence[str], timeout_s: float) -> Sequence[float | None]:
+        with self._budget.spend() as left_s:
+            time_s = min(timeout_s, left_s)
+            return self._guard.call(
+                lambda: checked_scores(
+                    self._inner.rerank(query, texts, timeout_s=_SHARE_OF_TIME * time_s),
+                    len(texts),
+                ),
+                time_s,
+            )
 
 
 class CarefulEmbedder:
@@ -185,7 +186,9 @@ def _scores(values: Mapping[bytes, bytes]) -> dict[bytes, float]:
     scores = {}
     for key, value in values.items():
         with suppress(InferenceError, ValueError):
-            (scores[key],) = checked_scores([float(value)], 1)
+            number = float(value)
+            checked_scores([number], 1)
+            scores[key] = number
     return scores
 
 

@@ -93,7 +93,12 @@ def rerank(
         passages = list(_passages(reader, candidate_ids, chunks))
         scores, problem = _ask_model(models.reranker, prompt, passages, models.timeout_s)
         if scores:
-            return Reranking(dict(zip(candidate_ids, map(Reranked, scores), strict=True)))
+            by_model = {
+                document_id: Reranked(score)
+                for document_id, score in zip(candidate_ids, scores, strict=True)
+                if score is not None
+            }
+            return Reranking(by_model, problem=problem)
     if not retrieved.by_meaning:
         return Reranking(problem=problem)
     nearest = retrieved.by_meaning[0]
@@ -197,15 +202,24 @@ class _Standardised:
 
 def _ask_model(
     reranker: Reranker, prompt: str, passages: Sequence[str], timeout_s: float
-) -> tuple[list[float], str | None]:
-    """A score (0..1) for each passage; or no scores, and a sentence that says what went wrong."""
+) -> tuple[Sequence[float | None], str | None]:
+    """
+    A score (0..1) for each passage, None for those that the model did not reach in time.
+
+    The second value is a sentence that says what is missing. If the model failed, there are no
+    scores.
+    """
     try:
         scores = reranker.rerank(prompt, passages, timeout_s=timeout_s)
     except InferenceError as error:
         return [], f"Not reranked: {error}"
-    if len(scores) != len(passages):
-        return [], f"Not reranked: {len(scores)} scores came for {len(passages)} passages."
-    return [min(1.0, max(0.0, float(score))) for score in scores], None
+    missing = sum(score is None for score in scores)
+    if not missing:
+        return scores, None
+    return scores, (
+        f"Reranked {len(passages) - missing} of {len(passages)} candidates: a query waits"
+        f" {timeout_s:g} s for models (model_budget)."
+    )
 
 
 def _passages(
