@@ -141,15 +141,15 @@ def _snippet_line(line: str, best_line: int, mark: Callable[[str], str], color: 
 def explanation(explain: Mapping[str, Any]) -> list[str]:
     """The parts of a score, one on each line."""
     lines = []
-    for part in explain.get("lists", ()):
-        head = " ".join(str(part[key]) for key in ("source", "type") if part.get(key))
+    for part in (*explain.get("lists", ()), *explain.get("parts", ())):
+        head = " ".join(str(part[key]) for key in ("source", "part", "type") if part.get(key))
         text = f"{head} {one_line(repr(part.get('query', '')))}"
-        for key in ("rank", "score", "weight", "contribution"):
+        for key in ("rank", "score", "value", "standardised", "weight", "contribution"):
             if part.get(key) is not None:
                 text += f"  {key} {_number(part[key])}"
         lines.append(f"    {text}")
     for key, value in explain.items():
-        if key == "lists" or value is None:
+        if key in ("lists", "parts") or value is None:
             continue
         parts = value if isinstance(value, (list, tuple)) else (value,)
         lines.append(f"    {key}: {one_line('; '.join(map(_part, parts)))}")

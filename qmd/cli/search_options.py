@@ -159,7 +159,9 @@ def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
     if get_origin(hint) is Literal:
         return {"type": click.Choice(get_args(hint)), "show_default": default is not None}
     if get_origin(hint) is tuple:
-        return {"type": get_args(hint)[0], "multiple": True}
+        item = get_args(hint)[0]
+        choice = click.Choice(get_args(item)) if get_origin(item) is Literal else item
+        return {"type": choice, "multiple": True}
     if bounds is not None and bounds.high is None:
         return {"type": click.IntRange(bounds.low), "show_default": default is not None}
     if bounds is not None:

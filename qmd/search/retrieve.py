@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from qmd.search.fuse import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Run
@@ -61,6 +61,11 @@ class Retrieved:
         return lexical + semantic
 
     @property
+    def has_nearest(self) -> bool:
+        """Whether the vectors have answered the original query."""
+        return bool(self.by_meaning and self.by_meaning[0].hits)
+
+    @property
     def lexical_hits(self) -> dict[int, LexicalHit]:
         """Document id → its hit in the first run of full text."""
         first = self.by_words[0].hits if self.by_words else ()
@@ -89,13 +94,13 @@ def retrieve(reader: Reader, plan: Plan, models: SearchModels) -> Retrieved:
     meaning = MeaningRuns()
     if plan.text and plan.for_meaning:
         meaning = retrieve_texts_by_meaning(reader, plan.for_meaning, plan.scope, models)
+    retrieved = Retrieved(words, by_words, meaning.runs)
     if meaning.problem is None:
-        return Retrieved(words, by_words, meaning.runs)
-    has_nearest = bool(meaning.runs and meaning.runs[0].hits)
-    effect = "Expanded in part" if has_nearest else "Answered from full text alone"
-    if not plan.for_words and not has_nearest:
+        return retrieved
+    effect = "Expanded in part" if retrieved.has_nearest else "Answered from full text alone"
+    if not plan.for_words and not retrieved.has_nearest:
         by_words = _retrieve_texts_by_words(reader, plan.for_meaning, words, plan.scope)
-    return Retrieved(words, by_words, meaning.runs, f"{effect}: {meaning.problem}")
+    return replace(retrieved, by_words=by_words, problem=f"{effect}: {meaning.problem}")
 
 
 def _retrieve_texts_by_words(

@@ -1,7 +1,7 @@
 """
 The three searches, each a composition of the same steps::
 
-    parse → retrieve → fuse → rerank → calibrate → present
+    parse → retrieve → rank → calibrate → present
 
 Each step takes values and returns a value. A step that could do only a part of its work says so in
 the ``problem`` of its result. `SearchReply.degraded` joins these sentences.
@@ -69,15 +69,13 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
 
 def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
     """
-    `query`: full text and vectors, fused by reciprocal rank and reranked.
+    `query`: full text and vectors, ranked by the evidence of both.
 
     Without vectors full text answers alone, and `SearchReply.degraded` says why. For a query
     without text, such as ``tag:work``, the reply is that of `search`.
     """
-    from qmd.search.blend import blend, blended_candidates
-    from qmd.search.fuse import reciprocal_rank_fusion
     from qmd.search.plan import plan_request
-    from qmd.search.rerank import rerank
+    from qmd.search.rank import rank
     from qmd.search.retrieve import retrieve
 
     plan = plan_request(reader, request, models)
@@ -85,12 +83,8 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
         listed = search_by_words(reader, replace(request, query=plan.list_query))
         return replace(listed, query=request.query)
     retrieved = retrieve(reader, plan, models)
-    fused = reciprocal_rank_fusion(retrieved.runs)
-    best = fused[: request.candidates] if request.rerank else []
-    reranking = rerank(reader, plan.prompt, retrieved, best, models)
-    blended = blend(fused, reranking.scores)[: request.depth]
-    candidates = blended_candidates(blended, retrieved, reranking, with_explanation=request.explain)
-    calibrated = calibrate(reader, request, candidates, retrieved.words)
-    problems = (plan.problem, retrieved.problem, reranking.problem)
+    ranking = rank(reader, request, plan.prompt, retrieved, models)
+    calibrated = calibrate(reader, request, ranking.candidates, retrieved.words)
+    problems = (plan.problem, retrieved.problem, ranking.problem)
     degraded = " ".join(problem for problem in problems if problem) or None
     return present(reader, request, plan.query, calibrated, degraded)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Filters,
         Hit,
         Match,
+        Part,
         SearchCommand,
         SearchReply,
         SearchRequest,
@@ -90,6 +91,7 @@ __all__ = [
     "MultiGetReply",
     "NewDocument",
     "ParsedDocument",
+    "Part",
     "PhotoChange",
     "PhotoMetadata",
     "PhotoWritten",
@@ -123,7 +125,7 @@ _NAMES = {
     " IndexReport IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued"
     " SkippedFile Status",
     "revisions": "Revision",
-    "search": "Context DocumentInfo Filters Hit Match SearchCommand SearchReply SearchRequest"
+    "search": "Context DocumentInfo Filters Hit Match Part SearchCommand SearchReply SearchRequest"
     " Source encode_uri",
     "stored": "Collection ModelSpec",
 }

@@ -23,6 +23,8 @@ from qmd.values.facts import (
 Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
 SearchCommand = Literal["search", "vsearch", "query"]
+#: The parts of the evidence that orders the hits of `query`; see `qmd.search.evidence`.
+Part = Literal["words", "nearest", "whole", "tokens"]
 
 #: The greatest limit of a search (docs/cli.md); a greater one is an error.
 MAX_LIMIT = 1000
@@ -110,11 +112,12 @@ class SearchRequest:
         min_score: 0..1; for `vsearch` the default is `VSEARCH_MIN_SCORE`.
         filters: Which documents may be hits.
         min_relevance: 0..1, compared before the limit.
-        rerank: By the reranker if the settings have one, else by the scores of full text and
+        rerank: By the reranker if the settings have one, else by the evidence of full text and
             vectors; if False, the fused order stays.
         expand: In other wordings too, if the settings have an expander.
         candidates: How many fused documents are reranked.
         intent: For the expander and the reranker.
+        without: To measure what each part of the evidence is worth.
     """
 
     query: Annotated[str, Describe("What to look for")]
@@ -144,6 +147,12 @@ class SearchRequest:
         ForCommands("vsearch", "query"),
         Describe("What the question is about, to tell meanings apart"),
     ] = None
+    without: Annotated[
+        tuple[Part, ...],
+        LocalOnly(),
+        ForCommands("query"),
+        Describe("Leave this part out of the evidence"),
+    ] = ()
 
     @property
     def depth(self) -> int | None:

@@ -134,7 +134,7 @@ def test_a_search_takes_the_options_of_its_command_and_no_others(tmp_path: Path)
     }
     assert {"self", "query", "limit", "filters"} <= options["search"]
     assert options["vsearch"] - options["search"] == {"expand", "intent"}
-    assert options["query"] - options["vsearch"] == {"rerank", "candidates"}
+    assert options["query"] - options["vsearch"] == {"rerank", "candidates", "without"}
     defaults = inspect.signature(qmd.KnowledgeBase.vsearch).parameters
     assert defaults["min_score"].default == 0.3
     with qmd.KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:

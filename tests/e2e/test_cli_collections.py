@@ -318,7 +318,7 @@ class TestUp:
         again = scratch.ok("vsearch", "how do we restore a backup?", "--explain", "--json")
         assert "cosine" in again.json()[0]["explain"]
         both = scratch.ok("query", "database", "--explain", "--json").json()
-        assert both[0]["explain"]["lists"]
+        assert both[0]["explain"]["parts"]
         assert scratch.ok("embed").out.startswith("Embedded 0 chunks")
 
     def test_without_a_model_words_are_enough(self, tmp_path: Path) -> None:

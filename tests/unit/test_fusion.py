@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.search.blend import ROOT, blend, blend_weights
 from qmd.search.fuse import Run, reciprocal_rank_fusion
+from qmd.search.rerank import blend, blend_weights
 
 
 def run(ids: list[int], weight: float = 2.0) -> Run:
@@ -90,8 +90,7 @@ def test_blended_scores_are_sorted_and_0_to_1(runs: list[Run], scores: dict[int,
     assert all(0 <= item.score <= 1 for item in mixed)
     assert {item.fused.document_id for item in mixed} == {entry.document_id for entry in fused}
     for item in mixed:
-        assert item.rrf == pytest.approx(item.fused.rrf ** (1 / ROOT if scores else 1))
-        parts = item.by_rank * item.rrf + item.by_model * (item.reranked or 0.0)
+        parts = item.by_rank * item.fused.rrf + item.by_model * (item.reranked or 0.0)
         assert item.score == pytest.approx(parts)
 
 
@@ -99,7 +98,7 @@ def test_behind_the_candidates_a_document_has_nothing_from_the_reranker() -> Non
     fused = reciprocal_rank_fusion([run([1, 2])])
     mixed = blend(fused, {1: 0.5})
     by_id = {item.fused.document_id: (item.reranked, item.score) for item in mixed}
-    rrf = [entry.rrf ** (1 / ROOT) for entry in fused]
+    rrf = [entry.rrf for entry in fused]
     assert by_id[1] == (0.5, pytest.approx(0.75 * rrf[0] + 0.25 * 0.5))
     assert by_id[2] == (None, pytest.approx(0.75 * rrf[1]))
 

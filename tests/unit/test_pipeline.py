@@ -228,12 +228,11 @@ def test_the_parts_of_an_explained_score_add_up(corpus: Corpus) -> None:
     assert len(reply.hits) >= 2
     for hit in reply.hits:
         assert hit.explain is not None
-        parts, blend = hit.explain, hit.explain["blend"]
+        parts, weights = hit.explain, hit.explain["weights"]
         total = sum(part["contribution"] for part in parts["lists"]) + parts["bonus"]
         assert parts["rrf"] == pytest.approx(total)
-        score = blend["rrf"] * parts["rrf"] + blend["rerank"] * (parts["rerank"] or 0.0)
-        assert parts["score"] == pytest.approx(score)
-        assert hit.score == pytest.approx(score, abs=1e-4)
+        blend = weights["rrf"] * parts["rrf"] + weights["rerank"] * (parts["rerank"] or 0.0)
+        assert parts["blend"] == pytest.approx(blend)
 
 
 def test_without_explain_there_is_no_explanation(corpus: Corpus) -> None:
@@ -243,7 +242,8 @@ def test_without_explain_there_is_no_explanation(corpus: Corpus) -> None:
 def test_expansions_are_searched_with_weight_1_and_marked(corpus: Corpus) -> None:
     corpus.kb.embed()
     expander = Words([Expansion("lex", "ship"), Expansion("vec", "houses and streets")])
-    reply = with_models(corpus, expander).query("red boat", limit=None, explain=True)
+    kb = with_models(corpus, expander)
+    reply = kb.query("red boat", limit=None, rerank=False, explain=True)
     assert expander.asked == ["red boat"]
     lists = [part for hit in reply.hits for part in (hit.explain or {})["lists"]]
     assert {(p["source"], p["query"], p["type"], p["weight"]) for p in lists} >= {
@@ -254,6 +254,27 @@ def test_expansions_are_searched_with_weight_1_and_marked(corpus: Corpus) -> Non
     }
     assert "ship.md" in {hit.path for hit in reply.hits}
     assert reply.degraded is None
+
+
+def test_as_evidence_all_expansions_of_a_retriever_count_half_as_much_as_the_question(
+    corpus: Corpus,
+) -> None:
+    corpus.kb.embed()
+    expander = Words([Expansion("lex", "ship"), Expansion("lex", "houses"), Expansion("vec", "x")])
+    reply = with_models(corpus, expander).query("red boat", limit=None, explain=True)
+    assert len(reply.hits) == len(FILES)
+    for hit in reply.hits:
+        weights = [
+            (part["part"], part["query"], part["type"], part["weight"])
+            for part in (hit.explain or {})["parts"]
+        ]
+        assert weights[:5] == [
+            ("words", "red boat", "original", 1.25),
+            ("words", "ship", "expansion", 0.3125),
+            ("words", "houses", "expansion", 0.3125),
+            ("nearest", "red boat", "original", 1.0),
+            ("nearest", "x", "expansion", 0.5),
+        ]
 
 
 def test_an_expansion_obeys_the_filters(corpus: Corpus) -> None:
@@ -374,21 +395,21 @@ def test_a_line_for_one_retriever_asks_that_one_alone(
     corpus: Corpus, query: str, sources: set[str]
 ) -> None:
     corpus.kb.embed()
-    reply = corpus.kb.query(query, explain=True)
+    reply = corpus.kb.query(query, explain=True, rerank=False)
     assert reply.hits[0].path == "boat.md"
     assert {p["source"] for hit in reply.hits for p in (hit.explain or {})["lists"]} == sources
 
 
 @pytest.mark.parametrize("query", ["lex:", "boat\nlex: city", "flex: boat"])
 def test_what_is_not_written_in_lines_is_an_ordinary_query(corpus: Corpus, query: str) -> None:
-    reply = corpus.kb.query(query, explain=True)
+    reply = corpus.kb.query(query, explain=True, rerank=False)
     queries = {p["query"] for hit in reply.hits for p in (hit.explain or {})["lists"]}
     assert queries <= {query}
 
 
 def test_an_intent_alone_is_what_is_asked_for(corpus: Corpus) -> None:
     corpus.kb.embed()
-    reply = corpus.kb.query("intent: boat", explain=True)
+    reply = corpus.kb.query("intent: boat", explain=True, rerank=False)
     queries = {p["query"] for hit in reply.hits for p in (hit.explain or {})["lists"]}
     assert (reply.hits[0].path, queries) == ("boat.md", {"boat"})
 
@@ -403,7 +424,7 @@ def test_an_intent_alone_is_what_is_asked_for(corpus: Corpus) -> None:
 )
 def test_lines_are_read_whatever_their_case_ends_and_blanks(corpus: Corpus, query: str) -> None:
     corpus.kb.embed()
-    reply = corpus.kb.query(query, limit=None, explain=True)
+    reply = corpus.kb.query(query, limit=None, explain=True, rerank=False)
     lists = [part for hit in reply.hits for part in (hit.explain or {})["lists"]]
     assert {(p["source"], p["query"]) for p in lists} == {("fts", "ship"), ("vec", "houses")}
 

@@ -1,4 +1,4 @@
-"""What the two rankings are made of: BM25 anew, nearness, evidence, relevance."""
+"""What the two rankings are made of: BM25 anew, nearness, relevance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.search import rerank
-from qmd.search.meaning.nearness import centre, mean_nearness
+from qmd.search.meaning.nearness import centre, document_nearness
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.present import relevance
 from qmd.search.present.relevance import Evidence
@@ -85,46 +84,12 @@ def test_what_all_texts_share_is_taken_out_of_a_question_on_the_scale_of_cosines
         assert sum(shared) / len(shared) == pytest.approx(0, abs=0.01)
         assert hits[0].nearness == max(hit.nearness for hit in hits)
         some = [hit.document_id for hit in hits[:5]]
-        whole = mean_nearness(reader, model, question, some)
+        whole = document_nearness(reader, model, question, some)
         # These documents have one chunk each.
-        assert whole == pytest.approx({hit.document_id: hit.nearness for hit in hits[:5]}, abs=1e-5)
+        assert [whole[number].best for number in some] == hits[:5]
+        means = {number: entry.mean for number, entry in whole.items()}
+        assert means == pytest.approx({hit.document_id: hit.nearness for hit in hits[:5]}, abs=1e-5)
     corpus.kb.close()
-
-
-def test_evidence_puts_what_is_far_ahead_in_one_list_before_the_middling() -> None:
-    words = {number: 10.0 - 0.01 * number for number in range(50)} | {90: 30.0}
-    nearest = {number: 0.85 - 0.0001 * number for number in range(50)}
-    ranked = rerank.rerank_by_scores([0, 1, 49, 90], words, nearest, {}, 1000)
-    assert max(ranked, key=lambda number: ranked[number].score) == 90
-    assert ranked[90].score == 1.0
-    assert min(hit.score for hit in ranked.values()) == 0.0
-
-
-def test_a_page_whose_vectors_are_still_to_be_made_is_not_taken_for_a_far_one() -> None:
-    words = {number: 10.0 - number for number in range(8)}
-    nearest = {number: 0.80 + 0.005 * number for number in range(1, 8)}
-    ranked = rerank.rerank_by_scores(list(range(8)), words, nearest, nearest, 8)
-    best = ranked[0].parts
-    assert best is not None
-    assert (best["nearest"], best["whole"]) == (0.0, 0.0)
-    far = rerank.rerank_by_scores(list(range(8)), words, nearest | {0: 0.5}, nearest | {0: 0.5}, 8)
-    assert ranked[0].score > far[0].score
-
-
-def test_one_document_with_one_word_is_not_ten_deviations_away() -> None:
-    ranked = rerank.rerank_by_scores([1, 2], {1: 3.0}, {1: 0.8, 2: 0.9}, {1: 0.8, 2: 0.9}, 1000)
-    parts = ranked[1].parts
-    assert parts is not None
-    assert parts["words"] == rerank.WORDS * rerank.MOST
-
-
-def test_without_vectors_there_is_nothing_to_rerank_by() -> None:
-    assert rerank.rerank_by_scores([1, 2], {1: 3.0, 2: 1.0}, {}, {}, 10) == {}
-
-
-def test_equal_evidence_leaves_the_fused_order() -> None:
-    ranked = rerank.rerank_by_scores([1, 2], {}, {1: 0.9, 2: 0.9}, {1: 0.9, 2: 0.9}, 10)
-    assert [hit.score for hit in ranked.values()] == [1.0, 1.0]
 
 
 def test_relevance_rises_with_coverage_and_with_nearness() -> None:

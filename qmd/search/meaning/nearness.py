@@ -125,13 +125,32 @@ def best_chunks_of(
     return {hit.document_id: hit for hit in best_chunks(rows, question)}
 
 
-def mean_nearness(
+@dataclass(frozen=True, slots=True)
+class DocumentNearness:
+    """
+    How near a document is to a question.
+
+    Attributes:
+        best: Its nearest chunk.
+        mean: The mean nearness of its chunks.
+    """
+
+    best: SemanticHit
+    mean: float
+
+
+def document_nearness(
     reader: Reader,
     model: StoredModel,
     question: QuestionVector,
     document_ids: Sequence[int],
-) -> dict[int, float]:
-    """Document id → the mean nearness of the first `WHOLE` chunks of the document."""
+) -> dict[int, DocumentNearness]:
+    """
+    How near documents are, by the first `WHOLE` chunks of each.
+
+    Returns:
+        By document id; documents without vectors are left out.
+    """
     import numpy as np
 
     rows = reader.vectors.for_documents(model, document_ids, WHOLE)
@@ -139,10 +158,17 @@ def mean_nearness(
         return {}
     matrix = _matrix([vector for _, _, vector in rows])
     nearness = (matrix @ question.centred + np.float32(question.offset)).tolist()
-    by_document: dict[int, list[float]] = {}
-    for (_, document, _), near in zip(rows, nearness, strict=True):
-        by_document.setdefault(document, []).append(near)
-    return {document: fsum(values) / len(values) for document, values in by_document.items()}
+    cosines = (matrix @ question.vector).tolist()
+    chunks: dict[int, list[SemanticHit]] = {}
+    for (chunk, document, _), cosine, near in zip(rows, cosines, nearness, strict=True):
+        chunks.setdefault(document, []).append(SemanticHit(document, chunk, cosine, near))
+    return {
+        document: DocumentNearness(
+            max(hits, key=lambda hit: (hit.nearness, -hit.chunk_id)),
+            fsum(hit.nearness for hit in hits) / len(hits),
+        )
+        for document, hits in chunks.items()
+    }
 
 
 def relative_nearness(nearness: float, spec: ModelSpec) -> float:

@@ -63,5 +63,6 @@ def _explanation(calibrated: Calibrated) -> Mapping[str, Any]:
     evidence = calibrated.evidence
     return {
         **(calibrated.candidate.explanation or {}),
+        "blend": calibrated.candidate.blend,
         "relevance": {"coverage": evidence.coverage, "nearness": evidence.near},
     }

@@ -1,0 +1,157 @@
+"""Measures the documents that retrieval has found, for each part of the evidence of `query`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qmd.search.evidence import (
+    EXPANSIONS,
+    WEIGHTS,
+    WHOLE_DEPTH,
+    Measure,
+    Ranked,
+    Scale,
+    rank_by_evidence,
+)
+from qmd.search.meaning.nearness import DocumentNearness, SemanticHit, document_nearness
+from qmd.search.plan import DEPTH
+from qmd.search.retrieve import Retrieved, WordRun
+from qmd.values import Part
+
+if TYPE_CHECKING:
+    from qmd.search.meaning.retrieval import MeaningRun
+    from qmd.search.models import SearchModels
+    from qmd.store import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceOrder:
+    """
+    Documents in the order of their evidence.
+
+    Attributes:
+        ranked: Best first.
+        measures: What the sums of ``ranked`` are made of.
+        nearest_chunks: Document id → its chunk nearest to the question, where it is known.
+        unembedded_ids: The documents that have no vectors yet.
+    """
+
+    ranked: Sequence[Ranked]
+    measures: Sequence[Measure]
+    nearest_chunks: Mapping[int, SemanticHit]
+    unembedded_ids: Collection[int]
+
+
+def collect_evidence(
+    reader: Reader,
+    retrieved: Retrieved,
+    document_ids: Sequence[int],
+    models: SearchModels,
+    without: Collection[Part] = (),
+) -> EvidenceOrder:
+    """
+    Measure documents and sort them.
+
+    The runs give the first two parts for all documents. The whole document and the tokens are
+    measured of the best so far; of the others they count as 0, so none of those can overtake.
+
+    Args:
+        retrieved: Has a run by meaning.
+        document_ids: The documents of all runs. Those with equal evidence keep this order.
+        without: Parts that are left out.
+    """
+    nearest = retrieved.by_meaning[0]
+    unembedded_ids = _unembedded_ids(reader, nearest, document_ids)
+    measures: list[Measure] = []
+    if "words" not in without:
+        measures += _measure_words(retrieved.by_words, retrieved.words.document_count)
+    if "nearest" not in without:
+        measures += _measure_nearest(retrieved.by_meaning, unembedded_ids)
+    ranked = rank_by_evidence(document_ids, measures)
+
+    first_ids = [entry.document_id for entry in ranked[:WHOLE_DEPTH]]
+    whole = document_nearness(reader, nearest.model, nearest.question, first_ids)
+    if "whole" not in without:
+        measures.append(_measure_whole(nearest.text, whole, first_ids))
+        ranked = rank_by_evidence([entry.document_id for entry in ranked], measures)
+    nearest_chunks = (
+        retrieved.semantic_hits
+        | {document_id: entry.best for document_id, entry in whole.items()}
+        | {hit.document_id: hit for hit in nearest.hits}
+    )
+    return EvidenceOrder(ranked, measures, nearest_chunks, unembedded_ids)
+
+
+def _unembedded_ids(
+    reader: Reader, nearest: MeaningRun, document_ids: Sequence[int]
+) -> frozenset[int]:
+    """The documents that have no vectors; a run that is not full holds all that have."""
+    absent = set(document_ids) - {hit.document_id for hit in nearest.hits}
+    if len(nearest.hits) < DEPTH or not absent:
+        return frozenset(absent)
+    rows = reader.vectors.for_documents(nearest.model, sorted(absent), 1)
+    return frozenset(absent - {document_id for _, document_id, _ in rows})
+
+
+def _measure_words(runs: Sequence[WordRun], document_count: int) -> Iterator[Measure]:
+    """
+    The bm25 of the documents of each run.
+
+    An exact hit counts with at least the bm25 of the relaxed hits behind it in the run.
+    """
+    for index, run in enumerate(runs):
+        values: dict[int, float] = {}
+        highest = 0.0
+        for hit in reversed(run.hits):
+            values[hit.document_id] = highest = max(highest, hit.bm25)
+        if values:
+            # A document without any of the words has a bm25 of 0.
+            scale = Scale.over(values.values(), zeros=document_count - len(values))
+            yield Measure(
+                "words",
+                run.text,
+                _weight("words", index, len(runs)),
+                scale,
+                values,
+                type="expansion" if index else "original",
+                ranks={hit.document_id: rank for rank, hit in enumerate(run.hits, 1)},
+            )
+
+
+def _measure_nearest(runs: Sequence[MeaningRun], unembedded: Collection[int]) -> Iterator[Measure]:
+    """The nearness of the documents of each run, by their best chunk."""
+    for index, run in enumerate(runs):
+        values = {hit.document_id: hit.nearness for hit in run.hits}
+        if values:
+            yield Measure(
+                "nearest",
+                run.text,
+                _weight("nearest", index, len(runs)),
+                Scale.over(values.values()),
+                values,
+                type="expansion" if index else "original",
+                unknown_ids=unembedded,
+                ranks={hit.document_id: rank for rank, hit in enumerate(run.hits, 1)},
+            )
+
+
+def _measure_whole(
+    text: str, whole: Mapping[int, DocumentNearness], first_ids: Sequence[int]
+) -> Measure:
+    """The mean nearness of all chunks, of the first documents."""
+    values = {document_id: entry.mean for document_id, entry in whole.items()}
+    return Measure(
+        "whole",
+        text,
+        WEIGHTS["whole"],
+        Scale.over(values.values()),
+        values,
+        unknown_ids=frozenset(first_ids) - values.keys(),
+    )
+
+
+def _weight(part: Part, index: int, runs: int) -> float:
+    """The weight of a retriever's run; the first is that of the question, the others expansions."""
+    return WEIGHTS[part] * EXPANSIONS / (runs - 1) if index else WEIGHTS[part]

@@ -1,0 +1,171 @@
+"""
+The third step of `query`: put the documents of all runs in order.
+
+There are three orders. Where there are vectors, the evidence decides (`qmd.search.evidence`). If
+the user has named a reranker, its scores and the fused ranks are mixed (`qmd.search.rerank`).
+Without vectors, and with `--no-rerank`, the fused ranks alone decide (`qmd.search.fuse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from qmd.search.candidates import Candidate
+from qmd.search.evidence import explain_evidence
+from qmd.search.fuse import reciprocal_rank_fusion
+from qmd.search.meaning.nearness import SemanticHit, relative_nearness
+from qmd.search.measure import EvidenceOrder, collect_evidence
+from qmd.search.plan import DEPTH
+from qmd.search.rerank import Blended, ask_model, blend, passages_of
+from qmd.search.retrieve import Retrieved
+from qmd.search.words.retrieval import LexicalHit
+from qmd.values import SearchRequest
+
+if TYPE_CHECKING:
+    from qmd.search.models import SearchModels
+    from qmd.store import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates, best first; ``problem`` is a sentence that says how the reranker failed."""
+
+    candidates: list[Candidate]
+    problem: str | None = None
+
+
+def rank(
+    reader: Reader, request: SearchRequest, prompt: str, retrieved: Retrieved, models: SearchModels
+) -> Ranking:
+    """
+    Put the documents of all runs in order.
+
+    Args:
+        prompt: The query as a reranker reads it.
+
+    Returns:
+        At most ``request.depth`` candidates.
+    """
+    fused = reciprocal_rank_fusion(retrieved.runs)
+    scores: Mapping[int, float] = {}
+    problem = None
+    if request.rerank and models.reranker is not None and fused:
+        best_ids = [entry.document_id for entry in fused[: request.candidates]]
+        chunks = {hit.document_id: hit.chunk_id for hit in retrieved.semantic_hits.values()}
+        passages = list(passages_of(reader, best_ids, chunks))
+        answer, problem = ask_model(models.reranker, prompt, passages, models.timeout_s)
+        scores = {
+            document_id: score
+            for document_id, score in zip(best_ids, answer, strict=False)
+            if score is not None
+        }
+    if request.rerank and not scores and retrieved.has_nearest:
+        document_ids = [entry.document_id for entry in fused]
+        evidence = collect_evidence(reader, retrieved, document_ids, models, request.without)
+        return Ranking(_by_evidence(evidence, retrieved, request), problem)
+    return Ranking(_by_fusion(blend(fused, scores), retrieved, request), problem)
+
+
+def _by_evidence(
+    evidence: EvidenceOrder, retrieved: Retrieved, request: SearchRequest
+) -> list[Candidate]:
+    hits = _Hits.from_runs(retrieved)
+    last = retrieved.by_meaning[0].hits[-1]
+    candidates = []
+    for entry in evidence.ranked[: request.depth]:
+        chunk = evidence.nearest_chunks.get(entry.document_id)
+        is_unembedded = entry.document_id in evidence.unembedded_ids
+        near = None if is_unembedded else _nearness(chunk or last, retrieved)
+        explanation = explain_evidence(entry, evidence.measures) if request.explain else None
+        candidates.append(hits.candidate(entry.document_id, entry.blend, chunk, near, explanation))
+    return candidates
+
+
+def _by_fusion(
+    blended: Sequence[Blended], retrieved: Retrieved, request: SearchRequest
+) -> list[Candidate]:
+    hits = _Hits.from_runs(retrieved)
+    # A document that a full run does not hold is taken to be as near as the run's last one.
+    last = None
+    if retrieved.by_meaning and len(retrieved.by_meaning[0].hits) >= DEPTH:
+        last = retrieved.by_meaning[0].hits[-1]
+    candidates = []
+    for entry in blended[: request.depth]:
+        chunk = hits.semantic.get(entry.fused.document_id)
+        near = _nearness(chunk or last, retrieved)
+        explanation = _explain_fusion(entry) if request.explain else None
+        candidates.append(
+            hits.candidate(entry.fused.document_id, entry.score, chunk, near, explanation)
+        )
+    return candidates
+
+
+class _Hits(NamedTuple):
+    """The hits of both retrievers, by document id; see `Retrieved`."""
+
+    lexical: Mapping[int, LexicalHit]
+    semantic: Mapping[int, SemanticHit]
+
+    @classmethod
+    def from_runs(cls, retrieved: Retrieved) -> _Hits:
+        return cls(retrieved.lexical_hits, retrieved.semantic_hits)
+
+    def candidate(
+        self,
+        document_id: int,
+        share: float,
+        chunk: SemanticHit | None,
+        nearness: float | None,
+        explanation: Mapping[str, Any] | None,
+    ) -> Candidate:
+        """A candidate with the blend ``share``; ``chunk``: its nearest one, if that is known."""
+        lexical = self.lexical.get(document_id)
+        return Candidate(
+            document_id,
+            share,
+            lexical.match if lexical else "semantic" if document_id in self.semantic else "relaxed",
+            lexical.words if lexical else (),
+            nearness,
+            chunk.chunk_id if chunk else None,
+            explanation,
+        )
+
+
+def _nearness(hit: SemanticHit | None, retrieved: Retrieved) -> float | None:
+    """The relative nearness of a chunk; None if there is none."""
+    if hit is None or not retrieved.by_meaning:
+        return None
+    return relative_nearness(hit.nearness, retrieved.by_meaning[0].spec)
+
+
+def _explain_fusion(blended: Blended) -> dict[str, Any]:
+    """
+    The parts of a fused and perhaps reranked score, as `--explain` shows them.
+
+    rrf = sum of the contributions + bonus; blend = weights.rrf * rrf + weights.rerank * rerank,
+    where a rerank of None counts as 0.
+    """
+    fused = blended.fused
+    # 1 / the greatest possible sum, so that the parts add up to rrf.
+    scale = fused.rrf / (fsum(part.contribution for part in fused.lists) + fused.bonus)
+    return {
+        "lists": [
+            {
+                "source": part.source,
+                "query": part.query,
+                "type": part.type,
+                "rank": part.rank,
+                "score": round(part.score, 6),
+                "weight": part.weight,
+                "contribution": part.contribution * scale,
+            }
+            for part in fused.lists
+        ],
+        "bonus": fused.bonus * scale,
+        "rrf": fused.rrf,
+        "rerank": blended.reranked,
+        "weights": {"rrf": blended.by_rank, "rerank": blended.by_model},
+    }

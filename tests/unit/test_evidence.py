@@ -1,0 +1,187 @@
+"""The order of `query` by evidence: the scales, the sums, and what unknown values count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import fsum
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qmd import KnowledgeBase, Settings
+from qmd.search.evidence import DEPTH, MOST, WEIGHTS, Measure, Scale, rank_by_evidence
+from qmd.values import Hit, Part, SearchRequest
+from tests.support.corpus import Corpus
+from tests.support.embedder import HashEmbedder
+
+VALUES = st.dictionaries(st.integers(1, 150), st.floats(-1, 40), min_size=1, max_size=150)
+
+
+def measure(
+    part: Part, values: dict[int, float], zeros: int = 0, unknown: frozenset[int] = frozenset()
+) -> Measure:
+    scale = Scale.over(values.values(), zeros)
+    return Measure(part, "q", WEIGHTS[part], scale, values, unknown_ids=unknown)
+
+
+def test_a_document_far_ahead_in_one_part_comes_before_the_middling() -> None:
+    words = {number: 10.0 - 0.01 * number for number in range(50)} | {90: 30.0}
+    nearest = {number: 0.85 - 0.0001 * number for number in range(50)}
+    measures = [measure("words", words, zeros=900), measure("nearest", nearest)]
+    ranked = rank_by_evidence([0, 1, 49, 90], measures)
+    assert ranked[0].document_id == 90
+    assert ranked[0].blend == 1.0
+
+
+def test_a_document_without_vectors_is_not_taken_for_a_far_one() -> None:
+    nearest = {number: 0.80 + 0.005 * number for number in range(1, 8)}
+    unknown = measure("nearest", nearest, unknown=frozenset({0}))
+    assert unknown.value(0) == pytest.approx(0.82)
+    assert unknown.contribution(0) == pytest.approx(unknown.contribution(4))
+    assert measure("nearest", nearest).contribution(0) == 0.0
+
+
+def test_one_document_with_one_word_is_not_ten_deviations_away() -> None:
+    words = measure("words", {1: 3.0}, zeros=999)
+    assert words.scale.standardise(3.0) == pytest.approx(MOST + words.scale.mean / 0.298, abs=0.01)
+
+
+def test_equal_evidence_keeps_the_order() -> None:
+    same = measure("nearest", {1: 0.9, 2: 0.9})
+    ranked = rank_by_evidence([2, 1], [same])
+    assert [(entry.document_id, entry.total, entry.blend) for entry in ranked] == [
+        (2, 0.0, 1.0),
+        (1, 0.0, 1.0),
+    ]
+
+
+@given(VALUES, st.integers(0, 200))
+def test_contributions_are_not_negative_and_rise_with_the_value(
+    values: dict[int, float], zeros: int
+) -> None:
+    values = {number: abs(value) for number, value in values.items()}
+    part = measure("words", values, zeros)
+    ordered = sorted(values, key=lambda number: values[number])
+    contributions = [part.contribution(number) for number in ordered]
+    assert contributions == sorted(contributions)
+    assert min(contributions) >= 0
+    assert part.contribution(999) == 0.0  # a document without a value counts as the last one
+
+
+@given(VALUES, VALUES, st.randoms(use_true_random=False))
+def test_sums_do_not_depend_on_the_order_of_the_parts(
+    words: dict[int, float], nearest: dict[int, float], random: Any
+) -> None:
+    ids = sorted(words.keys() | nearest.keys())
+    measures = [measure("words", words), measure("nearest", nearest)]
+    ranked = rank_by_evidence(ids, measures)
+    assert ranked == rank_by_evidence(ids, measures[::-1])
+    shares = [entry.blend for entry in ranked]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == 1.0
+    assert all(0 <= share <= 1 for share in shares)
+    random.shuffle(ids)
+    again = {entry.document_id: entry for entry in rank_by_evidence(ids, measures)}
+    assert again == {entry.document_id: entry for entry in ranked}
+
+
+# --- in a knowledge base ------------------------------------------------------------------
+
+WORDS = ["red", "boat", "sea", "island", "city", "wind", "harbour"]
+FILES = {
+    f"{number:03}.md": f"# {WORDS[number % 7]}\n\n"
+    + " ".join(WORDS[(number * step) % 7] for step in range(1, 3 + number % 23))
+    + f" and {number}\n"
+    for number in range(160)
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    made = Corpus(tmp_path_factory.mktemp("evidence"))
+    made.fill(FILES)
+    made.kb.embed()
+    yield made
+    made.kb.close()
+
+
+def parts(hit: Hit) -> list[dict[str, Any]]:
+    assert hit.explain is not None
+    shown: list[dict[str, Any]] = hit.explain["parts"]  # type: ignore[assignment]
+    return shown
+
+
+def by_hand(part: dict[str, Any]) -> float:
+    """The contribution of a part, from the figures that are printed beside it."""
+
+    def deviations(value: float) -> float:
+        return min((max(value, part["last"]) - part["mean"]) / part["deviation"], 6.0)
+
+    if part["deviation"] <= 1e-6:
+        return 0.0
+    return float(part["weight"] * (deviations(part["value"]) - deviations(part["last"])))
+
+
+@pytest.mark.parametrize("query", ["red boat", "island -9", '"sea island"', "wind harbour city"])
+def test_the_explanation_can_be_computed_by_hand(corpus: Corpus, query: str) -> None:
+    hits = corpus.kb.query(query, limit=100, explain=True).hits
+    assert len(hits) > 30
+    for hit in hits:
+        assert hit.explain is not None
+        for part in parts(hit):
+            assert part["contribution"] == pytest.approx(by_hand(part))
+        total = fsum(part["contribution"] for part in parts(hit))
+        assert hit.explain["sum"] == total
+        assert hit.explain["blend"] == total / hit.explain["best"]  # type: ignore[operator]
+    best = hits[0].explain
+    assert best is not None
+    assert best["sum"] == best["best"]
+
+
+def test_contributions_fall_with_the_rank_in_a_run(corpus: Corpus) -> None:
+    hits = corpus.kb.query("wind harbour city", limit=160, explain=True).hits
+    for number in (0, 1):
+        ranked = sorted(
+            (part["rank"], part["contribution"])
+            for hit in hits
+            for part in [parts(hit)[number]]
+            if part["rank"] is not None
+        )
+        assert len(ranked) >= DEPTH
+        contributions = [contribution for _, contribution in ranked]
+        assert contributions == sorted(contributions, reverse=True)
+
+
+@pytest.mark.parametrize("part", ["words", "nearest", "whole"])
+def test_a_part_can_be_left_out(corpus: Corpus, part: Part) -> None:
+    request = SearchRequest("red boat", explain=True, without=(part,))
+    hits = corpus.kb.answer("query", request).hits
+    assert hits
+    assert all(part not in {shown["part"] for shown in parts(hit)} for hit in hits)
+    every = SearchRequest("red boat", explain=True, without=get_args(Part))
+    assert {hit.explain["sum"] for hit in corpus.kb.answer("query", every).hits if hit.explain} == {
+        0.0
+    }
+
+
+def test_documents_without_vectors_are_ranked_beside_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"{number}.md").write_text(
+            f"# Boat {number}\n\nThe boat {'red ' * number}sails\n"
+        )
+    settings = Settings(embedder=HashEmbedder())
+    with KnowledgeBase.open(tmp_path / "index.sqlite", settings, create=True) as kb:
+        kb.add_collection(folder)
+        kb.index()
+        kb.embed()
+        (folder / "new.md").write_text("# Red boat\n\nred boat red boat\n")
+        kb.index()
+        hits = {hit.path: hit for hit in kb.query("red boat", explain=True).hits}
+    nearest = next(part for part in parts(hits["new.md"]) if part["part"] == "nearest")
+    assert nearest["value"] == nearest["mean"]
+    assert nearest["contribution"] > 0
