@@ -8,10 +8,11 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qmd.errors import InferenceError
+from qmd.inference.text_parts import TextPart, text_parts
 from qmd.system import cancellation, telemetry
 from qmd.system.surrogates import whole
 from qmd.values import ModelSpec
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from fastembed import TextEmbedding
     from numpy.typing import NDArray
 
-# No text of this many characters a token fits, and tokenizing megabytes at once is slow.
-_MAX_CHARS_PER_TOKEN = 8
+    from qmd.inference.protocols import TokenStates
 
 
 class TextModel(Protocol):
@@ -33,7 +33,7 @@ class TextModel(Protocol):
 
 class FastEmbedder:
     """
-    An `Embedder` on a model of fastembed, or on any other `TextModel`.
+    A `TokenEmbedder` on a model of fastembed, or on any other `TextModel`.
 
     Each run of the model gets one text: int8 activations are scaled per batch, so in a batch a
     text's vector would depend on its neighbours, and long batches take gigabytes for no gain in
@@ -53,6 +53,7 @@ class FastEmbedder:
         self._threads = threads or available_cores()
         self._lock = threading.Lock()
         self._loaded: tuple[int, TextModel] | None = None
+        self._has_states: tuple[TextModel, bool] | None = None
 
     @property
     def spec(self) -> ModelSpec:
@@ -64,45 +65,120 @@ class FastEmbedder:
         loaded = self._loaded
         return loaded is not None and loaded[0] == os.getpid()
 
+    @property
+    def gives_token_states(self) -> bool:
+        """Whether the model has a state for each token; loads the weights."""
+        from qmd.inference import token_states
+
+        model = self._model()
+        if self._has_states is None or self._has_states[0] is not model:
+            with self._errors():
+                self._has_states = (model, token_states.has_states(model, _tokenizer(model)))
+        return self._has_states[1]
+
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, float32[len(texts), dimension]."""
         import numpy as np
 
         vectors = np.empty((len(texts), self._spec.dimension), np.float32)
+        prefix = self._spec.passage_prefix
 
         def embed_row(row: int) -> None:
-            vectors[row] = self._embed(self._spec.passage_prefix, texts[row])
+            vectors[row] = self._embed(prefix, texts[row])
 
-        workers = min(self._threads, len(texts))
-        if workers < 2:
-            for row in range(len(texts)):
-                cancellation.check()
-                embed_row(row)
-            return vectors
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="qmd-embed")
-        try:
-            for _done in pool.map(embed_row, range(len(texts))):
-                cancellation.check()
-        finally:
-            pool.shutdown(cancel_futures=True)  # at Ctrl-C, do not embed the rest first
+        self._run_each(embed_row, len(texts))
         return vectors
+
+    def embed_passages_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
+        """Unit vectors, float32[len(texts), dimension], and the token states of each text."""
+        import numpy as np
+
+        vectors = np.empty((len(texts), self._spec.dimension), np.float32)
+        states: list[TokenStates | None] = [None] * len(texts)
+        prefix = self._spec.passage_prefix
+
+        def embed_row(row: int) -> None:
+            vectors[row], states[row] = self._embed_with_tokens(prefix, texts[row])
+
+        self._run_each(embed_row, len(texts))
+        return vectors, tuple(each for each in states if each is not None)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """A unit vector, float32[dimension]."""
         return self._embed(self._spec.query_prefix, text)
 
+    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
+        """A unit vector, float32[dimension], and the token states."""
+        return self._embed_with_tokens(self._spec.query_prefix, text)
+
+    def _run_each(self, work: Callable[[int], None], count: int) -> None:
+        """Call ``work`` with each number below ``count``, on as many threads as there are."""
+        workers = min(self._threads, count)
+        if workers < 2:
+            for row in range(count):
+                cancellation.check()
+                work(row)
+            return
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="qmd-embed")
+        try:
+            for _done in pool.map(work, range(count)):
+                cancellation.check()
+        finally:
+            pool.shutdown(cancel_futures=True)  # at Ctrl-C, do not embed the rest first
+
     def _embed(self, prefix: str, text: str) -> NDArray[np.float32]:
+        model = self._model()
+        with self._errors():
+            parts = self._parts(model, prefix, text)
+            total = self._sum(
+                parts, [_only(model.embed([prefix + part.text], batch_size=1)) for part in parts]
+            )
+        return self._unit(total)
+
+    def _embed_with_tokens(self, prefix: str, text: str) -> tuple[NDArray[np.float32], TokenStates]:
+        from qmd.inference import token_states
+
+        if not self.gives_token_states:
+            return self._embed(prefix, text), token_states.merged((), self._spec.dimension)
+        model = self._model()
+        with self._errors():
+            parts = self._parts(model, prefix, text)
+            runs = [token_states.run(model, prefix + part.text) for part in parts]
+            tokens = [
+                token_states.of_text(part.encoding, prefix, run.states)
+                for part, run in zip(parts, runs, strict=True)
+                if run.states is not None
+            ]
+            states = token_states.merged(tokens, self._spec.dimension)
+            total = self._sum(parts, [run.vector for run in runs])
+        return self._unit(total), states
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return _inference_errors(f"Cannot embed a text with {self._spec.name}")
+
+    def _parts(self, model: TextModel, prefix: str, text: str) -> list[TextPart]:
+        tokenizer = _tokenizer(model)
+        return list(text_parts(clean(text), prefix, tokenizer, self._spec.max_tokens))
+
+    def _sum(
+        self, parts: Sequence[TextPart], vectors: Sequence[NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """The sum of the parts' vectors, weighted by their tokens: float32[dimension]."""
         import numpy as np
 
-        model = self._model()
         total = np.zeros(self._spec.dimension, np.float32)
-        with _inference_errors(f"Cannot embed a text with {self._spec.name}"):
-            parts = list(self._parts(model, prefix, clean(text)))
-            for part, tokens in parts:
-                (vector,) = model.embed([prefix + part], batch_size=1)
-                if vector.shape != total.shape:  # a single number would be added to each
-                    raise ValueError(f"the vector has the shape {vector.shape}")
-                total += vector * (tokens if len(parts) > 1 else 1)
+        for part, vector in zip(parts, vectors, strict=True):
+            if vector.shape != total.shape:  # a single number would be added to each
+                raise ValueError(f"the vector has the shape {vector.shape}")
+            total += vector * (part.tokens if len(parts) > 1 else 1)
+        return total
+
+    def _unit(self, total: NDArray[np.float32]) -> NDArray[np.float32]:
+        """With norm 1. Raises InferenceError if it has no direction."""
+        import numpy as np
+
         norm = float(np.linalg.norm(total))
         if not np.isfinite(norm) or norm == 0:
             raise InferenceError(
@@ -111,19 +187,6 @@ class FastEmbedder:
             )
         unit: NDArray[np.float32] = total / np.float32(norm)
         return unit
-
-    def _parts(self, model: TextModel, prefix: str, text: str) -> Iterator[tuple[str, int]]:
-        """Pieces that fit the model, and the tokens of each; longer ones are halved at a space."""
-        limit = self._spec.max_tokens
-        if len(text) <= limit * _MAX_CHARS_PER_TOKEN:
-            tokenizer = _tokenizer(model)
-            encoding = tokenizer.encode(prefix + text) if tokenizer else None
-            if encoding is None or not encoding.overflowing or len(text) < 2:
-                yield text, len(encoding.ids) if encoding else len(text)
-                return
-        halves = [half for half in _halves(text) if half.strip()]
-        for half in halves or [""]:
-            yield from self._parts(model, prefix, half)
 
     def _model(self) -> TextModel:
         with self._lock:
@@ -157,12 +220,11 @@ def clean(text: str) -> str:
     return (text if text.isascii() else whole(text)).replace("\0", " ")
 
 
-def _halves(text: str) -> tuple[str, str]:
-    middle = len(text) // 2
-    window = len(text) // 8
-    before = max(text.rfind(mark, middle - window, middle) for mark in "\n 。.，,")
-    cut = before + 1 if before >= 0 else middle
-    return text[:cut], text[cut:]
+def _only(vectors: Iterable[Any]) -> NDArray[np.float32]:
+    """The one vector. Raises ValueError if there are others."""
+    vector: NDArray[np.float32]
+    (vector,) = vectors
+    return vector
 
 
 def quiet_libraries() -> None:

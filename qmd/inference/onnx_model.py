@@ -94,7 +94,18 @@ class OnnxTextModel(OnnxModel):
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """float32[dimension], not normalized. Raises InferenceError."""
+        return self._pooled(self.run(text))
+
+    def vector_and_states(
+        self, text: str
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """The same, and the last layer: float32[tokens, hidden], None if the model hides it."""
         outputs = self.run(text)
+        layers = [output for output in outputs.values() if output.ndim == 2]
+        states = outputs.get("last_hidden_state", layers[0] if layers else None)
+        return self._pooled(outputs), states
+
+    def _pooled(self, outputs: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
         # An exporter may have built pooling (and more) into the graph.
         output = outputs.get("sentence_embedding", next(iter(outputs.values())))
         if output.ndim == 1:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from qmd.inference.fastembedder import FastEmbedder, _halves, _tokenizer, clean
+from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean
+from qmd.inference.text_parts import halves
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 
 any_text = st.text(st.characters())  # surrogates and NUL too
@@ -39,7 +40,7 @@ def test_clean_text_is_utf8_without_nul_and_stays_so(text: str) -> None:
 @settings(deadline=None)
 @given(st.text(min_size=2))
 def test_halves_are_shorter_and_together_the_text(text: str) -> None:
-    first, second = _halves(text)
+    first, second = halves(text)
     assert first + second == text
     assert max(len(first), len(second)) < len(text)
 
@@ -52,6 +53,18 @@ def test_every_text_has_one_unit_vector(embedder: FastEmbedder, text: str) -> No
     assert np.array_equal(vector, embedder.embed_passages([text])[0])
 
 
+@settings(deadline=None, max_examples=40)
+@given(any_text)
+@example("")
+@example("passage: passage: ")
+def test_the_vector_is_the_same_with_token_states(embedder: FastEmbedder, text: str) -> None:
+    (vector,) = embedder.embed_passages([text])
+    (same,), (states,) = embedder.embed_passages_with_tokens([text])
+    assert np.array_equal(vector, same)
+    assert states.states.shape == (len(states.ids), embedder.spec.dimension)
+    assert (np.diff(states.ids) > 0).all() and np.isfinite(states.states).all()
+
+
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(long_text)
 @example("字" * 2000)
@@ -59,11 +72,11 @@ def test_every_text_has_one_unit_vector(embedder: FastEmbedder, text: str) -> No
 @example("a b " * 5000)
 def test_parts_fit_the_model_and_leave_nothing_out(embedder: FastEmbedder, text: str) -> None:
     model = embedder._model()
-    parts = list(embedder._parts(model, "passage: ", text))
+    parts = embedder._parts(model, "passage: ", text)
 
-    assert all(tokens <= embedder.spec.max_tokens for _part, tokens in parts)
-    for part, tokens in parts:
-        encoding = _tokenizer(model).encode("passage: " + part)
-        assert not encoding.overflowing and len(encoding.ids) == tokens
-    kept = "".join("".join(part.split()) for part, _tokens in parts)
-    assert kept == "".join(text.split())
+    assert all(part.tokens <= embedder.spec.max_tokens for part in parts)
+    for part in parts:
+        encoding = _tokenizer(model).encode("passage: " + part.text)
+        assert not encoding.overflowing and len(encoding.ids) == part.tokens
+    kept = "".join("".join(part.text.split()) for part in parts)
+    assert kept == "".join(clean(text).split())

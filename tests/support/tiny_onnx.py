@@ -46,6 +46,7 @@ def write_embedder(
     seed: str = "tiny",
     file: str = "model.onnx",
     pooled: str | None = None,
+    only_pooled: bool = False,
     inputs: Sequence[str] = ("input_ids", "attention_mask"),
     **files: Any,
 ) -> Path:
@@ -55,6 +56,7 @@ def write_embedder(
     Args:
         seed: Another one makes another model.
         pooled: The name of a second output, the sum over all tokens.
+        only_pooled: Leave out the first output, the states of the tokens.
         files: JSON files by their stem, such as ``config={"hidden_size": 8}``.
     """
     write_tokenizer(folder)
@@ -65,6 +67,8 @@ def write_embedder(
         nodes.append(helper.make_node("ReduceSum", ["last_hidden_state", "axis"], [pooled],
                                       keepdims=0))  # fmt: skip
         outputs.append(_float(pooled, ["batch", dimension]))
+    if only_pooled:
+        del outputs[0]
     _save(folder / file, nodes, inputs, outputs, table)
     _write(folder, files)
     return folder

@@ -13,7 +13,7 @@ import pytest
 
 from qmd.errors import ModelMissingError
 from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean
-from qmd.inference.protocols import Embedder
+from qmd.inference.protocols import Embedder, TokenStates, token_embedder
 from qmd.models.embedders import DEFAULT_MODEL, is_available, is_ready, open_embedder, spec_of
 
 QUESTION_ZH = "服务器崩溃以后怎样恢复数据库？"
@@ -112,6 +112,42 @@ def test_control_tokens_in_a_note_are_only_characters(embedder: Embedder) -> Non
     tokens = tokenizer.encode("a <s>b</s> <pad> <mask> <unk>").tokens
     assert tokens[0] == "<s>" and tokens[-1] == "</s>"
     assert not {"<s>", "</s>", "<pad>", "<mask>", "<unk>"} & set(tokens[1:-1])
+
+
+def tokens_of(embedder: FastEmbedder, states: TokenStates) -> set[str]:
+    tokenizer = _tokenizer(embedder._model())
+    return {tokenizer.id_to_token(int(number)) for number in states.ids}
+
+
+def test_token_states_are_of_the_text_alone(embedder: Embedder) -> None:
+    assert isinstance(embedder, FastEmbedder) and token_embedder(embedder) is embedder
+    vectors, (english, chinese, blank) = embedder.embed_passages_with_tokens(
+        ["restore a backup, a backup", "恢复备份", " "]
+    )
+    assert np.array_equal(vectors[0], embedder.embed_passages(["restore a backup, a backup"])[0])
+    assert tokens_of(embedder, english) == {"▁resto", "re", "▁a", "▁backup", ","}
+    assert {"恢复", "份"} <= tokens_of(embedder, chinese)
+    assert not {"<s>", "</s>", "▁passage", ":"} & tokens_of(embedder, chinese)
+    assert len(blank.ids) == 0 and blank.states.shape == (0, 384)
+
+    vector, question = embedder.embed_query_with_tokens("restore: what?")
+    assert np.array_equal(vector, embedder.embed_query("restore: what?"))
+    assert tokens_of(embedder, question) == {"▁resto", "re", ":", "▁what", "?"}
+
+
+def test_a_long_text_has_the_tokens_of_all_its_parts(embedder: Embedder) -> None:
+    assert isinstance(embedder, FastEmbedder)
+    text = "The committee met again. " * 300 + "Penguins breed."
+    vectors, (states,) = embedder.embed_passages_with_tokens([text])
+    assert np.array_equal(vectors, embedder.embed_passages([text]))
+    assert {"▁committee", "▁again"} <= tokens_of(embedder, states)
+    assert len(states.ids) == len(set(states.ids.tolist())) < 20
+
+
+def test_token_states_stay_the_same_when_they_are_kept_as_float16(embedder: Embedder) -> None:
+    assert isinstance(embedder, FastEmbedder)
+    _, states = embedder.embed_query_with_tokens(QUESTION_ZH)
+    assert np.array_equal(states.states, states.states.astype(np.float16))
 
 
 def test_threads_get_the_same_vectors_as_one(embedder: Embedder) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from support.corpus import Corpus
-from support.tiny_onnx import word_vector, write_cross_encoder, write_embedder
+from support.tiny_onnx import VOCABULARY, word_vector, write_cross_encoder, write_embedder
 
 from qmd import KnowledgeBase
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference import onnx_folder
 from qmd.inference.crossencoder import CrossEncoder, open_cross_encoder
 from qmd.inference.families import FAMILIES, family
+from qmd.inference.protocols import token_embedder
 from qmd.models.embedders import is_available, is_loaded, normal, open_embedder, spec_of
 from qmd.settings import BackendSettings, Settings
 
@@ -68,6 +69,27 @@ def test_how_tokens_become_a_vector_is_read_from_the_files(
 ) -> None:
     folder = write_embedder(tmp_path / "mine", **files)
     assert np.allclose(embed(folder, "red boat"), unit(word_vector(expected)), atol=1e-6)
+
+
+def test_a_model_with_a_state_for_each_token_gives_them(tmp_path: Path) -> None:
+    folder = write_embedder(
+        tmp_path / "mine", qmd={"passage_prefix": "passage: ", "query_prefix": "query: "}
+    )
+    embedder = token_embedder(open_embedder(str(folder), cache_dir=tmp_path / "cache"))
+    assert embedder is not None
+    _vectors, (states,) = embedder.embed_passages_with_tokens(["red boat red passage"])
+    words = sorted(("red", "boat", "passage"), key=VOCABULARY.__getitem__)
+    assert states.ids.tolist() == [VOCABULARY[word] for word in words]
+    assert np.allclose(states.states, [word_vector(word) for word in words], atol=1e-3)
+
+
+def test_a_model_that_gives_only_the_vector_has_no_token_states(tmp_path: Path) -> None:
+    folder = write_embedder(tmp_path / "mine", pooled="sentence_embedding", only_pooled=True)
+    opened = open_embedder(str(folder), cache_dir=tmp_path / "cache")
+    assert token_embedder(opened) is None
+    vector, states = opened.embed_query_with_tokens("red boat")  # type: ignore[attr-defined]
+    assert np.array_equal(vector, opened.embed_query("red boat"))
+    assert len(states.ids) == 0
 
 
 def test_the_largest_of_each_dimension_too(tmp_path: Path) -> None:
