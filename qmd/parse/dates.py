@@ -154,7 +154,7 @@ def _clock(part: _Parts, rest: str) -> _Parts | None:
 
 
 def _number(text: str) -> str | None:
-    """``20250301``, a year, or seconds or milliseconds since 1970."""
+    """``20250301``, ``202503011015``, a year, or seconds or milliseconds since 1970."""
     if not text.isdecimal():
         return None
     number = int(text)
@@ -162,10 +162,27 @@ def _number(text: str) -> str | None:
         return _iso(number // 10000, number // 100 % 100, number % 100, {})
     if len(text) == 4 and number >= 1000:
         return _iso(number, 1, 1, {})
+    if len(text) == 12:
+        minute = _minute(text)
+        if minute is not None:
+            return minute
     if len(text) in (9, 10, 12, 13):
         seconds = number if len(text) < 12 else number // 1000
         return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)).isoformat()
     return None
+
+
+def _minute(digits: str) -> str | None:
+    """
+    ``202503011015`` as a minute of the years 1900 to 2100; None if it is none.
+
+    Read as milliseconds since 1970, these numbers are days of 1976, which no note is from.
+    """
+    match = _COMPACT.fullmatch(digits)
+    if match is None or not "1900" <= digits[:4] <= "2100":
+        return None
+    part = match.groupdict()
+    return _iso(*_day(part), part)
 
 
 def _iso(year: int, month: int, day: int, clock: _Parts) -> str | None:
