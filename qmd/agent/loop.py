@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.parser import Malformed, Parsed, ToolCall, parse
 from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, results_message
-from qmd.errors import QmdError
+from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.llm import ChatAnswer, Event, Message
 
 MAX_ITERATIONS = 10
@@ -33,12 +33,21 @@ class ChatModel(Protocol):
     """A language model: `qmd.inference.llm.LlmClient`, or the fake model of a test."""
 
     def chat(
-        self, messages: Sequence[Message], *, listen: Callable[[Event], None] | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        listen: Callable[[Event], None] | None = None,
+        budget_s: float | None = None,
     ) -> ChatAnswer:
         """
         Answer a conversation.
 
-        ``listen`` is called with each event of the answer as it arrives. Raises QmdError.
+        Args:
+            listen: Called with each event of the answer as it arrives.
+            budget_s: The longest time for the whole answer, in seconds.
+
+        Raises:
+            QmdError: There is no answer, or not within ``budget_s``.
         """
         ...
 
@@ -154,10 +163,13 @@ class ExecutionLoop:
         system: The system prompt (`qmd.agent.prompt.system_prompt`). Its fence encloses every
             result of a tool.
         max_iterations: The most calls of the model.
+        model_time_s: The longest time for all answers of the model together, in seconds; None
+            for no limit. Tools, and a person who is asked about a write, do not use it up.
         listen: Called with each event of the run as it happens.
         stopped: Returns whether the user has stopped the run; checked before each call of a tool
             and of the model.
         now: Returns the current time.
+        clock: Returns the time in seconds, to measure how long an answer takes.
     """
 
     def __init__(
@@ -167,18 +179,22 @@ class ExecutionLoop:
         *,
         system: Prompt,
         max_iterations: int = MAX_ITERATIONS,
+        model_time_s: float | None = None,
         listen: Callable[[Happening], None] | None = None,
         stopped: Callable[[], bool] = lambda: False,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._executor = executor
         self._system = Message("system", system.text)
         self._fence = system.fence
         self._max_iterations = max_iterations
+        self._model_time_s = model_time_s
         self._listen = listen
         self._stopped = stopped
         self._now = now
+        self._clock = clock
 
     def run(self, question: str, *, history: Sequence[Message] = ()) -> LoopResult:
         """
@@ -192,7 +208,7 @@ class ExecutionLoop:
         return self._continue(_Conversation([*history, Message("user", question)]))
 
     def resume(self, stopped: LoopResult) -> LoopResult:
-        """Continue a run that an error or the user has ended."""
+        """Continue a run that an error or the user has ended; the model gets its whole time."""
         return self._continue(
             _Conversation(
                 list(stopped.messages),
@@ -204,12 +220,16 @@ class ExecutionLoop:
         )
 
     def _continue(self, run: _Conversation) -> LoopResult:
+        left_s = self._model_time_s
         try:
             while run.iterations < self._max_iterations:
                 if self._stopped():
                     return run.result(interrupted=True)
                 self._report(Asking(run.iterations + 1))
-                answer = self._model.chat([self._system, *run.messages], listen=self._listen)
+                began_s = self._clock()
+                answer = self._ask(run, left_s)
+                if left_s is not None:
+                    left_s -= self._clock() - began_s
                 if self._record_answer(run, answer):
                     return run.result()
         except QmdError as error:
@@ -218,6 +238,34 @@ class ExecutionLoop:
         except KeyboardInterrupt:
             return run.result(interrupted=True)
         return run.result(interrupted=self._stopped(), at_limit=True)
+
+    def _ask(self, run: _Conversation, left_s: float | None) -> ChatAnswer:
+        """
+        Call the model, which has ``left_s`` seconds.
+
+        Raises:
+            TransientInferenceError: The time is up.
+            QmdError: The model failed.
+        """
+        messages = [self._system, *run.messages]
+        if left_s is None:
+            return self._model.chat(messages, listen=self._listen)
+        if left_s <= 0:
+            raise self._out_of_time(run)
+        end_s = self._clock() + left_s
+        try:
+            return self._model.chat(messages, listen=self._listen, budget_s=left_s)
+        except QmdError as error:
+            if self._clock() >= end_s:
+                raise self._out_of_time(run) from error
+            raise
+
+    def _out_of_time(self, run: _Conversation) -> TransientInferenceError:
+        return TransientInferenceError(
+            f"The model has used up the {self._model_time_s:g} s for all its answers, in round"
+            f" {run.iterations + 1}.",
+            hint="--total-timeout, QMD_ASK_TIMEOUT or ask_timeout gives it longer.",
+        )
 
     def _record_answer(self, run: _Conversation, answer: ChatAnswer) -> bool:
         """Record an answer and run the tools that it calls; returns whether it calls none."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 ROUNDS = 10
+#: The longest time for all answers of the model together, in seconds.
+MODEL_TIME_S = 600.0
 
 
 def _model_options(function: F) -> F:
@@ -37,6 +39,7 @@ def _model_options(function: F) -> F:
         setting_option("llm_url"),
         setting_option("llm_model"),
         setting_option("llm_timeout", click.FloatRange(0, min_open=True)),
+        setting_option("ask_timeout", click.FloatRange(0, min_open=True)),
         setting_option("allow_insecure_key"),
         click.option("--max-rounds", type=click.IntRange(1, ROUNDS), default=ROUNDS,
                      show_default=True, metavar="N", help="Ask the model at most N times."),
@@ -93,7 +96,9 @@ def ask(
     with view_of_a_run(settings.model, silent=as_json) as view, _interrupts() as interrupts:
         questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
         with _open(command_session, questions if may_write else None) as kb:
-            loop = _loop(kb, LlmClient(settings), view, interrupts, max_rounds, toolsets)
+            model_time_s = command_session.settings.ask_timeout or MODEL_TIME_S
+            client = LlmClient(settings)
+            loop = _loop(kb, client, view, interrupts, max_rounds, model_time_s, toolsets)
             result = _with_second_chances(loop, loop.run(question_text), as_json)
     if as_json:
         _write_run_as_json(question_text, settings.model, result)
@@ -148,6 +153,7 @@ def _loop(
     view: RunView,
     interrupts: _Interrupts,
     max_rounds: int,
+    model_time_s: float,
     toolsets: tuple[str, ...],
 ) -> ExecutionLoop:
     from qmd.agent.executor import ToolExecutor
@@ -170,6 +176,7 @@ def _loop(
         executor,
         system=system,
         max_iterations=max_rounds,
+        model_time_s=model_time_s,
         listen=listen,
         stopped=lambda: interrupts.requested,
     )

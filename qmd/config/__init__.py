@@ -35,6 +35,7 @@ class Configuration(NamedTuple):
     llm_model: str | None
     llm_key_file: Path | None
     llm_timeout: float | None
+    ask_timeout: float | None
     expander: str | None
     reranker: str | None
     rerank_url: str | None

@@ -113,6 +113,15 @@ _ROWS = (
         "Longest wait for the next piece of an answer.",
         default="120",
     ),
+    Setting(
+        "ask_timeout",
+        "seconds",
+        "seconds that all answers of qmd ask may take together; unset means 600",
+        "--total-timeout",
+        "SECONDS",
+        "Longest time for all answers of the model together.",
+        default="600",
+    ),
     Setting("expander", "text", "what writes other versions of a query: none, llm or llm:MODEL"),
     Setting(
         "reranker",

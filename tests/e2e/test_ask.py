@@ -257,6 +257,18 @@ class TestTrouble:
             run = ask(scratch, server, "--json", "--max-rounds", "2").json()
         assert (run["iterationCount"], run["reachedMaxIterations"]) == (2, True)
 
+    def test_a_model_that_writes_without_end_is_stopped_in_time(self, scratch: Scratch) -> None:
+        def writes_for_ever(call: Call) -> None:
+            call.begin_stream()
+            while not call.closing.wait(0.01):
+                call.delta(content="and ")
+
+        with ModelServer(writes_for_ever) as server:
+            result = ask(scratch, server, "--total-timeout", "0.5")
+        assert result.code == 1
+        assert "The model has used up the 0.5 s for all its answers, in round 1." in result.err
+        assert "ask_timeout" in result.err
+
     def test_an_answer_that_was_cut_off_is_said_to_be(self, scratch: Scratch) -> None:
         with ModelServer(says("And so on and", finish="length")) as server:
             result = ask(scratch, server)

@@ -86,7 +86,13 @@ class Scripted:
         self.answers = list(answers)
         self.asked: list[list[Message]] = []
 
-    def chat(self, messages: Sequence[Message], *, listen: object = None) -> ChatAnswer:
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        listen: object = None,
+        budget_s: float | None = None,
+    ) -> ChatAnswer:
         self.asked.append(list(messages))
         return ChatAnswer(self.answers.pop(0))
 

@@ -46,7 +46,13 @@ class Model:
         self.script = list(script)
         self.asked: list[list[Message]] = []
 
-    def chat(self, messages: Sequence[Message], *, listen: object = None) -> ChatAnswer:
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        listen: object = None,
+        budget_s: float | None = None,
+    ) -> ChatAnswer:
         self.asked.append(list(messages))
         said = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(said, BaseException):
@@ -158,7 +164,13 @@ class TestConversation:
 
     def test_a_block_that_was_cut_off_is_said_to_be(self, kb: KnowledgeBase) -> None:
         class CutOff(Model):
-            def chat(self, messages: Sequence[Message], *, listen: object = None) -> ChatAnswer:
+            def chat(
+                self,
+                messages: Sequence[Message],
+                *,
+                listen: object = None,
+                budget_s: float | None = None,
+            ) -> ChatAnswer:
                 return replace(super().chat(messages), finish_reason="length")
 
         model = CutOff('```json:tool\n{"tool": "create_note", "para', "Shorter.")
@@ -167,6 +179,77 @@ class TestConversation:
         assert "cut the answer off" in model.told
         assert "no end" in result.parse_errors[0].error
         assert "cut the answer off" in result.parse_errors[0].error
+
+    def test_all_answers_together_have_a_time_and_tools_do_not_use_it_up(
+        self, kb: KnowledgeBase
+    ) -> None:
+        now_s = 0.0
+        budgets: list[float | None] = []
+
+        class Slow(Model):
+            def chat(
+                self,
+                messages: Sequence[Message],
+                *,
+                listen: object = None,
+                budget_s: float | None = None,
+            ) -> ChatAnswer:
+                nonlocal now_s
+                budgets.append(budget_s)
+                if budget_s is not None and budget_s < 4:
+                    now_s += budget_s
+                    raise TransientInferenceError("No answer within 120 s.")
+                now_s += 4
+                return super().chat(messages)
+
+        def hear(happening: Happening) -> None:
+            nonlocal now_s
+            if isinstance(happening, ToolStarted):
+                now_s += 1000  # a person thinks about a write
+
+        model = Slow(block("read_note", path="notes/plan"))
+        loop = ExecutionLoop(
+            model, executor(kb), system=RULES, listen=hear, model_time_s=10, clock=lambda: now_s
+        )
+        result = loop.run("question")
+        assert budgets == [10, 6, 2]
+        assert str(result.error) == (
+            "The model has used up the 10 s for all its answers, in round 3."
+        )
+        assert "--total-timeout" in ((result.error and result.error.hint) or "")
+        assert len(result.tool_executions) == 2
+
+        model.script = ["Tuesday."]
+        again = loop.resume(result)  # with its whole time
+        assert (again.error, again.final_response, budgets[3:]) == (None, "Tuesday.", [10])
+
+    def test_an_answer_that_ends_with_the_time_counts_and_no_other_is_asked_for(
+        self, kb: KnowledgeBase
+    ) -> None:
+        now_s = 0.0
+
+        class Slow(Model):
+            def chat(
+                self,
+                messages: Sequence[Message],
+                *,
+                listen: object = None,
+                budget_s: float | None = None,
+            ) -> ChatAnswer:
+                nonlocal now_s
+                now_s += 9
+                return super().chat(messages)
+
+        model = Slow(block("read_note", path="notes/plan"))
+        result = ExecutionLoop(
+            model, executor(kb), system=RULES, model_time_s=9, clock=lambda: now_s
+        ).run("question")
+        assert (len(model.asked), result.iteration_count) == (1, 1)
+        assert "in round 2" in str(result.error)
+
+    def test_an_error_while_there_is_time_stays_what_it_is(self, kb: KnowledgeBase) -> None:
+        model = Model(QmdError("wrong model"))
+        assert str(run(kb, model, model_time_s=60).error) == "wrong model"
 
     def test_what_a_document_says_is_not_done(self, kb: KnowledgeBase) -> None:
         model = Model(block("read_note", path="notes/evil"), "It is a recipe.")
