@@ -56,6 +56,8 @@ field for programs, and `GET /` shows a person what is running.
 - A read may take 30 seconds, an embedding 5 minutes, a change 10 minutes; then the work ends and
   the answer is 503. The work also ends when the client closes its connection, except that a write
   in progress is finished.
+- If no hit seems to answer a query, `notice` is a sentence that says so
+  ([search.md](search.md#scores)).
 - `freshness` says how far the index is behind the disk; `degraded` says which part of a search was
   not possible because a model is missing.
 - `GET /events` is a stream of server-sent events: `added`, `updated`, `moved`, `removed` (of a

@@ -121,12 +121,6 @@ def _result(reply: Reply) -> ToolResult:
         f"[{block.document.file}]\n{block.text}" if isinstance(block, DocumentBlock) else block.text
         for block in reply.blocks
     ]
-    # The text of a search's reply has no snippets; its structured content has them.
-    texts += [
-        f"[{hit['file']}]\n{hit['snippet']}"
-        for hit in structured.get("results", ())
-        if isinstance(hit, Mapping) and "snippet" in hit
-    ]
     text = "\n\n".join(texts)
     if reply.is_error:
         return ToolResult(success=False, error=text)

@@ -47,7 +47,8 @@ _RULES = """\
 _NOTES = """\
 ## What to keep in mind
 
-- Answer from what the tools return, and name the files you used. Say so if nothing was found.
+- Answer from what the tools return, and name the files you used. Say so if nothing was found, \
+or if a search says that nothing seems to answer.
 - Change files only when the user asked for that.
 - Answer in the language of the question, briefly, in Markdown."""
 

@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_element
-from qmd.cli.terminal import harmless, one_line, paint, use_color, write, write_json, write_text
+from qmd.cli.terminal import (
+    harmless,
+    one_line,
+    paint,
+    use_color,
+    write,
+    write_json,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from qmd.values import Hit, SearchReply
@@ -16,12 +24,15 @@ if TYPE_CHECKING:
 #: A hit, and its whole text if that is to be shown.
 Pair = tuple["Hit", str | None]
 
+#: The formats that people read. The others are lists of hits, and a notice is no hit.
+HAS_NOTICE = ("cli", "md")
+
 
 def render_hits(
     reply: SearchReply, output: str, *, bodies: Sequence[str] | None, line_numbers: bool
 ) -> None:
     """
-    Print the hits of a reply.
+    Print the hits of a reply. `HAS_NOTICE` has the formats that print its notice above them.
 
     Args:
         bodies: The whole text of each hit; None to show snippets.
@@ -38,11 +49,11 @@ def render_hits(
     elif output == "files":
         write_text(_files(reply.hits))
     elif output == "md":
-        write_text("\n".join(_markdown(hit, body) for hit, body in pairs))
+        write_text("\n".join((*_paragraph(reply.notice), *(_markdown(*pair) for pair in pairs))))
     elif output == "xml":
         write_text("<results>\n" + "".join(_xml(hit, body) for hit, body in pairs) + "</results>\n")
     else:
-        _for_people(reply.query, pairs)
+        _for_people(reply, pairs)
 
 
 def _csv(pairs: Sequence[Pair], *, with_body: bool) -> str:
@@ -73,6 +84,11 @@ def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
     return fields
 
 
+def _paragraph(notice: str | None) -> list[str]:
+    """The notice as the first block of a page; no block if there is no notice."""
+    return [f"{notice}\n"] if notice else []
+
+
 def _markdown(hit: Hit, body: str | None) -> str:
     place = md_code(f"{one_line(hit.file)}:{hit.line}")
     facts = [place, hit.docid, f"{hit.score:.0%}", flat(hit.context)]
@@ -98,14 +114,14 @@ def _xml(hit: Hit, body: str | None) -> str:
     return xml_element("file", attributes, hit.snippet if body is None else body)
 
 
-def _for_people(query: str, pairs: Sequence[Pair]) -> None:
+def _for_people(reply: SearchReply, pairs: Sequence[Pair]) -> None:
     color = use_color(sys.stdout)
     mark: Callable[[str], str] = str
     if color:
         from qmd.cli.highlight import highlighter
 
-        mark = highlighter(query, lambda text: paint(text, "match", True))
-    blocks = []
+        mark = highlighter(reply.query, lambda text: paint(text, "match", True))
+    blocks = _paragraph(reply.notice and paint(reply.notice, "warning", color))
     for hit, body in pairs:
         score = f"{hit.score:.0%}" + (" loosely" if hit.match == "relaxed" else "")
         place = paint(one_line(hit.file), "file", color) + paint(f":{hit.line}", "line", color)

@@ -69,7 +69,7 @@ def query(request: SearchRequest, view: View) -> None:
 
 
 def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
-    from qmd.cli.render_hits import render_hits
+    from qmd.cli.render_hits import HAS_NOTICE, render_hits
 
     answer = _answer_from_server if view.mode == "server" else _answer_here
     reply, bodies = answer(command, request, view)
@@ -80,6 +80,8 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
 
         waiting = f"{count(reply.needs_embedding, 'document')} without vectors yet"
         note(f"qmd: {waiting}; 'qmd embed' makes them, or 'qmd up' while it runs.")
+    if reply.notice and view.output not in HAS_NOTICE:
+        note(f"qmd: {reply.notice}", style="warning")
     render_hits(reply, view.output, bodies=bodies, line_numbers=view.line_numbers)
     if not reply.hits and view.output == "cli":
         sys.stdout.flush()

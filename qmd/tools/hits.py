@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,9 +40,6 @@ def _reply(
     kb: KnowledgeBase, reply: SearchReply, dialect: Dialect, *, vectors: bool = False
 ) -> Reply:
     """``vectors``: whether the reply says how many documents have no vectors yet."""
-    blocks = [TextBlock(texts.search_summary(reply.hits, reply.query))]
-    if reply.degraded is not None:
-        blocks.append(TextBlock(f"Note: {reply.degraded}"))
     freshness = kb.freshness(embeddings_pending=reply.needs_embedding)
     sent = replace(
         reply,
@@ -53,8 +50,17 @@ def _reply(
     structured["freshness"] = to_wire(freshness, dialect.field)
     excess = _size(structured) - _HIT_CHARACTERS * max(10, len(reply.hits))
     if excess > 0:
-        structured["results"] = to_wire(_shortened(sent.hits, excess), dialect.field)
-    return Reply(tuple(blocks), structured)
+        sent = replace(sent, hits=tuple(_shortened(sent.hits, excess)))
+        structured["results"] = to_wire(sent.hits, dialect.field)
+    return Reply(tuple(map(TextBlock, _texts(sent))), structured)
+
+
+def _texts(reply: SearchReply) -> Iterator[str]:
+    yield texts.search_summary(reply.hits, reply.query)
+    if reply.hits:
+        yield texts.hits_text(reply.hits, reply.notice)
+    if reply.degraded is not None:
+        yield f"Note: {reply.degraded}"
 
 
 def _rounded(hit: Hit) -> Hit:

@@ -79,6 +79,18 @@ def search_summary(hits: Sequence[Hit], query: str) -> str:
     return "\n".join(lines)
 
 
+def hits_text(hits: Sequence[Hit], notice: str | None) -> str:
+    """
+    The snippet of each hit below its place and relevance, for clients that read only text.
+
+    ``notice``: the notice of the reply, which stands above the hits; None for none.
+    """
+    blocks = [
+        f"{hit.file}:{hit.line} (relevance {hit.relevance:.2f})\n{hit.snippet}" for hit in hits
+    ]
+    return "\n\n".join([notice, *blocks] if notice else blocks)
+
+
 # --- documents -----------------------------------------------------------------------
 
 

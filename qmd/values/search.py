@@ -34,7 +34,7 @@ MAX_QUERY = 120_000
 MAX_TAGS = 100
 #: With a minimum relevance, this many of the best hits are judged, or the limit if it is greater.
 RELEVANCE_DEPTH = 100
-#: Below this cosine a document has little to do with the question.
+#: The default minimum score of `vsearch`.
 VSEARCH_MIN_SCORE = 0.3
 
 
@@ -201,7 +201,9 @@ class Hit:
     docid: Annotated[str, Describe("# and six or more hex digits; /get takes it")]
     file: Annotated[str, Describe("collection/path; /get takes it")]
     title: str
-    score: Annotated[float, Range(0, 1), Describe("Orders the hits")]
+    score: Annotated[
+        float, Range(0, 1), Describe("Orders the hits; the best hit's equals its relevance")
+    ]
     context: Annotated[str | None, Describe("What people said about the place it lies in")]
     snippet: Annotated[str, Describe("Lines 'N: text' with their numbers in the document")]
     line: Annotated[int, Range(1), Describe("The best line of the snippet")]
@@ -234,11 +236,17 @@ class SearchReply:
     """
     The hits of one query.
 
-    ``degraded`` is a sentence that says what a missing model or index took away; None for nothing.
+    Attributes:
+        notice: A sentence that says that no hit seems to answer the query, to be shown above the
+            hits; None if the best hit may answer it, or if there are no hits.
+        degraded: A sentence that says what a missing model or index took away; None for nothing.
     """
 
     query: Annotated[str, NotSent()]
     hits: Annotated[tuple[Hit, ...], Name("results"), Describe("Best first")]
+    notice: Annotated[
+        str | None, OmitDefault(), Describe("If no hit seems to answer: a sentence that says so")
+    ] = None
     degraded: Annotated[
         str | None, OmitDefault(), Describe("What a missing model or index took away")
     ] = None

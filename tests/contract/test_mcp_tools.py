@@ -75,6 +75,10 @@ def test_a_hit_has_the_sources_fields_and_ours_behind_them(server: Server[Any], 
         'Found 1 result for "islands":\n\n'
         f"{hit['docid']} {round(hit['score'] * 100)}% notes/2025/plan.md - Plan"
     )
+    assert hit["score"] == hit["relevance"]
+    assert texts(result)[1] == (
+        f"notes/2025/plan.md:4 (relevance {hit['relevance']:.2f})\n{hit['snippet']}"
+    )
 
 
 def test_chinese_words_are_found(server: Server[Any]) -> None:
@@ -128,7 +132,19 @@ def test_query_without_vectors_answers_and_says_that_it_is_degraded(server: Serv
     assert not result.is_error
     degraded = result.structured_content["degraded"]
     assert degraded
-    assert texts(result)[1:] == [f"Note: {degraded}"]
+    assert texts(result)[2:] == [f"Note: {degraded}"]
+
+
+@pytest.mark.parametrize("tool", ["search", "query"])
+def test_a_client_reads_above_the_hits_that_nothing_seems_to_answer(
+    server: Server[Any], tool: str
+) -> None:
+    result = call(server, tool, query="islands zeppelin quasar marmalade trombone photosynthesis")
+    notice = "Nothing here seems to answer this; the nearest are:"
+    assert result.structured_content["notice"] == notice
+    assert texts(result)[1].startswith(f"{notice}\n\nnotes/2025/plan.md:4 (relevance 0.1")
+    assert "notice" not in call(server, tool, query="islands").structured_content
+    assert "notice" not in call(server, tool, query="zeppelin").structured_content
 
 
 @pytest.mark.parametrize("tool", ["search", "query"])
@@ -360,7 +376,7 @@ CHINESE = (
 @pytest.mark.parametrize("tool", ["search", "query"])
 @pytest.mark.parametrize(
     ("sentence", "query", "limit", "structured_limit"),
-    [(ENGLISH, "lantern", 6_000, 4_200), (CHINESE, "灯笼", 12_000, 8_400)],
+    [(ENGLISH, "lantern", 8_000, 4_200), (CHINESE, "灯笼", 15_000, 8_400)],
     ids=["English", "Chinese"],
 )
 def test_a_reply_with_ten_hits_is_small_and_shows_every_match(

@@ -86,7 +86,7 @@ def test_query_with_vectors_is_not_degraded(kb: KnowledgeBase, model: SlowModel)
     model.go_on.set()
     result = call(kb, "query", query="islands")
     assert list(result.structured_content) == ["results", "freshness"]
-    assert len(result.content) == 1
+    assert len(result.content) == 2  # the summary and the hits
 
 
 def test_what_waits_for_its_vectors_is_counted(

@@ -93,6 +93,15 @@ def test_a_search_answers_with_hits_and_a_summary(client: TestClient) -> None:
     assert set(reply) == {"results", "content", "freshness"}
 
 
+def test_a_notice_says_that_nothing_seems_to_answer(client: TestClient) -> None:
+    query = "islands zeppelin quasar marmalade trombone photosynthesis"
+    for path in ("/search", "/query"):
+        reply = post(client, path, query=query)
+        assert reply["notice"] == "Nothing here seems to answer this; the nearest are:"
+        assert reply["results"][0]["score"] == reply["results"][0]["relevance"] < 0.2
+        assert reply["content"].startswith("Found 1 result for")
+
+
 def test_nothing_found_is_no_error(client: TestClient) -> None:
     reply = post(client, "/search", query="zeppelin")
     assert reply["results"] == []

@@ -199,6 +199,30 @@ class TestOptions:
         assert files(scratch, "SQLite", "--mode", mode) == ["notes/plan.md"]
 
 
+class TestNotice:
+    NOTICE = "Nothing here seems to answer this; the nearest are:\n"
+    HOPELESS = "parser zeppelin quasar marmalade trombone photosynthesis"
+
+    @pytest.mark.parametrize("output", ["cli", "md"])
+    def test_people_read_it_above_the_hits(self, scratch: Scratch, output: str) -> None:
+        result = scratch.call("search", self.HOPELESS, "--format", output)
+        assert result.out.startswith(f"{self.NOTICE}\n")
+        assert result.err == ""
+
+    @pytest.mark.parametrize("output", ["json", "csv", "xml", "files"])
+    def test_beside_a_list_it_goes_to_stderr(self, scratch: Scratch, output: str) -> None:
+        result = scratch.call("search", self.HOPELESS, "--format", output)
+        assert "Nothing" not in result.out
+        assert result.err == f"qmd: {self.NOTICE}"
+
+    @pytest.mark.parametrize("query", ["parser", "zeppelin"])
+    def test_it_is_not_there_with_an_answer_or_without_hits(
+        self, scratch: Scratch, query: str
+    ) -> None:
+        result = scratch.call("search", query)
+        assert "Nothing" not in result.out + result.err
+
+
 class TestWithoutVectors:
     def test_query_answers_from_words_and_says_so(self, scratch: Scratch) -> None:
         result = scratch.call("query", "SQLite", "--json")

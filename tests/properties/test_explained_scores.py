@@ -1,7 +1,12 @@
-"""For all queries: the parts of an explained score add up to it, and scores order the hits."""
+"""
+For all queries: the parts of an explained score add up to it, and scores order the hits.
+
+Each score is recomputed from the JSON that ``--json --explain`` prints.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from math import fsum
 from pathlib import Path
@@ -11,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qmd.cli.render_hits import hit_object
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Expansion
 from qmd.kb import KnowledgeBase
@@ -69,29 +75,37 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 
 
 def parts(hit: Hit) -> Mapping[str, Any]:
-    assert hit.explain is not None
-    assert hit.score == round(hit.explain["score"], 4)
-    return hit.explain
+    explain = json.loads(json.dumps(hit_object(hit, None)))["explain"]
+    assert isinstance(explain, dict)
+    return explain
 
 
-def ordered(hits: tuple[Hit, ...]) -> None:
+def check_scores(hits: tuple[Hit, ...]) -> None:
+    """The best hit's score is its relevance; the others' are their blends by the same factor."""
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= hit.score <= 1 and 0 <= hit.relevance <= 1 for hit in hits)
+    for hit in hits:
+        explain, best = parts(hit), hits[0]
+        best_blend = parts(best)["blend"]
+        assert explain["factor"] == (best.relevance / best_blend if best_blend else None)
+        scaled = explain["blend"] * explain["factor"] if best_blend else best.relevance
+        assert explain["score"] == hit.score == pytest.approx(scaled, abs=0.000051)
+    assert not hits or hits[0].score == hits[0].relevance
 
 
 @MANY
 @given(QUERIES)
 def test_the_score_of_search_is_what_its_parts_make(corpus: Corpus, query: str) -> None:
     hits = corpus.kb.search(query, explain=True).hits
-    ordered(hits)
+    check_scores(hits)
     for hit in hits:
         explain = parts(hit)
         if explain["words"]:
             assert explain["bm25"] == fsum(word["score"] for word in explain["words"])
         half = 0.5 * explain["bm25"] / (explain["bm25"] + explain["half"])
-        assert explain["score"] == explain["base"] + half
-        assert (explain["score"] >= 0.5) is (hit.match == "exact")
+        assert explain["blend"] == explain["base"] + half
+        assert (explain["blend"] >= 0.5) is (hit.match == "exact")
 
 
 @MANY
@@ -108,7 +122,7 @@ def test_the_score_of_vsearch_is_what_its_parts_make(
         ),
     )
     hits = kb.vsearch(query, min_score=0.0, explain=True).hits
-    ordered(hits)
+    check_scores(hits)
     if hits and "nearness" not in parts(hits[0]):  # the query only narrows: a list
         assert hits == kb.search(query, explain=True).hits
         return
@@ -120,7 +134,7 @@ def test_the_score_of_vsearch_is_what_its_parts_make(
         assert explain["own"] == pytest.approx(own)
         if "expansion" in explain:
             own = (2 * own + explain["expansion"]["score"]) / 3
-        assert explain["score"] == pytest.approx(own)
+        assert explain["blend"] == pytest.approx(own)
 
 
 @MANY
@@ -138,13 +152,13 @@ def test_the_score_of_query_is_what_its_parts_make(
         ),
     )
     hits = kb.query(query, limit=60, rerank=rerank, explain=True).hits
-    ordered(hits)
-    if hits and not {"lists", "parts"} & set(hits[0].explain or {}):  # it only narrows: a list
+    check_scores(hits)
+    if hits and not {"lists", "parts"} & set(parts(hits[0])):  # the query only narrows: a list
         assert hits == kb.search(query, limit=60, explain=True).hits
         return
     by_model = rerank and isinstance(judge, Judges)
     for hit in hits:
-        explain: Mapping[str, Any] = hit.explain or {}
+        explain = parts(hit)
         if "parts" in explain:
             assert rerank
             assert not by_model
@@ -198,7 +212,18 @@ def test_the_words_of_an_explanation_name_their_figures(tmp_path: Path) -> None:
         "score": explained["bm25"],
     }
     assert set(explained) == {
-        *("terms", "words", "bm25", "match", "base", "half", "blend", "score", "relevance")
+        *(
+            "terms",
+            "words",
+            "bm25",
+            "match",
+            "base",
+            "half",
+            "blend",
+            "factor",
+            "score",
+            "relevance",
+        )
     }
 
 

@@ -357,7 +357,12 @@ class TestTools:
         result = executor(kb).execute(ToolCall("search", {"query": "parser"}))
         assert result.success
         assert result.text.startswith('Found 1 result for "parser":')
-        assert "[notes/plan.md]\n3: We deploy the parser" in result.text
+        assert "\n\nnotes/plan.md:3 (relevance 0.90)\n3: We deploy the parser" in result.text
+
+    def test_a_search_says_that_nothing_seems_to_answer(self, kb: KnowledgeBase) -> None:
+        query = "parser zeppelin quasar marmalade trombone photosynthesis"
+        result = executor(kb).execute(ToolCall("search", {"query": query}))
+        assert "\n\nNothing here seems to answer this; the nearest are:\n\n" in result.text
 
     def test_a_document_is_named(self, kb: KnowledgeBase) -> None:
         result = executor(kb).execute(ToolCall("get", {"file": "notes/plan.md", "maxLines": 1}))

@@ -8,6 +8,7 @@ import io
 import json
 import re
 import unicodedata
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -143,6 +144,14 @@ def test_nothing_in_a_hit_changes_the_blocks_of_its_markdown(hit: Hit) -> None:
     assert [block.type for block in blocks] == [
         *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "fence")
     ]
+
+
+@pytest.mark.parametrize("output", ["cli", "md", "json", "csv", "xml", "files"])
+def test_a_notice_stands_above_the_hits_only_for_people(output: str) -> None:
+    hit = Hit("#abc123", "notes/a.md", "A", 0.04, None, "1: a", 1, 0.04, "semantic")
+    plain = SearchReply("query", (hit,))
+    above = "Nothing here.\n\n" if output in ("cli", "md") else ""
+    assert printed(replace(plain, notice="Nothing here."), output) == above + printed(plain, output)
 
 
 @given(ANY_TEXT, ANY_TEXT)

@@ -130,13 +130,14 @@ def test_vectors_of_another_model_never_mix(corpus: Corpus) -> None:
     assert reply.hits[0].path == "boat.md"
 
 
-def test_a_meaning_hit_is_marked_and_its_score_is_its_mapped_cosine(corpus: Corpus) -> None:
+def test_a_meaning_hit_is_marked_and_its_blend_is_its_mapped_cosine(corpus: Corpus) -> None:
     corpus.kb.embed()
     reply = corpus.kb.vsearch("the red boat sails", min_score=0.0, explain=True)
     best = reply.hits[0]
     assert (best.path, best.match) == ("boat.md", "semantic")
     assert best.explain is not None
-    assert best.score == pytest.approx(best.explain["cosine"], abs=1e-3)
+    assert best.explain["blend"] == pytest.approx(best.explain["cosine"], abs=1e-3)
+    assert best.score == best.relevance
     assert reply.needs_embedding == 0
 
 
@@ -233,6 +234,7 @@ def test_the_parts_of_an_explained_score_add_up(corpus: Corpus) -> None:
         assert parts["rrf"] == pytest.approx(total)
         blend = weights["rrf"] * parts["rrf"] + weights["rerank"] * (parts["rerank"] or 0.0)
         assert parts["blend"] == pytest.approx(blend)
+        assert hit.score == pytest.approx(blend * parts["factor"], abs=1e-4)
 
 
 def test_without_explain_there_is_no_explanation(corpus: Corpus) -> None:

@@ -1,4 +1,4 @@
-"""Make candidates of the documents that `vsearch` has scored, with the parts of their scores."""
+"""Make candidates of the documents that `vsearch` has scored, with the parts of their blends."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def semantic_candidates(
 
 def _explain(nearest: Nearest, spec: ModelSpec) -> dict[str, Any]:
     """
-    The parts of a score by meaning, as `--explain` shows them.
+    The parts of a blend by meaning, as `--explain` shows them.
 
     nearness = cosine - shared; own = (nearness - low) / (high - low), within 0 and 1;
-    score = own, or (2 * own + expansion) / 3 if an expansion raised it.
+    blend = own, or (2 * own + expansion) / 3 if an expansion raised it.
     """
     original = nearest.original
     explained: dict[str, Any] = {
@@ -44,7 +44,6 @@ def _explain(nearest: Nearest, spec: ModelSpec) -> dict[str, Any]:
         "low": spec.cosine_low,
         "high": spec.cosine_high,
         "own": nearest.original_score,
-        "score": nearest.score,
     }
     if nearest.expansion is not None:
         text, score = nearest.expansion

@@ -1,17 +1,20 @@
 """
 The fifth step of every search, calibration: estimate how likely a hit is to answer the question.
 
-A score only orders the hits of one reply, and even a hopeless query has a best hit. `relevance` is
-a probability: of the best hits with a relevance of 0.7, about seven in ten answer their question,
-in a collection that answers every second question. It is a logistic regression on two measures
-that do not depend on the rank, fitted by ``benchmarks/relevance.py``; docs/search.md shows how
-well it holds.
+A blend only orders the candidates of one search, and even a hopeless query has a best one.
+`relevance` is a probability: of the best hits with a relevance of 0.7, about seven in ten answer
+their question, in a collection that answers every second question. It is a logistic regression on
+two measures that do not depend on the rank, fitted by ``benchmarks/relevance.py``; docs/search.md
+shows how well it holds.
+
+The scores of a reply are the blends, scaled so that the best hit's score is its relevance. So the
+order stays, and a score means the same in every reply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +35,8 @@ BOTH = (-4.17, 3.76, 3.49)
 READ_AT_ONCE = 10
 #: Nearness is limited to this range, beyond which it says nothing more.
 NEAREST, FARTHEST = 1.25, -0.5
+#: If the best hit is less relevant than this, the reply says that nothing seems to answer.
+LEAST_CONFIDENCE = 0.2
 
 
 class Evidence(NamedTuple):
@@ -48,13 +53,29 @@ class Evidence(NamedTuple):
     near: float | None
 
 
-class Calibrated(NamedTuple):
-    """A candidate with its document and its relevance, 0..1."""
+class Estimated(NamedTuple):
+    """A candidate with its document and its relevance, 0..1, rounded to four decimals."""
 
     candidate: Candidate
     page: FullDocument
     evidence: Evidence
     relevance: float
+
+
+class Calibrated(NamedTuple):
+    """
+    A candidate with its document, its relevance and its score.
+
+    Attributes:
+        relevance: 0..1, rounded to four decimals.
+        score: The candidate's blend, scaled; 0..1, rounded to four decimals.
+    """
+
+    candidate: Candidate
+    page: FullDocument
+    evidence: Evidence
+    relevance: float
+    score: float
 
 
 def calibrate(
@@ -64,28 +85,53 @@ def calibrate(
     words: QueryWords,
 ) -> list[Calibrated]:
     """
-    Estimate the relevance of the best candidates, and drop those that the request does not want.
+    Estimate the relevance of the best candidates, score them, and drop what the request refuses.
+
+    Candidates with less than the minimum relevance are no hits, so they are dropped first. The
+    minimum score and the limit only cut the reply: no score depends on them.
+
+    Args:
+        candidates: Best first.
 
     Returns:
-        At most ``request.limit`` candidates with at least the minimum score and the minimum
-        relevance, in their order.
+        At most ``request.limit`` candidates with at least the minimum relevance and the minimum
+        score, in their order.
     """
-    good = [candidate for candidate in candidates if candidate.blend >= request.min_score]
-    calibrated = _calibrate_each(reader, good[: request.depth], words)
-    relevant = (entry for entry in calibrated if entry.relevance >= request.min_relevance)
-    return list(islice(relevant, request.limit))
+    estimated = _estimate_each(reader, candidates[: request.depth], words)
+    relevant = (entry for entry in estimated if entry.relevance >= request.min_relevance)
+    good = takewhile(lambda entry: entry.score >= request.min_score, _score_each(relevant))
+    return list(islice(good, request.limit))
 
 
-def _calibrate_each(
+def _estimate_each(
     reader: Reader, candidates: Sequence[Candidate], words: QueryWords
-) -> Iterator[Calibrated]:
+) -> Iterator[Estimated]:
     stems = {word: stem(word) for word in words.weights} if candidates else {}
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
         pages = reader.documents.full([candidate.document_id for candidate in batch])
         for candidate, page in zip(batch, pages, strict=True):
             evidence = Evidence(_coverage(candidate, page, words, stems), candidate.nearness)
-            yield Calibrated(candidate, page, evidence, estimate(evidence))
+            # A query that looks for nothing, such as tag:work, is answered by each document left.
+            relevance = 1.0 if words.query.only_narrows else estimate(evidence)
+            yield Estimated(candidate, page, evidence, round(relevance, 4))
+
+
+def _score_each(estimated: Iterable[Estimated]) -> Iterator[Calibrated]:
+    """
+    Scale the blends of a reply: score = confidence * blend / best blend.
+
+    The confidence is the relevance of the best entry. If all blends are 0, it is everyone's score.
+
+    Args:
+        estimated: Best blend first.
+    """
+    best: Estimated | None = None
+    for entry in estimated:
+        best = best or entry
+        best_blend = best.candidate.blend
+        share = entry.candidate.blend / best_blend if best_blend else 1.0
+        yield Calibrated(*entry, round(best.relevance * share, 4))
 
 
 def _coverage(

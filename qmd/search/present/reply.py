@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd.search.present.contexts import join_contexts
-from qmd.search.present.relevance import Calibrated
+from qmd.search.present.relevance import LEAST_CONFIDENCE, Calibrated
 from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.query.language import ParsedQuery
 from qmd.values import Hit, SearchReply, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+
+NOTICE = "Nothing here seems to answer this; the nearest are:"
 
 
 def present(
@@ -25,7 +27,10 @@ def present(
     """
     Make the reply: give each candidate its snippet, its context and, on request, an explanation.
 
+    If even the best hit hardly answers the query, the reply has a notice that says so.
+
     Args:
+        calibrated: Best first.
         query: The query whose words choose the lines of the snippets.
         problem: Sentences that say what a missing model or index took away; None for nothing.
     """
@@ -45,24 +50,37 @@ def present(
                 docid=page.info.docid,
                 file=page.info.file,
                 title=page.info.title,
-                score=round(candidate.blend, 4),
+                score=each.score,
                 context=join_contexts(contexts, page.info.collection, page.info.path),
                 snippet=snippet.text,
                 line=snippet.line,
-                relevance=round(each.relevance, 4),
+                relevance=each.relevance,
                 match=candidate.match,
-                explain=_explanation(each) if request.explain else None,
+                explain=_explanation(each, calibrated[0]) if request.explain else None,
             )
         )
+    has_answer = not calibrated or calibrated[0].relevance >= LEAST_CONFIDENCE
     return SearchReply(
-        request.query, tuple(hits), problem, needs_embedding=reader.upkeep.count_documents_waiting()
+        request.query,
+        tuple(hits),
+        notice=None if has_answer else NOTICE,
+        degraded=problem,
+        needs_embedding=reader.upkeep.count_documents_waiting(),
     )
 
 
-def _explanation(calibrated: Calibrated) -> Mapping[str, Any]:
-    evidence = calibrated.evidence
+def _explanation(hit: Calibrated, best: Calibrated) -> Mapping[str, Any]:
+    """
+    The parts of a score: score = blend * factor.
+
+    The factor is the best hit's relevance / the best hit's blend; None if that blend is 0, because
+    the score is then the best hit's relevance.
+    """
+    best_blend = best.candidate.blend
     return {
-        **(calibrated.candidate.explanation or {}),
-        "blend": calibrated.candidate.blend,
-        "relevance": {"coverage": evidence.coverage, "nearness": evidence.near},
+        **(hit.candidate.explanation or {}),
+        "blend": hit.candidate.blend,
+        "factor": best.relevance / best_blend if best_blend else None,
+        "score": hit.score,
+        "relevance": {"coverage": hit.evidence.coverage, "nearness": hit.evidence.near},
     }

@@ -1,4 +1,4 @@
-"""Make candidates of the hits of full text, with the parts of their scores."""
+"""Make candidates of the hits of full text, with the parts of their blends."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def lexical_candidates(
 
 def _explain(hit: LexicalHit, words: QueryWords) -> dict[str, Any]:
     """
-    The parts of a score by words, as `--explain` shows them.
+    The parts of a blend by words, as `--explain` shows them.
 
     bm25 is the sum of the words' scores, or that of FTS5 if the query has phrases, fields or signs;
-    score = base + 0.5 * bm25 / (bm25 + half).
+    blend = base + 0.5 * bm25 / (bm25 + half).
     """
     return {
         "terms": [
@@ -52,5 +52,4 @@ def _explain(hit: LexicalHit, words: QueryWords) -> dict[str, Any]:
         "match": hit.match,
         "base": BASE[hit.match],
         "half": HALF,
-        "score": hit.score,
     }

@@ -1,0 +1,137 @@
+"""The reported score: the blend, scaled so that the best hit's score is its relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from qmd.search.candidates import Candidate
+from qmd.search.present.relevance import LEAST_CONFIDENCE, calibrate
+from qmd.search.query.language import parse
+from qmd.search.words.weights import QueryWords
+from qmd.values import SearchReply, SearchRequest
+from tests.support.corpus import Corpus
+
+NOTICE = "Nothing here seems to answer this; the nearest are:"
+FILES = {
+    "boat.md": "# Boat\n\nThe red boat sails to the islands.\n",
+    "ship.md": "---\ntags: [sea]\n---\n# Vessel\n\nA ship for the ocean, and a boat.\n",
+    "city.md": "---\ntags: [land]\n---\n# City\n\nHouses and streets.\n",
+    "数据库.md": "# 数据库\n\n数据库的备份与迁移。\n",
+}
+#: Only "boat" is in the collection.
+HOPELESS = "boat zeppelin quasar marmalade trombone photosynthesis"
+
+Search = Callable[..., SearchReply]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    corpus = Corpus(tmp_path_factory.mktemp("scores"))
+    corpus.fill(FILES)
+    corpus.kb.embed()
+    yield corpus
+    corpus.kb.close()
+
+
+@pytest.fixture(params=["search", "vsearch", "query"])
+def search(corpus: Corpus, request: pytest.FixtureRequest) -> Search:
+    return getattr(corpus.kb, request.param)  # type: ignore[no-any-return]
+
+
+def document_id(corpus: Corpus, path: str) -> int:
+    return next(each.id for each in corpus.kb.documents() if each.path == path)
+
+
+@pytest.mark.parametrize("query", ["red boat", "数据库", "boat ocean", HOPELESS])
+def test_the_score_of_the_best_hit_is_its_relevance(search: Search, query: str) -> None:
+    hits = search(query, min_score=0).hits
+    assert hits[0].score == hits[0].relevance
+    assert all(hit.score <= hits[0].score for hit in hits)
+
+
+def test_scores_depend_neither_on_the_limit_nor_on_the_minimum_score(search: Search) -> None:
+    every = search("boat ocean", limit=None, min_score=0).hits
+    assert len(every) > 1
+    assert search("boat ocean", limit=1, min_score=0).hits == every[:1]
+    for hit in every:
+        some = search("boat ocean", limit=None, min_score=hit.score).hits
+        assert some == tuple(each for each in every if each.score >= hit.score)
+
+
+def test_a_minimum_relevance_makes_the_best_that_is_left_the_best_hit(corpus: Corpus) -> None:
+    """As any filter does: a document that is not relevant enough is no hit at all."""
+    ids = [document_id(corpus, path) for path in ("city.md", "boat.md", "ship.md")]
+    candidates = [
+        Candidate(ids[0], 0.8, "semantic", nearness=-0.5),
+        Candidate(ids[1], 0.6, "exact", nearness=1.0),
+        Candidate(ids[2], 0.3, "semantic", nearness=1.0),
+    ]
+    words = QueryWords(parse("zeppelin"), {}, len(FILES))
+
+    def scores(**options: float) -> list[tuple[int, float]]:
+        with corpus.store.reading() as reader:
+            request = SearchRequest("zeppelin", **options)  # type: ignore[arg-type]
+            calibrated = calibrate(reader, request, candidates, words)
+        return [(each.candidate.document_id, each.score) for each in calibrated]
+
+    with corpus.store.reading() as reader:
+        far, near, other = calibrate(reader, SearchRequest("zeppelin"), candidates, words)
+    assert far.relevance < other.relevance < near.relevance
+    assert far.score == far.relevance
+    assert near.score == pytest.approx(far.relevance * 0.6 / 0.8, abs=1e-4)
+    assert scores(min_relevance=far.relevance + 0.001) == [
+        (ids[1], near.relevance),
+        (ids[2], pytest.approx(near.relevance * 0.3 / 0.6, abs=1e-4)),
+    ]
+    assert scores(min_relevance=1.0) == []
+
+
+def test_if_all_blends_are_zero_each_score_is_the_confidence(corpus: Corpus) -> None:
+    ids = [document_id(corpus, path) for path in ("city.md", "boat.md")]
+    candidates = [Candidate(number, 0.0, "semantic", nearness=0.0) for number in ids]
+    words = QueryWords(parse("zeppelin"), {}, len(FILES))
+    with corpus.store.reading() as reader:
+        calibrated = calibrate(reader, SearchRequest("zeppelin"), candidates, words)
+    assert [each.score for each in calibrated] == [calibrated[0].relevance] * 2
+
+
+@pytest.mark.parametrize("query", ["tag:sea", "-boat", "tag:land -houses", "-tag:sea"])
+def test_what_a_query_without_text_lists_is_all_that_was_asked_for(
+    search: Search, query: str
+) -> None:
+    reply = search(query, explain=True)
+    assert reply.notice is None
+    for hit in reply.hits:
+        assert (hit.score, hit.relevance) == (1, 1)
+        assert hit.explain is not None
+        assert hit.explain["blend"] * hit.explain["factor"] == 1
+
+
+# --- the notice ----------------------------------------------------------------------
+
+
+def test_a_reply_that_seems_to_answer_nothing_says_so(search: Search) -> None:
+    reply = search(HOPELESS, min_score=0)
+    assert reply.hits
+    assert reply.hits[0].score < LEAST_CONFIDENCE
+    assert reply.notice == NOTICE
+
+
+@pytest.mark.parametrize("query", ["red boat", "数据库 备份", "The red boat sails to the islands."])
+def test_a_reply_with_a_likely_answer_has_no_notice(search: Search, query: str) -> None:
+    reply = search(query)
+    assert reply.hits[0].score >= LEAST_CONFIDENCE
+    assert reply.notice is None
+
+
+@pytest.mark.parametrize("query", ["", "zeppelin", HOPELESS])
+def test_a_reply_without_hits_has_no_notice(search: Search, query: str) -> None:
+    reply = search(query, min_score=1)
+    assert (reply.hits, reply.notice) == ((), None)
+
+
+def test_the_notice_does_not_depend_on_the_limit(search: Search) -> None:
+    assert search(HOPELESS, limit=1, min_score=0).notice == NOTICE
+    assert search("red boat", limit=None, min_score=0).notice is None
