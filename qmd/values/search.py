@@ -34,8 +34,8 @@ MAX_QUERY = 120_000
 MAX_TAGS = 100
 #: With a minimum relevance, this many of the best hits are judged, or the limit if it is greater.
 RELEVANCE_DEPTH = 100
-#: The default minimum score of `vsearch`.
-VSEARCH_MIN_SCORE = 0.3
+#: The default minimum score of `vsearch`. It drops what is hopeless, and next to no right answer.
+VSEARCH_MIN_SCORE = 0.1
 
 
 def encode_uri(file: str) -> str:

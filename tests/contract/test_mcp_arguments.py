@@ -13,6 +13,7 @@ from qmd.errors import InputError
 from qmd.tools.arguments import input_schema
 from qmd.tools.knowledge import TOOLS
 from qmd.tools.validation import parse_arguments
+from qmd.values.search import VSEARCH_MIN_SCORE
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
@@ -33,8 +34,8 @@ def test_search_defaults_are_the_sources(name: str) -> None:
     assert (arguments.limit, arguments.min_score, arguments.collection) == (10, 0, None)
 
 
-def test_vsearch_defaults_to_a_min_score_of_030_and_honours_an_explicit_zero() -> None:
-    assert parse("vsearch", {"query": "x"}).min_score == 0.3
+def test_vsearch_has_a_min_score_of_its_own_and_honours_an_explicit_zero() -> None:
+    assert parse("vsearch", {"query": "x"}).min_score == VSEARCH_MIN_SCORE
     assert parse("vsearch", {"query": "x", "minScore": 0}).min_score == 0
 
 

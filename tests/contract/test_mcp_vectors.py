@@ -17,6 +17,7 @@ from support.vault import make_vault
 
 from qmd import KnowledgeBase, Settings
 from qmd.server.mcp import McpFace
+from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +71,7 @@ def test_vsearch_answers_by_meaning(kb: KnowledgeBase, model: SlowModel) -> None
     hit = result.structured_content["results"][0]
     assert (hit["file"], hit["match"]) == ("notes/2025/plan.md", "semantic")
     assert list(result.structured_content) == ["results", "freshness"]
-    assert all(each["score"] >= 0.3 for each in result.structured_content["results"])
+    assert all(each["score"] >= VSEARCH_MIN_SCORE for each in result.structured_content["results"])
 
 
 def test_an_explicit_min_score_of_zero_lets_everything_through(

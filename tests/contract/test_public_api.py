@@ -14,6 +14,7 @@ import pytest
 
 import qmd
 from qmd import errors
+from qmd.values.search import VSEARCH_MIN_SCORE
 
 HEAVY = ("click", "mcp", "numpy", "onnxruntime", "fastembed", "pydantic", "sqlite_utils", "yaml")
 
@@ -136,7 +137,7 @@ def test_a_search_takes_the_options_of_its_command_and_no_others(tmp_path: Path)
     assert options["vsearch"] - options["search"] == {"expand", "intent"}
     assert options["query"] - options["vsearch"] == {"rerank", "candidates", "without"}
     defaults = inspect.signature(qmd.KnowledgeBase.vsearch).parameters
-    assert defaults["min_score"].default == 0.3
+    assert defaults["min_score"].default == VSEARCH_MIN_SCORE
     with qmd.KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
         with pytest.raises(TypeError, match="rerank"):
             kb.search("word", rerank=False)

@@ -18,6 +18,7 @@ from qmd.errors import ModelMissingError
 from qmd.tools import texts
 from qmd.tools.knowledge import TOOLS
 from qmd.tools.validation import parse_arguments
+from qmd.values.search import VSEARCH_MIN_SCORE
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -130,7 +131,7 @@ def test_vsearch_and_its_lowest_score(client: TestClient, kb: KnowledgeBase) -> 
     all_ = post(client, "/vsearch", query="sail to the islands", min_score=0)["results"]
     assert few
     assert len(few) < len(all_)
-    assert all(hit["score"] >= 0.3 for hit in few)
+    assert all(hit["score"] >= VSEARCH_MIN_SCORE for hit in few)
     assert post(client, "/vsearch", query=" ")["results"] == []
 
 
