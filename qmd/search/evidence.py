@@ -30,8 +30,9 @@ DEPTH = 100
 #: The greatest standardised value, in standard deviations. Without a bound, the only document of a
 #: hundred that holds a word of the question would be at 10. (A bound of 4 costs .013 mean MRR@10.)
 MOST = 6.0
-#: How many of the best documents by words and nearest chunk are looked at as a whole.
-WHOLE_DEPTH = 200
+#: How many of the best documents by words and nearest chunk are looked at as a whole. (200 take
+#: 10 ms more, and differ by less than .01 in MRR@10 to either side.)
+WHOLE_DEPTH = 50
 #: How many of the best documents by the other three parts have their tokens compared.
 TOKENS_DEPTH = 30
 
@@ -63,12 +64,11 @@ class Scale:
 
     def standardise(self, value: float) -> float:
         """Standard deviations between the last value and this one, at least 0."""
-        if self.deviation <= 1e-6:  # equal values have a deviation of up to 1e-8, from rounding
+        # Equal values have a deviation of up to 1e-8, from rounding.
+        if value <= self.last or self.deviation <= 1e-6:
             return 0.0
-        return self._deviations(max(value, self.last)) - self._deviations(self.last)
-
-    def _deviations(self, value: float) -> float:
-        return min((value - self.mean) / self.deviation, MOST)
+        last = (self.last - self.mean) / self.deviation
+        return min((value - self.mean) / self.deviation, MOST) - last
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +99,24 @@ class Measure:
         default = self.scale.mean if document_id in self.unknown_ids else self.scale.last
         return self.values.get(document_id, default)
 
-    def contribution(self, document_id: int) -> float:
-        """What this part adds to the sum of a document, at least 0."""
-        return self.weight * self.scale.standardise(self.value(document_id))
+    def contributions(self) -> dict[int, float]:
+        """Document id → what this part adds to its sum, at least 0; no entry stands for 0."""
+        standardise, weight = self.scale.standardise, self.weight
+        average = weight * standardise(self.scale.mean)
+        contributions = dict.fromkeys(self.unknown_ids, average)
+        for document_id, value in self.values.items():
+            contributions[document_id] = weight * standardise(value)
+        return contributions
 
     def explain(self, document_id: int) -> dict[str, Any]:
         """
         The contribution to a document's sum, with the figures that it is computed from.
 
-        contribution = weight * standardised; standardised = deviations(value) - deviations(last);
-        deviations(x) = min((max(x, last) - mean) / deviation, `MOST`).
+        contribution = weight * standardised; standardised = deviations(value) - deviations(last),
+        at least 0; deviations(x) = min((x - mean) / deviation, `MOST`).
         """
         value = self.value(document_id)
+        standardised = self.scale.standardise(value)
         return {
             "part": self.part,
             "query": self.query,
@@ -120,9 +126,9 @@ class Measure:
             "mean": self.scale.mean,
             "deviation": self.scale.deviation,
             "last": self.scale.last,
-            "standardised": self.scale.standardise(value),
+            "standardised": standardised,
             "weight": self.weight,
-            "contribution": self.contribution(document_id),
+            "contribution": self.weight * standardised,
         }
 
 
@@ -153,9 +159,10 @@ def rank_by_evidence(document_ids: Sequence[int], measures: Sequence[Measure]) -
     Returns:
         Best first; documents with equal sums keep their order.
     """
+    by_measure = [measure.contributions() for measure in measures]
     totals = {
         # fsum is exact, so the sum does not depend on the order of the measures.
-        document_id: fsum(measure.contribution(document_id) for measure in measures)
+        document_id: fsum([by_id.get(document_id, 0.0) for by_id in by_measure])
         for document_id in document_ids
     }
     best = max(totals.values(), default=0.0)
