@@ -92,10 +92,13 @@ def _by_fusion(
     last = None
     if retrieved.by_meaning and len(retrieved.by_meaning[0].hits) >= DEPTH:
         last = retrieved.by_meaning[0].hits[-1]
+    # How near it is to an expansion of the question does not count.
+    original_hits = retrieved.by_meaning[0].hits if retrieved.by_meaning else ()
+    by_question = {hit.document_id: hit for hit in original_hits}
     candidates = []
     for entry in blended[: request.depth]:
         chunk = hits.semantic.get(entry.fused.document_id)
-        near = _nearness(chunk or last, retrieved)
+        near = _nearness(by_question.get(entry.fused.document_id, last), retrieved)
         explanation = _explain_fusion(entry) if request.explain else None
         candidates.append(
             hits.candidate(entry.fused.document_id, entry.score, chunk, near, explanation)

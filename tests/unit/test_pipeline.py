@@ -258,6 +258,24 @@ def test_expansions_are_searched_with_weight_1_and_marked(corpus: Corpus) -> Non
     assert reply.degraded is None
 
 
+@pytest.mark.parametrize("search", ["vsearch", "query", "query --no-rerank"])
+def test_an_expansion_makes_no_hit_more_relevant(corpus: Corpus, search: str) -> None:
+    """A made-up answer resembles some document, however hopeless the question is."""
+    corpus.kb.embed()
+    expander = Words([Expansion("lex", "ship"), Expansion("hyde", "A ship for the ocean.")])
+
+    def relevances(expand: bool) -> dict[str, float]:
+        kb, options = with_models(corpus, expander), {"expand": expand, "min_score": 0}
+        if search == "vsearch":
+            hits = kb.vsearch("zeppelin quasar", **options).hits
+        else:
+            hits = kb.query("zeppelin quasar", rerank=search == "query", **options).hits
+        return {hit.path: hit.relevance for hit in hits}
+
+    assert relevances(True) == relevances(False)
+    assert len(relevances(True)) == len(FILES)
+
+
 def test_as_evidence_all_expansions_of_a_retriever_count_half_as_much_as_the_question(
     corpus: Corpus,
 ) -> None:

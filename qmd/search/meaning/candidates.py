@@ -20,7 +20,8 @@ def semantic_candidates(
             entry.hit.document_id,
             entry.score,
             "semantic",
-            nearness=relative_nearness(entry.hit.nearness, spec),
+            # Near to the question: an expander makes texts that are near to some document anyway.
+            nearness=relative_nearness(entry.original.nearness, spec),
             chunk_id=entry.hit.chunk_id,
             explanation=_explain(entry, spec) if with_explanation else None,
         )
