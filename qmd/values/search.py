@@ -109,9 +109,10 @@ class SearchRequest:
 
     Attributes:
         limit: None for all hits.
-        min_score: 0..1; for `vsearch` the default is `VSEARCH_MIN_SCORE`.
+        min_score: 0..1, compared with the reported score, which is calibrated and does not depend
+            on the limit; for `vsearch` the default is `VSEARCH_MIN_SCORE`.
         filters: Which documents may be hits.
-        min_relevance: 0..1, compared before the limit.
+        min_relevance: 0..1; a document with less is no hit, so another may become the best.
         rerank: By the reranker if the settings have one, else by the evidence of full text and
             vectors; if False, the fused order stays.
         expand: In other wordings too, if the settings have an expander.
@@ -194,6 +195,9 @@ _RANGE_HINTS = {
 class Hit:
     """
     One document that answers a query.
+
+    The best hit's ``score`` is its ``relevance``, the estimated chance that it answers the query;
+    the scores of the other hits are in proportion to how well they did in the search.
 
     ``file`` is the display path, ``collection/path``: what every face prints and accepts.
     """

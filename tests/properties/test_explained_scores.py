@@ -90,6 +90,7 @@ def check_scores(hits: tuple[Hit, ...]) -> None:
         best_blend = parts(best)["blend"]
         assert explain["factor"] == (best.relevance / best_blend if best_blend else None)
         scaled = explain["blend"] * explain["factor"] if best_blend else best.relevance
+        assert explain["relevance"]["value"] == hit.relevance
         assert explain["score"] == hit.score == pytest.approx(scaled, abs=0.000051)
     assert not hits or hits[0].score == hits[0].relevance
 

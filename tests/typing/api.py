@@ -30,6 +30,8 @@ def build(database: Path, folder: Path) -> IndexReport:
 def ask(kb: KnowledgeBase, question: str) -> list[str]:
     filters = Filters(collections=("notes",), tags=("review",), after="2025-01-01")
     reply: SearchReply = kb.query(question, limit=5, filters=filters, explain=True)
+    if reply.notice is not None:
+        print(reply.notice.upper())
     if reply.degraded is not None:
         print(reply.degraded.upper())
     hits: tuple[Hit, ...] = reply.hits

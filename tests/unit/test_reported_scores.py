@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from qmd.search.present.relevance import LEAST_CONFIDENCE, calibrate
 from qmd.search.query.language import parse
 from qmd.search.words.weights import QueryWords
 from qmd.values import SearchReply, SearchRequest
+from qmd.values.search import VSEARCH_MIN_SCORE
 from tests.support.corpus import Corpus
 
 NOTICE = "Nothing here seems to answer this; the nearest are:"
@@ -130,6 +132,14 @@ def test_a_reply_with_a_likely_answer_has_no_notice(search: Search, query: str) 
 def test_a_reply_without_hits_has_no_notice(search: Search, query: str) -> None:
     reply = search(query, min_score=1)
     assert (reply.hits, reply.notice) == ((), None)
+
+
+def test_the_documentation_names_the_figures_of_the_code() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    search, mcp = (docs.joinpath(page).read_text("utf-8") for page in ("search.md", "mcp.md"))
+    assert f"relevance is below {LEAST_CONFIDENCE}, the reply has a `notice`" in search
+    assert f"The default of `--min-score` is 0, and {VSEARCH_MIN_SCORE} in `vsearch`" in search
+    assert f"| 0; vsearch {VSEARCH_MIN_SCORE} |" in mcp
 
 
 def test_the_notice_does_not_depend_on_the_limit(search: Search) -> None:

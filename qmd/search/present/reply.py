@@ -82,5 +82,9 @@ def _explanation(hit: Calibrated, best: Calibrated) -> Mapping[str, Any]:
         "blend": hit.candidate.blend,
         "factor": best.relevance / best_blend if best_blend else None,
         "score": hit.score,
-        "relevance": {"coverage": hit.evidence.coverage, "nearness": hit.evidence.near},
+        "relevance": {
+            "value": hit.relevance,
+            "coverage": hit.evidence.coverage,
+            "nearness": hit.evidence.near,
+        },
     }
