@@ -1,8 +1,8 @@
 -- What late interaction compares: the states of the tokens of each embedded text, one bit per axis of a projection.
 
---: How the token states of a model are made into codes, one row per model. recipe names the projection and the form of
---: the codes, and is empty for a model without token states; code_bytes is the size of the code of one token;
---: projection is empty where it is part of the program.
+--: How the token states of a model are made into codes, one row per model that has some. recipe names the projection and
+--: the form of the codes; code_bytes is the size of the code of one token; projection is empty for the default model,
+--: whose projection is part of the program.
 CREATE TABLE token_projections (
     id         INTEGER PRIMARY KEY,
     model_id   INTEGER NOT NULL UNIQUE REFERENCES models(id) ON DELETE CASCADE,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from qmd.inference.embedded import build
 from qmd.inference.protocols import TokenStates
-from qmd.inference.token_codes import AXES, VERSION, TokenProjection
+from qmd.inference.token_codes import AXES, CODE_BYTES, VERSION, TokenProjection
 
 #: A projection is fitted on so many passages; fewer than `FEWEST_PASSAGES` would not show which
 #: axes matter.
@@ -38,18 +38,30 @@ def projection_of(fingerprint: str, stored: tuple[str, bytes] | None) -> TokenPr
         stored: The recipe and the packed projection that the database has; None if it has none.
 
     Returns:
-        None if the model has no token states, or no projection was fitted yet, or that of the
-        database is of another version or damaged.
+        None if no projection was fitted yet, because the model has no token states or the index
+        too few texts, or if that of the database is damaged or of another version.
     """
     if fingerprint == build.FINGERPRINT:
         return shipped()
-    if stored is None or not stored[0]:
+    if stored is None:
         return None
     try:
         projection = unpack(stored[1])
     except ValueError:
         return None
     return projection if projection.recipe == stored[0] else None
+
+
+def stored_form(fingerprint: str, projection: TokenProjection) -> tuple[str, int, bytes]:
+    """
+    What a database keeps of a model's projection.
+
+    Returns:
+        The recipe, the bytes of the code of one token, and the packed projection, which is empty
+        for the default model.
+    """
+    data = b"" if fingerprint == build.FINGERPRINT else pack(projection)
+    return projection.recipe, CODE_BYTES, data
 
 
 @lru_cache(maxsize=1)

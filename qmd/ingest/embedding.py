@@ -1,14 +1,19 @@
-"""Embed the chunks that have no vector, with vectors from the cache or from the model."""
+"""
+Embeds the chunks that have no vector, with vectors from the cache or from the model.
+
+Token states are made with the vectors. Vectors of earlier versions get theirs afterwards.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from qmd.ingest import token_states
 from qmd.ingest.new_document import embedded_text
+from qmd.ingest.token_states import TextMaker, text_maker
 from qmd.store.embeddings import WaitingChunk
 from qmd.store.models import StoredModel
-from qmd.store.vectors import pack_vectors
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -38,7 +43,6 @@ def embed(
         ModelMismatchError: Another process has chosen a third model in the meantime.
         InferenceError: The model failed. The vectors made before are kept.
     """
-    tick = progress or (lambda _: None)
 
     def prepare(writer: Writer) -> StoredModel:
         writer.upkeep.remove_misplaced_vectors()
@@ -50,46 +54,124 @@ def embed(
     if force:
         embedder.embed_passages(["?"])  # drop vectors only if the model works
     model = store.write(prepare)
-    with store.reading() as reader:
-        total = reader.embeddings.count_waiting(model, collection_ids)
-    embedded = reused = done = last_id = 0
-    while True:
-        tick(Progress("embed", done, total))
-        with store.reading() as reader:
-            waiting = reader.embeddings.waiting(model, BATCH, collection_ids, after=last_id)
-            cached = reader.embeddings.cached(model, (chunk.hash for chunk in waiting))
-        if not waiting:
-            break
-        last_id = waiting[-1].id
-        texts = {
-            chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text)
-            for chunk in waiting
-            if chunk.hash not in cached
-        }
-        vectors = embedder.embed_passages(list(texts.values()))
-        new = dict(zip(texts, pack_vectors(vectors), strict=True))
-        _store(store, model, waiting, cached | new)
-        embedded += len(new)
-        reused += len(waiting) - len(new)
-        done += len(waiting)
-        total = max(total, done)
+    run = _Run(store, embedder, model, collection_ids, progress)
+    run.start()
+    run.make_vectors()
+    run.take_over()
+    while run.make_token_states():
+        run.make_vectors()  # new text comes first
+        run.take_over()
     with store.reading() as reader:
         remaining = reader.embeddings.count_waiting(model, collection_ids)
-        coming = reader.models.coming() == model
-    if coming and not remaining:
-        is_active = store.write(lambda writer: writer.models.take_over(model))
-        if not is_active and not collection_ids:  # a document was added just now
-            report = embed(store, embedder, progress=progress)
-            embedded, reused = embedded + report.embedded, reused + report.reused
-            remaining = report.remaining
-    return EmbedReport(embedded, reused, remaining, embedder.spec.name)
+    return EmbedReport(
+        run.embedded, run.reused, remaining, embedder.spec.name, token_states=run.filled
+    )
 
 
-def _store(
-    store: Store,
-    model: StoredModel,
-    chunks: Sequence[WaitingChunk],
-    vectors_by_hash: dict[bytes, bytes],
-) -> None:
-    places = [(chunk.id, chunk.hash) for chunk in chunks]
-    store.write(lambda writer: writer.embeddings.put(model, places, vectors_by_hash))
+class _Run:
+    """
+    One call of `embed`.
+
+    Attributes:
+        embedded: Chunks whose vector the model has made.
+        reused: Chunks whose vector was in the cache.
+        filled: Chunks that had a vector, and have token states now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        model: StoredModel,
+        collection_ids: Sequence[int],
+        progress: ProgressCallback | None,
+    ) -> None:
+        self.embedded = self.reused = self.filled = 0
+        self._store = store
+        self._embedder = embedder
+        self._model = model
+        self._collection_ids = collection_ids
+        self._progress = progress or (lambda _: None)
+        self._last_id = self._last_filled_id = 0
+        self._done = self._total = 0
+        self._maker: TextMaker | None = None
+
+    def start(self) -> None:
+        """Count the work."""
+        with self._store.reading() as reader:
+            waiting = reader.embeddings.count_waiting(self._model, self._collection_ids)
+            if token_states.are_expected(reader, self._model):
+                waiting += reader.tokens.count_waiting(self._model, self._collection_ids)
+        self._add_done(0, waiting)
+
+    def make_vectors(self) -> None:
+        """Make all missing vectors, with their token states."""
+        while True:
+            with self._store.reading() as reader:
+                chunks = reader.embeddings.waiting(
+                    self._model, BATCH, self._collection_ids, after=self._last_id
+                )
+                cached = reader.embeddings.cached(self._model, (chunk.hash for chunk in chunks))
+            if not chunks:
+                break
+            self._last_id = chunks[-1].id
+            texts = _texts(chunk for chunk in chunks if chunk.hash not in cached)
+            vectors, codes = self._text_maker().make(texts)
+            self._put(chunks, cached | vectors, codes)
+            self.embedded += len(texts)
+            self.reused += len(chunks) - len(texts)
+            self._add_done(len(chunks))
+
+    def take_over(self) -> None:
+        """Make the coming model the active one, if no vector is missing."""
+        while self._is_complete():
+            if self._store.write(lambda writer: writer.models.take_over(self._model)):
+                return
+            self.make_vectors()  # a document was added just now
+
+    def _is_complete(self) -> bool:
+        """Whether the model is the coming one and no vector is missing."""
+        with self._store.reading() as reader:
+            is_coming = reader.models.coming() == self._model
+            return is_coming and not reader.embeddings.count_waiting(self._model)
+
+    def make_token_states(self) -> bool:
+        """Make token states for a batch of chunks that have only a vector; False if none has."""
+        with self._store.reading() as reader:
+            if not token_states.are_expected(reader, self._model):
+                return False
+            chunks = reader.tokens.waiting(
+                self._model, BATCH, self._collection_ids, after=self._last_filled_id
+            )
+        if not chunks:
+            return False
+        self._last_filled_id = chunks[-1].id
+        _vectors, codes = self._text_maker().make(_texts(chunks))
+        self._store.write(lambda writer: writer.tokens.put(self._model, codes))
+        self.filled += len(chunks)
+        self._add_done(len(chunks))
+        return bool(codes)
+
+    def _add_done(self, chunks: int, total: int = 0) -> None:
+        self._done += chunks
+        self._total = max(self._total, self._done, total)
+        self._progress(Progress("embed", self._done, self._total))
+
+    def _text_maker(self) -> TextMaker:
+        """Made when the first text arrives: it may load the weights."""
+        if self._maker is None:
+            self._maker = text_maker(self._store, self._embedder, self._model)
+        return self._maker
+
+    def _put(
+        self, chunks: Sequence[WaitingChunk], vectors: dict[bytes, bytes], codes: dict[bytes, bytes]
+    ) -> None:
+        places = [(chunk.id, chunk.hash) for chunk in chunks]
+        self._store.write(lambda writer: writer.embeddings.put(self._model, places, vectors, codes))
+
+
+def _texts(chunks: Iterable[WaitingChunk]) -> dict[bytes, str]:
+    """Text hash → the text that is embedded."""
+    return {
+        chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks
+    }

@@ -14,8 +14,7 @@ class StoredProjection(NamedTuple):
     How the codes of a model's token states were made.
 
     Attributes:
-        recipe: Names the projection and the form of the codes; empty if the model was asked and
-            has no token states.
+        recipe: Names the projection and the form of the codes.
         code_bytes: The bytes of one token.
         data: The projection itself; empty if it is part of the program.
     """
@@ -43,12 +42,19 @@ class Tokens(Protocol):
         """
         ...
 
-    def waiting(self, model: StoredModel, limit: int, after: int = 0) -> list[WaitingChunk]:
+    def waiting(
+        self,
+        model: StoredModel,
+        limit: int,
+        collection_ids: Sequence[int] = (),
+        after: int = 0,
+    ) -> list[WaitingChunk]:
         """
         Chunks that have a vector of this model but no token states, sorted by id.
 
         Args:
             limit: Return at most this many.
+            collection_ids: Only chunks of these collections; empty for all.
             after: Only chunks with a greater id.
 
         Raises:
@@ -56,16 +62,16 @@ class Tokens(Protocol):
         """
         ...
 
-    def count_waiting(self, model: StoredModel) -> int:
+    def count_waiting(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> int:
         """How many chunks `waiting` has; a scan of all chunks. Raises as `waiting`."""
         ...
 
-    def count(self) -> tuple[int, int]:
-        """
-        How many chunks have token states of the active model, and how many have a vector of it.
+    def count(self) -> int:
+        """How many chunks have token states of the active model; a scan of all chunks."""
+        ...
 
-        (0, 0) if the model has no token states.
-        """
+    def sample(self, most: int) -> list[WaitingChunk]:
+        """At most so many chunks, with a vector or without, spread evenly over the index."""
         ...
 
 

@@ -82,6 +82,7 @@ class EmbedReport:
     reused: int  # chunks whose vector was in the cache
     remaining: int
     model: str
+    token_states: int = 0  # chunks that had a vector, and have token states now
 
 
 @dataclass(frozen=True, slots=True)

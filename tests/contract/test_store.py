@@ -517,7 +517,7 @@ def test_token_states_belong_to_texts_with_a_vector(store: Store, notes: int) ->
         assert writer.tokens.projection(model) is None
         chunks = writer.embeddings.waiting(model, 100)
         first, second = chunks[:2]
-        assert writer.tokens.count() == (0, 0)
+        assert writer.tokens.count() == 0
         writer.tokens.begin(model, PROJECTION)
         assert writer.tokens.projection(model) == PROJECTION
         assert writer.tokens.put(model, {first.hash: bytes(24)}) == 0
@@ -525,7 +525,12 @@ def test_token_states_belong_to_texts_with_a_vector(store: Store, notes: int) ->
         vectors = {first.hash: vector, second.hash: vector}
         places = [(first.id, first.hash), (second.id, second.hash)]
         writer.embeddings.put(model, places, vectors, {first.hash: bytes(48)})
-        assert writer.tokens.count() == (1, 2)
+        assert writer.tokens.count() == 1
+        assert writer.tokens.waiting(model, 10, [notes]) == [second]
+        assert writer.tokens.waiting(model, 10, [notes + 1]) == []
+        assert writer.tokens.count_waiting(model, [notes + 1]) == 0
+        assert len(writer.tokens.sample(2)) == 2
+        assert [chunk.id for chunk in writer.tokens.sample(100)] == [each.id for each in chunks]
         assert writer.tokens.waiting(model, 10) == [second]
         assert writer.tokens.waiting(model, 10, after=second.id) == []
         assert writer.tokens.count_waiting(model) == 1
@@ -551,14 +556,13 @@ def test_codes_of_an_impossible_length_are_missing(store: Store, notes: int) -> 
 def test_another_projection_makes_all_token_states_anew(store: Store, notes: int) -> None:
     def run(writer: Writer) -> None:
         model = embed_with_tokens(writer)
-        complete, embedded = writer.tokens.count()
-        assert complete == embedded - 1
+        complete, waiting = writer.tokens.count(), writer.tokens.count_waiting(model)
+        assert complete and waiting == 1
         writer.tokens.begin(model, PROJECTION)  # the same again drops nothing
-        assert writer.tokens.count() == (complete, embedded)
+        assert writer.tokens.count() == complete
         writer.tokens.begin(model, PROJECTION._replace(recipe="1:other"))
-        assert writer.tokens.count() == (0, embedded)
-        writer.tokens.begin(model, StoredProjection("", 24, b""))
-        assert writer.tokens.count() == (0, 0)
+        assert writer.tokens.count() == 0
+        assert writer.tokens.count_waiting(model) == complete + waiting
 
     store.write(run)
 
@@ -583,7 +587,7 @@ def test_a_text_embedded_before_has_its_token_states(store: Store, notes: int) -
         chunks = writer.embeddings.waiting(model, 100)
         cached = writer.embeddings.cached(model, [chunk.hash for chunk in chunks])
         writer.embeddings.put(model, [(chunk.id, chunk.hash) for chunk in chunks], cached)
-        assert writer.tokens.count() == (before[0] + len(chunks), before[1] + len(chunks))
+        assert writer.tokens.count() == before + len(chunks)
 
     store.write(run)
 

@@ -11,6 +11,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import DatabaseReplacedError, QmdError
+from qmd.inference.protocols import token_embedder
+from qmd.ingest import token_states
 from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.inference.protocols import Embedder
+    from qmd.inference.protocols import Embedder, TokenStates
     from qmd.store import Reader, Store
 
 _log = logging.getLogger(__name__)
@@ -73,6 +75,8 @@ class BackgroundEmbedder:
         self._stop = threading.Event()
         self._woken = threading.Event()
         self._next_tick = 0.0
+        #: The model and the version of the vectors when no token states were missing.
+        self._complete: tuple[StoredModel, tuple[int, int]] | None = None
         self._thread = threading.Thread(target=self._run, name="qmd-embedder", daemon=True)
 
     def start(self) -> None:
@@ -138,9 +142,12 @@ class BackgroundEmbedder:
             coming = reader.models.coming()
             chosen = reader.models.chosen_name()
             target = self._models.target_name(reader)
+            only_states = not waiting and self._lacks_token_states(reader, active)
         problem = None
         if waiting:
             problem = self._embed_for(active, active.name if active else target)
+        elif only_states and active is not None and self._models.is_available(active.name):
+            self._embed_for(active, active.name)  # search works without: nothing to report
         if active is None or target == active.name:
             return problem
         if chosen is None and (coming is None or coming.name != target):
@@ -150,6 +157,18 @@ class BackgroundEmbedder:
                 f" 'qmd models use {target}' changes to it."
             )
         return self._embed_for(None, target)
+
+    def _lacks_token_states(self, reader: Reader, active: StoredModel | None) -> bool:
+        """Whether some vectors of the active model have no token states, though it has some."""
+        if active is None or not token_states.are_expected(reader, active):
+            return False
+        state = (active, reader.vectors.version())
+        if state == self._complete:  # counting 100,000 chunks takes a tenth of a second
+            return False
+        if reader.tokens.count_waiting(active):
+            return True
+        self._complete = state
+        return False
 
     def _embed_for(self, model: StoredModel | None, name: str) -> str | None:
         """
@@ -214,6 +233,29 @@ class _InterruptibleEmbedder:
                 raise RunStopped
             rows.append(self._embedder.embed_passages(texts[start : start + self._batch_size]))
         return np.concatenate(rows)
+
+    @property
+    def gives_token_states(self) -> bool:
+        return token_embedder(self._embedder) is not None
+
+    def embed_passages_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
+        import numpy as np
+
+        embedder = token_embedder(self._embedder)
+        assert embedder is not None  # asked by `gives_token_states`
+        rows = [np.empty((0, self.spec.dimension), np.float32)]
+        all_states: list[TokenStates] = []
+        for start in range(0, len(texts), self._batch_size):
+            if self._stop.is_set():
+                raise RunStopped
+            vectors, states = embedder.embed_passages_with_tokens(
+                texts[start : start + self._batch_size]
+            )
+            rows.append(vectors)
+            all_states += states
+        return np.concatenate(rows), tuple(all_states)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         return self._embedder.embed_query(text)

@@ -18,22 +18,12 @@ from qmd.store.sqlite.rows import require_types
 from qmd.store.sqlite.waiting_chunks import waiting_chunks
 from qmd.store.tokens import StoredProjection
 
-#: Chunks with a vector of a model (bound twice) and no token states of it.
-_WAITING = (
-    " JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
-    " WHERE k.{column} = ?"
-    " AND NOT EXISTS (SELECT 1 FROM token_states t WHERE t.embedding_id = e.id)"
-)
-
 
 class SqliteTokens:
     """`qmd.store.tokens.Tokens` in SQLite."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-
-    def _waiting(self, model: StoredModel) -> str:
-        return _WAITING.format(column=SqliteModels(self._connection).chunk_column(model))
 
     def projection(self, model: StoredModel) -> StoredProjection | None:
         row = self._connection.execute(
@@ -64,28 +54,61 @@ class SqliteTokens:
             if isinstance(codes, bytes) and len(codes) % projection.code_bytes == 0
         }
 
-    def waiting(self, model: StoredModel, limit: int, after: int = 0) -> list[WaitingChunk]:
+    def waiting(
+        self,
+        model: StoredModel,
+        limit: int,
+        collection_ids: Sequence[int] = (),
+        after: int = 0,
+    ) -> list[WaitingChunk]:
+        clauses, values = self._waiting(model, collection_ids)
         return waiting_chunks(
             self._connection,
-            self._waiting(model) + " AND k.id > ? ORDER BY k.id LIMIT ?",
-            [model.id, model.id, after, limit],
+            f"{clauses} AND k.id > ? ORDER BY k.id LIMIT ?",
+            [*values, after, limit],
         )
 
-    def count_waiting(self, model: StoredModel) -> int:
+    def count_waiting(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> int:
+        clauses, values = self._waiting(model, collection_ids)
         row = self._connection.execute(
-            f"SELECT count(*) FROM chunks k{self._waiting(model)}", [model.id, model.id]
+            "SELECT count(*) FROM chunks k"
+            + (" JOIN documents d ON d.id = k.document_id" if collection_ids else "")
+            + clauses,
+            values,
         ).fetchone()
         return int(row[0])
 
-    def count(self) -> tuple[int, int]:
-        model = SqliteModels(self._connection).active()
-        projection = None if model is None else self.projection(model)
-        if model is None or projection is None or not projection.recipe:
-            return 0, 0
-        (embedded,) = self._connection.execute(
-            "SELECT count(*) FROM chunks WHERE model_id = ?", [model.id]
+    def _waiting(
+        self, model: StoredModel, collection_ids: Sequence[int]
+    ) -> tuple[str, list[object]]:
+        """Clauses for chunks ``k`` (of documents ``d``) that wait, and the values to bind."""
+        column = SqliteModels(self._connection).chunk_column(model)
+        clauses = (
+            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            f" WHERE k.{column} = ?"
+            " AND NOT EXISTS (SELECT 1 FROM token_states t WHERE t.embedding_id = e.id)"
+        )
+        if collection_ids:
+            clauses += f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
+        return clauses, [model.id, model.id, *collection_ids]
+
+    def count(self) -> int:
+        row = self._connection.execute(
+            "SELECT count(*) FROM chunks k JOIN models m ON m.id = k.model_id AND m.active"
+            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = m.id"
+            " JOIN token_states t ON t.embedding_id = e.id"
         ).fetchone()
-        return int(embedded) - self.count_waiting(model), int(embedded)
+        return int(row[0])
+
+    def sample(self, most: int) -> list[WaitingChunk]:
+        ids = [row[0] for row in self._connection.execute("SELECT id FROM chunks ORDER BY id")]
+        step = max(1.0, len(ids) / most)
+        chosen = [ids[int(place * step)] for place in range(min(most, len(ids)))]
+        return waiting_chunks(
+            self._connection,
+            " WHERE k.id IN (SELECT value FROM json_each(?)) ORDER BY k.id",
+            [json.dumps(chosen)],
+        )
 
 
 class SqliteTokensWriter(SqliteTokens):

@@ -1,0 +1,121 @@
+"""
+Makes the codes of token states with the vectors, and for vectors that were made without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from qmd.inference.embedded import build
+from qmd.inference.protocols import token_embedder
+from qmd.ingest.new_document import embedded_text
+from qmd.store.tokens import StoredProjection
+from qmd.store.vectors import pack_vectors
+
+if TYPE_CHECKING:
+    from qmd.inference.protocols import Embedder, TokenEmbedder
+    from qmd.inference.token_codes import TokenProjection
+    from qmd.store import Reader, Store
+    from qmd.store.models import StoredModel
+
+
+@dataclass(frozen=True, slots=True)
+class TextMaker:
+    """
+    Makes what is stored of texts: vectors, and codes of their token states if there are any.
+
+    Attributes:
+        tokens: The same embedder if the model has token states and a projection for them.
+        fitted: Text hash → vector and codes, of the texts that the projection was fitted on.
+    """
+
+    embedder: Embedder
+    tokens: tuple[TokenEmbedder, TokenProjection] | None = None
+    fitted: Mapping[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
+
+    def make(self, texts: Mapping[bytes, str]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+        """
+        Text hash → vector (float16[dimension]), and text hash → codes.
+
+        Args:
+            texts: Text hash → text.
+
+        Raises:
+            InferenceError: The model failed.
+        """
+        ready = {digest: self.fitted[digest] for digest in texts if digest in self.fitted}
+        vectors = {digest: vector for digest, (vector, _) in ready.items()}
+        codes = {digest: code for digest, (_, code) in ready.items()}
+        new = {digest: text for digest, text in texts.items() if digest not in ready}
+        if self.tokens is None:
+            packed = pack_vectors(self.embedder.embed_passages(list(new.values())))
+            return vectors | dict(zip(new, packed, strict=True)), codes
+        from qmd.inference.token_codes import encode
+
+        embedder, projection = self.tokens
+        exact, states = embedder.embed_passages_with_tokens(list(new.values()))
+        vectors |= dict(zip(new, pack_vectors(exact), strict=True))
+        codes |= {
+            digest: encode(each, projection) for digest, each in zip(new, states, strict=True)
+        }
+        return vectors, codes
+
+
+def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMaker:
+    """
+    Prepare to make vectors and, if the model has token states, their codes.
+
+    The projection of a model that brings none is fitted now, if the index has enough chunks, and
+    never changes afterwards.
+
+    Raises:
+        InferenceError: The model failed.
+    """
+    tokens = token_embedder(embedder)
+    if tokens is None:
+        return TextMaker(embedder)
+    from qmd.inference.token_projections import projection_of, stored_form
+
+    with store.reading() as reader:
+        stored = reader.tokens.projection(model)
+    projection = projection_of(model.fingerprint, stored and (stored.recipe, stored.data))
+    fitted: dict[bytes, tuple[bytes, bytes]] = {}
+    if projection is None:
+        projection, fitted = _fit(store, tokens)
+        if projection is None:
+            return TextMaker(embedder)
+    form = StoredProjection(*stored_form(model.fingerprint, projection))
+    if form != stored:
+        store.write(lambda writer: writer.tokens.begin(model, form))
+    return TextMaker(embedder, (tokens, projection), fitted)
+
+
+def _fit(
+    store: Store, embedder: TokenEmbedder
+) -> tuple[TokenProjection | None, dict[bytes, tuple[bytes, bytes]]]:
+    """A projection, and vector and codes by hash of the texts it was fitted on."""
+    from qmd.inference import token_projections
+    from qmd.inference.token_codes import encode
+
+    with store.reading() as reader:
+        chunks = reader.tokens.sample(token_projections.PASSAGES)
+    texts = {
+        chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks
+    }
+    if len(texts) < token_projections.FEWEST_PASSAGES:
+        return None, {}
+    vectors, states = embedder.embed_passages_with_tokens(list(texts.values()))
+    projection = token_projections.fit(states)
+    codes = [encode(each, projection) for each in states]
+    return projection, dict(zip(texts, zip(pack_vectors(vectors), codes, strict=True), strict=True))
+
+
+def are_expected(reader: Reader, model: StoredModel) -> bool:
+    """
+    Whether chunks with a vector of this model should have token states.
+
+    Until this version of the program has embedded a text, that is known of the default model only.
+    """
+    return model.fingerprint == build.FINGERPRINT or reader.tokens.projection(model) is not None
