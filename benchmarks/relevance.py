@@ -1,151 +1,129 @@
 """
 How well does `relevance` hold: how often did a best hit answer, of those that claim so much?
 
-    python benchmarks/relevance.py DATABASE=FIXTURE[,FIXTURE…] … [--fit]
+    python benchmarks/relevance.py SOURCE … [--language zh] [--ten 30] [--rows FILE] [--fit]
 
-Every question of all fixtures is put to every database by `search`, `vsearch` and `query`. Where
-its page is in the database it is answerable, elsewhere it is not; so give databases of one
-language. Answerable and other questions weigh the same. ``--fit`` prints the constants of
-`qmd.search.present.relevance` that fit best, and the table for them, each database left out in
-turn.
+A SOURCE is ``DATABASE=FIXTURE[,FIXTURE…]``, or a FIXTURE that brings its documents. All must be of
+one language, because every question is put to every database: where its page is not, no page
+answers it. `relevance_questions` adds titles, words, gibberish and collections of ten documents.
+
+For each search it prints a table of predictions, the expected calibration error, and the quantiles
+of relevance; which right answers the default minimum of `vsearch` drops; and how often a notice
+below a threshold is wrong or missing. ``--rows`` writes every best hit as a line of JSON, and a
+file that such a run has written is a SOURCE, too. ``--fit`` prints the constants that fit best.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from itertools import pairwise
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+import relevance_report as report
+from relevance_fit import BestHit
+from relevance_questions import (
+    Question,
+    Source,
+    generated,
+    judged,
+    load_small,
+    read_source,
+    small_collections,
+)
 
-SYSTEMS = ("search", "vsearch", "query")
-BINS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.001)
+if TYPE_CHECKING:
+    from qmd import KnowledgeBase
 
-
-class Best(NamedTuple):
-    """The best hit for a question."""
-
-    system: str
-    database: str
-    answerable: bool
-    answers: bool
-    relevance: float
-    coverage: float
-    near: float | None
+SEARCHES = ("search", "vsearch", "query")
+FIRST = 10
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    parser.add_argument("sources", nargs="+", metavar="DATABASE=FIXTURE[,FIXTURE…]")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE")
+    parser.add_argument("--language", choices=("en", "zh"), default="en")
+    parser.add_argument("--seed", default="report", help="what titles, words and tens depend on")
+    parser.add_argument("--ten", type=int, default=30, metavar="N", help="collections of ten")
+    parser.add_argument("--keep", type=Path, help="where databases of fixtures are kept")
+    parser.add_argument("--rows", type=Path, help="write the best hits to this file")
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--features", default="", help="fit these (a,b,c) instead of all")
     arguments = parser.parse_args()
-    best = list(ask([source.split("=", 1) for source in arguments.sources]))
-    for system in SYSTEMS:
-        some = [hit for hit in best if hit.system == system]
-        table(system, some, np.array([hit.relevance for hit in some]))
+    written = [name for name in arguments.sources if name.endswith(".jsonl")]
+    hits = [hit for name in written for hit in read_rows(Path(name))]
+    with TemporaryDirectory() as folder:
+        keep = arguments.keep or Path(folder)
+        sources = [read_source(name, keep) for name in arguments.sources if name not in written]
+        for source in sources:
+            hits += ask(source, sources, arguments.language, arguments.seed, arguments.ten)
+    if arguments.rows:
+        lines = (json.dumps(hit._asdict(), ensure_ascii=False) for hit in hits)
+        arguments.rows.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for search in SEARCHES:
+        report.show(search, [hit for hit in hits if hit.search == search])
     if arguments.fit:
-        fit("WORDS", best, lambda hit: (hit.coverage,))
-        near = [hit for hit in best if hit.near is not None]
-        fit("BOTH", near, lambda hit: (hit.coverage, hit.near))
+        report.fit(hits, [name for name in arguments.features.split(",") if name])
 
 
-def ask(sources: Sequence[Sequence[str]]) -> list[Best]:
+def read_rows(path: Path) -> Iterator[BestHit]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield BestHit(**json.loads(line))
+
+
+def ask(
+    source: Source, sources: Sequence[Source], language: str, seed: str, tens: int
+) -> Iterator[BestHit]:
+    """Put every question to one database, and to collections of ten of its documents."""
     from qmd import KnowledgeBase
 
-    questions: dict[str, dict[str, None]] = {}
-    for _, fixtures in sources:
-        for fixture in fixtures.split(","):
-            for entry in json.loads(Path(fixture).read_text(encoding="utf-8"))["queries"]:
-                files = entry.get("relevant") or ([entry["file"]] if "file" in entry else [])
-                questions.setdefault(entry["query"], {}).update(dict.fromkeys(files))
-    best = []
-    for name in dict.fromkeys(database for database, _ in sources):
-        with KnowledgeBase.open(Path(name)) as kb:
-            there = {info.path for info in kb.documents(limit=1_000_000)}
-            for question, files in questions.items():
-                for system in SYSTEMS:
-                    hits = getattr(kb, system)(question, limit=1, min_score=0.0, explain=True).hits
-                    if hits:
-                        (hit,) = hits
-                        said: dict[str, Any] = hit.explain["relevance"]
-                        best.append(
-                            Best(
-                                system,
-                                name,
-                                any(file in there for file in files),
-                                hit.path in files,
-                                hit.relevance,
-                                said["coverage"] or 0.0,
-                                said["nearness"],
-                            )
-                        )
-    return best
+    with KnowledgeBase.open(source.database) as kb:
+        questions = judged(kb, source, sources)
+        if not source.ids:
+            questions += generated(kb, seed, language)
+        yield from best_hits(kb, source.name, "whole", questions)
+        if source.ids:
+            return
+        smalls = list(small_collections(kb, questions, seed, tens))
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, source.database.name)
+        shutil.copyfile(source.database, copy)
+        with KnowledgeBase.open(copy) as kb:
+            for small in smalls:
+                with load_small(kb, small):
+                    yield from best_hits(kb, source.name, "ten", small.questions)
 
 
-def weights(best: Sequence[Best]) -> NDArray[np.float64]:
-    """Answerable and other questions of each database weigh the same."""
-    groups = [(hit.database, hit.answerable) for hit in best]
-    sizes = {group: groups.count(group) for group in set(groups)}
-    return np.array([1 / sizes[group] for group in groups])
-
-
-def table(name: str, best: Sequence[Best], predicted: NDArray[np.float64]) -> None:
-    weight = weights(best)
-    answers = np.array([hit.answers for hit in best], float)
-    answerable = np.array([hit.answerable for hit in best])
-    print(f"\n{name}: {len(best)} questions")
-    for what, chosen in (
-        ("the hit answers", answers > 0),
-        ("answerable", answerable),
-        ("not answerable", ~answerable),
-    ):
-        if chosen.any():
-            some = predicted[chosen]
-            low, middle, high = np.quantile(some, (0.1, 0.5, 0.9))
-            print(f"  {what:16} mean {some.mean():.2f}  10 % {low:.2f}  50 % {middle:.2f}"
-                  f"  90 % {high:.2f}")  # fmt: skip
-    print("  | relevance | predicted | observed | n |\n  |---|---:|---:|---:|")
-    for low, high in pairwise(BINS):
-        inside = (predicted >= low) & (predicted < high)
-        if inside.any():
-            part = weight[inside]
-            said = np.average(predicted[inside], weights=part)
-            true = np.average(answers[inside], weights=part)
-            claimed = f"{low:.1f} to {min(high, 1):.1f}"
-            print(f"  | {claimed} | {said:.2f} | {true:.2f} | {inside.sum()} |")
-
-
-def fit(name: str, best: Sequence[Best], features: Any) -> None:
-    values = np.array([(1.0, *features(hit)) for hit in best])
-    answers = np.array([hit.answers for hit in best], float)
-    weight = weights(best)
-    databases = np.array([hit.database for hit in best])
-    print(f"\n{name} = {np.round(regression(values, answers, weight), 2).tolist()}")
-    if len(set(databases)) > 1:
-        predicted = np.zeros(len(best))
-        for left_out in set(databases):
-            used = databases != left_out
-            constants = regression(values[used], answers[used], weight[used])
-            predicted[~used] = 1 / (1 + np.exp(-values[~used] @ constants))
-        table(f"{name}, each database left out in turn", best, predicted)
-
-
-def regression(
-    values: NDArray[np.float64], answers: NDArray[np.float64], weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Logistic, by Newton's method, with a little of a ridge."""
-    constants = np.zeros(values.shape[1])
-    weight = weight * len(weight) / weight.sum()
-    for _ in range(50):
-        predicted = 1 / (1 + np.exp(-values @ constants))
-        slope = values.T @ (weight * (predicted - answers)) + 1e-3 * constants
-        bend = (values * (weight * predicted * (1 - predicted))[:, None]).T @ values
-        constants -= np.linalg.solve(bend + 1e-3 * np.eye(len(constants)), slope)
-    return constants
+def best_hits(
+    kb: KnowledgeBase, source: str, size: str, questions: Iterable[Question]
+) -> Iterator[BestHit]:
+    """The best hit of each search for each question, where there is one."""
+    for question in questions:
+        for search in SEARCHES:
+            ask = getattr(kb, search)
+            hits = ask(question.text, limit=FIRST, min_score=0.0, explain=True).hits
+            if not hits:
+                continue
+            dropped = None
+            if search == "vsearch" and question.relevant & {hit.file for hit in hits}:
+                kept = {hit.file for hit in ask(question.text, limit=FIRST).hits}
+                dropped = not question.relevant & kept
+            features = hits[0].explain["relevance"]
+            yield BestHit(
+                search,
+                source,
+                size,
+                question.kind,
+                question.text,
+                bool(question.relevant),
+                hits[0].file in question.relevant,
+                hits[0].relevance,
+                {name: float(value) for name, value in features.items() if value is not None},
+                dropped,
+            )
 
 
 if __name__ == "__main__":
