@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from qmd.search.evidence import (
     EXPANSIONS,
+    TOKENS_DEPTH,
     WEIGHTS,
     WHOLE_DEPTH,
     Measure,
@@ -15,12 +16,14 @@ from qmd.search.evidence import (
     Scale,
     rank_by_evidence,
 )
+from qmd.search.meaning.late_interaction import token_nearness
 from qmd.search.meaning.nearness import DocumentNearness, SemanticHit, document_nearness
 from qmd.search.plan import DEPTH
 from qmd.search.retrieve import Retrieved, WordRun
 from qmd.values import Part
 
 if TYPE_CHECKING:
+    from qmd.inference.protocols import TokenStates
     from qmd.search.meaning.retrieval import MeaningRun
     from qmd.search.models import SearchModels
     from qmd.store import Reader
@@ -73,14 +76,18 @@ def collect_evidence(
 
     first_ids = [entry.document_id for entry in ranked[:WHOLE_DEPTH]]
     whole = document_nearness(reader, nearest.model, nearest.question, first_ids)
-    if "whole" not in without:
-        measures.append(_measure_whole(nearest.text, whole, first_ids))
-        ranked = rank_by_evidence([entry.document_id for entry in ranked], measures)
     nearest_chunks = (
         retrieved.semantic_hits
         | {document_id: entry.best for document_id, entry in whole.items()}
         | {hit.document_id: hit for hit in nearest.hits}
     )
+    if "whole" not in without:
+        measures.append(_measure_whole(nearest.text, whole, first_ids))
+        ranked = rank_by_evidence(document_ids, measures)
+    if "tokens" not in without and nearest.tokens is not None:
+        first_ids = [entry.document_id for entry in ranked[:TOKENS_DEPTH]]
+        measures.append(_measure_tokens(reader, nearest, nearest.tokens, nearest_chunks, first_ids))
+        ranked = rank_by_evidence(document_ids, measures)
     return EvidenceOrder(ranked, measures, nearest_chunks, unembedded_ids)
 
 
@@ -146,6 +153,35 @@ def _measure_whole(
         "whole",
         text,
         WEIGHTS["whole"],
+        Scale.over(values.values()),
+        values,
+        unknown_ids=frozenset(first_ids) - values.keys(),
+    )
+
+
+def _measure_tokens(
+    reader: Reader,
+    nearest: MeaningRun,
+    question: TokenStates,
+    nearest_chunks: Mapping[int, SemanticHit],
+    first_ids: Sequence[int],
+) -> Measure:
+    """How near the tokens of the best chunks of the first documents are to the question's."""
+    chunks = {
+        document_id: nearest_chunks[document_id].chunk_id
+        for document_id in first_ids
+        if document_id in nearest_chunks
+    }
+    by_chunk = token_nearness(reader, nearest.model, question, chunks.values())
+    values = {
+        document_id: by_chunk[chunk_id]
+        for document_id, chunk_id in chunks.items()
+        if chunk_id in by_chunk
+    }
+    return Measure(
+        "tokens",
+        nearest.text,
+        WEIGHTS["tokens"],
         Scale.over(values.values()),
         values,
         unknown_ids=frozenset(first_ids) - values.keys(),

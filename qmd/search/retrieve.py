@@ -93,7 +93,9 @@ def retrieve(reader: Reader, plan: Plan, models: SearchModels) -> Retrieved:
     by_words = _retrieve_texts_by_words(reader, plan.for_words, words, plan.scope)
     meaning = MeaningRuns()
     if plan.text and plan.for_meaning:
-        meaning = retrieve_texts_by_meaning(reader, plan.for_meaning, plan.scope, models)
+        meaning = retrieve_texts_by_meaning(
+            reader, plan.for_meaning, plan.scope, models, with_tokens=True
+        )
     retrieved = Retrieved(words, by_words, meaning.runs)
     if meaning.problem is None:
         return retrieved

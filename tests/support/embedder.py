@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from qmd.inference.protocols import TokenStates
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
@@ -60,6 +61,42 @@ class HashEmbedder:
             vector[0] = 1.0
         unit: NDArray[np.float32] = vector / np.float32(np.linalg.norm(vector))
         return unit
+
+
+class HashTokenEmbedder(HashEmbedder):
+    """
+    Gives token states, too: each word is a token, and its state is the vector of the word.
+
+    ``passages`` counts the texts whose token states were computed.
+    """
+
+    gives_token_states = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passages = 0
+
+    def embed_passages_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
+        self.passages += len(texts)
+        return self.embed_passages(texts), tuple(map(self.token_states, texts))
+
+    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
+        return self.embed_query(text), self.token_states(text)
+
+    def token_states(self, text: str) -> TokenStates:
+        import numpy as np
+
+        words = {
+            int.from_bytes(hashlib.blake2b(word.encode(), digest_size=3).digest(), "little"): word
+            for word in text.lower().split()
+        }
+        ids = sorted(words)
+        states = [self._vector(words[number]) for number in ids]
+        return TokenStates(
+            np.array(ids, np.int32), np.array(states, np.float32).reshape(len(ids), DIMENSION)
+        )
 
 
 def _features(text: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError
+from qmd.inference.protocols import token_embedder
 from qmd.search.meaning.nearness import (
     QuestionVector,
     SemanticHit,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from qmd.inference.protocols import TokenStates
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.models import SearchModels
     from qmd.search.parse import Scope
@@ -51,6 +53,7 @@ class MeaningRun:
         spec: The model that embedded the text.
         model: The same model, as the database has recorded it.
         question: The vector of the text.
+        tokens: The token states of the text; None if they are not needed, or the model has none.
     """
 
     text: str
@@ -58,6 +61,7 @@ class MeaningRun:
     model: StoredModel
     question: QuestionVector
     hits: Sequence[SemanticHit]
+    tokens: TokenStates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class MeaningRuns:
 
 
 def retrieve_by_meaning(
-    reader: Reader, text: str, scope: Scope, models: SearchModels
+    reader: Reader, text: str, scope: Scope, models: SearchModels, *, with_tokens: bool = False
 ) -> MeaningRun:
     """
     Embed a text and rank the documents nearest to it.
@@ -103,6 +107,7 @@ def retrieve_by_meaning(
     Args:
         text: Its first `MAX_QUESTION` characters are embedded.
         scope: Which documents may be hits, and how many.
+        with_tokens: The run has the token states of the text, if the model gives them.
 
     Raises:
         InferenceError: See `require_index`; or the text cannot be embedded.
@@ -110,23 +115,43 @@ def retrieve_by_meaning(
     if models.embedder is None:
         raise InferenceError("No embedding model is set up.", hint="qmd doctor")
     embedder = models.embedder()
-    spec, vector = embedder.spec, embedder.embed_query(text[:MAX_QUESTION])
+    spec = embedder.spec
+    by_token = token_embedder(embedder) if with_tokens else None
+    tokens = None
+    if by_token is not None:
+        vector, tokens = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
+    else:
+        vector = embedder.embed_query(text[:MAX_QUESTION])
     model = require_index(reader, spec)
     question = centre(reader, model, vector)
     hits = _nearest_in_scope(reader, model, question, scope, models.cache)
-    return MeaningRun(text, spec, model, question, hits)
+    return MeaningRun(text, spec, model, question, hits, tokens)
 
 
 def retrieve_texts_by_meaning(
-    reader: Reader, texts: Iterable[str], scope: Scope, models: SearchModels
+    reader: Reader,
+    texts: Iterable[str],
+    scope: Scope,
+    models: SearchModels,
+    *,
+    with_tokens: bool = False,
 ) -> MeaningRuns:
-    """A run for each text, up to the first text that cannot be embedded. Raises nothing for it."""
+    """
+    A run for each text, up to the first text that cannot be embedded. Raises nothing for it.
+
+    ``with_tokens``: the first run has the token states of its text, if the model gives them.
+    """
     runs: list[MeaningRun] = []
     try:
         for text in texts:
-            if not runs:
+            is_first = not runs
+            if is_first:
                 require_index(reader, None)  # raises before a model is opened for nothing
-            runs.append(retrieve_by_meaning(reader, text, scope, models))
+            runs.append(
+                retrieve_by_meaning(
+                    reader, text, scope, models, with_tokens=with_tokens and is_first
+                )
+            )
     except InferenceError as error:
         return MeaningRuns(tuple(runs), error)
     return MeaningRuns(tuple(runs))

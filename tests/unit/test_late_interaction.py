@@ -1,0 +1,143 @@
+"""Late interaction: the tokens of a question against those of chunks, and as a part of `query`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qmd.inference.token_codes import CODE_BYTES, encode
+from qmd.inference.token_projections import fit, pack
+from qmd.search.evidence import TOKENS_DEPTH, WEIGHTS
+from qmd.search.meaning.late_interaction import late_interaction
+from qmd.search.models import SearchModels
+from qmd.search.searches import search_by_both
+from qmd.store import Writer
+from qmd.store.tokens import StoredProjection
+from qmd.values import Hit, Part, SearchRequest
+from tests.support.corpus import Corpus
+from tests.support.embedder import HashTokenEmbedder
+
+WORDS = ["red", "boat", "sea", "island", "city", "wind", "harbour", "sail", "备份", "数据库"]
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+EMBEDDER = HashTokenEmbedder()
+PROJECTION = fit([EMBEDDER.token_states(" ".join(WORDS[n:] + WORDS[:n])) for n in range(20)])
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=6, unique=True))
+def test_a_text_scores_the_same_whatever_others_are_compared(
+    question: str, texts: list[str]
+) -> None:
+    asked = EMBEDDER.token_states(question)
+    codes = {text: encode(EMBEDDER.token_states(text), PROJECTION) for text in texts}
+    together = late_interaction(asked, PROJECTION, codes)
+    assert together.keys() == codes.keys()
+    for text, score in together.items():
+        assert -1 <= score <= 1
+        assert late_interaction(asked, PROJECTION, {text: codes[text]}) == {text: score}
+
+
+@given(TEXTS, TEXTS)
+def test_more_words_of_the_question_bring_a_text_nearer(question: str, text: str) -> None:
+    asked = EMBEDDER.token_states(question)
+    codes = {
+        part: encode(EMBEDDER.token_states(part), PROJECTION)
+        for part in (text, f"{text} {question}")
+    }
+    scores = late_interaction(asked, PROJECTION, codes)
+    assert scores[f"{text} {question}"] >= scores[text]
+
+
+def test_a_text_without_tokens_is_left_out() -> None:
+    asked = EMBEDDER.token_states("red")
+    codes = {1: b"", 2: encode(EMBEDDER.token_states("red"), PROJECTION), 3: b""}
+    assert late_interaction(asked, PROJECTION, codes).keys() == {2}
+    assert late_interaction(asked, PROJECTION, {1: b""}) == {}
+
+
+# --- in a knowledge base ------------------------------------------------------------------
+
+FILES = {
+    f"{number:02}.md": f"# Note {number}\n\n"
+    + " ".join(WORDS[(number * step) % 10] for step in range(1, 9))
+    + "\n"
+    for number in range(60)
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    """Sixty notes; each has the token states of its text, but those whose number ends in 7."""
+    filled = Corpus(tmp_path_factory.mktemp("late"))
+    filled.fill(FILES)
+    filled.kb.embed()
+    filled.store.write(put_codes)
+    yield filled
+    filled.kb.close()
+
+
+def put_codes(writer: Writer) -> None:
+    model = writer.models.active()
+    assert model is not None
+    form = StoredProjection(PROJECTION.recipe, CODE_BYTES, pack(PROJECTION))
+    writer.tokens.begin(model, form)
+    rows = writer.connection.execute(
+        "SELECT k.hash, d.text FROM chunks k JOIN documents d ON d.id = k.document_id"
+        " WHERE d.path NOT LIKE '%7.md'"
+    ).fetchall()
+    codes = {digest: encode(EMBEDDER.token_states(text), PROJECTION) for digest, text in rows}
+    writer.tokens.put(model, codes)
+
+
+def ask(corpus: Corpus, query: str, limit: int, without: tuple[Part, ...] = ()) -> tuple[Hit, ...]:
+    """The hits of `query` with a model that gives token states."""
+    request = SearchRequest(query, limit=limit, explain=True, without=without)
+    with corpus.store.reading() as reader:
+        return search_by_both(reader, request, SearchModels(HashTokenEmbedder)).hits
+
+
+def parts_of(hit: Hit) -> list[str]:
+    parts: list[dict[str, Any]] = (hit.explain or {})["parts"]  # type: ignore[assignment]
+    return [part["part"] for part in parts]
+
+
+def tokens_part(hit: Hit) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = (hit.explain or {})["parts"]  # type: ignore[assignment]
+    (part,) = [part for part in parts if part["part"] == "tokens"]
+    return part
+
+
+def test_the_best_documents_are_compared_by_their_tokens(corpus: Corpus) -> None:
+    hits = ask(corpus, "red boat", 60)
+    assert len(hits) == 60
+    compared = [tokens_part(hit) for hit in hits]
+    assert all(part["weight"] == WEIGHTS["tokens"] for part in compared)
+    assert any(part["contribution"] > 0 for part in compared)
+    # Nobody behind the compared documents overtakes one of them.
+    assert all(part["contribution"] == 0 for part in compared[TOKENS_DEPTH:])
+
+
+def test_a_document_without_token_states_counts_as_average(corpus: Corpus) -> None:
+    hits = ask(corpus, "red boat", TOKENS_DEPTH)
+    without = [tokens_part(hit) for hit in hits if hit.path.endswith("7.md")]
+    assert without
+    assert all(part["value"] == part["mean"] for part in without)
+
+
+def test_tokens_can_be_left_out(corpus: Corpus) -> None:
+    (hit, *_) = ask(corpus, "red boat", 60, without=("tokens",))
+    assert parts_of(hit) == ["words", "nearest", "whole"]
+
+
+def test_the_order_does_not_depend_on_the_limit(corpus: Corpus) -> None:
+    paths = [hit.path for hit in ask(corpus, "sail to the red island", 60)]
+    for limit in (1, 5, 29, 31):
+        assert [hit.path for hit in ask(corpus, "sail to the red island", limit)] == paths[:limit]
+
+
+def test_a_model_without_token_states_goes_without(corpus: Corpus) -> None:
+    hits = corpus.kb.query("red boat", explain=True).hits
+    assert parts_of(hits[0]) == ["words", "nearest", "whole"]
