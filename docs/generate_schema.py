@@ -69,7 +69,8 @@ REWORDED = {
     "chunks": "A piece of a document: substr(text, start_char + 1, end_char - start_char)."
     " Ends are exclusive, as in Python; lines count from 1. Ids are never reused.",
     "searchable": "The text that the full-text index uses for a document, if that differs from the"
-    " document's own: NULL means that the title, body, path or frontmatter is used unchanged."
+    " document's own: NULL means that the title, body, path, frontmatter or description is used"
+    " unchanged."
     " Runs of Chinese, Japanese and Korean characters are stored as overlapping pairs:"
     ' "数据库" as "数据 据库 库". words holds the parts of CamelCase names.',
     "embeddings": "Exact vectors by the hash of the embedded text (float16, unit norm):"

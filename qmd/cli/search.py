@@ -28,8 +28,8 @@ def search(request: SearchRequest, view: View) -> None:
     Search by words (BM25), Chinese included.
 
     All words must occur; fewer hits than the limit are filled up with looser matches, marked
-    as such. "a phrase", -word, word*, OR, title:, path: and tag: are understood; any other
-    character is text to be found.
+    as such. "a phrase", -word, word*, OR, title:, description:, path: and tag: are understood;
+    any other character is text to be found.
     """
     _answer("search", request, view)
 

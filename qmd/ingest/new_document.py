@@ -33,6 +33,7 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
             path=_segmented(path),
             front=_segmented(parsed.text[: parsed.body_start]),
             words=" ".join(camel_parts(parsed.text)),
+            description=_segmented(parsed.description),
         ),
         chunk_hashes=[
             text_hash(

@@ -9,6 +9,7 @@ from qmd.parse.chunk import chunk
 from qmd.parse.code_mask import mask_code
 from qmd.parse.dates import find_date
 from qmd.parse.decode import Decoded, decode
+from qmd.parse.description import find_description
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
@@ -53,6 +54,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         encoding=decoded.encoding,
         title=title,
         title_source=title_source,
+        description=find_description(front.properties),
         body_start=front.body_start,
         headings=structure.headings,
         tags=find_tags(masked if with_tags else "", links.spans, front.properties),

@@ -95,8 +95,10 @@ class Documents(Protocol):
         """Id, collection, path and content hash of every document."""
         ...
 
-    def searched_text(self, document_id: int, field: Literal["title", "path"] | None) -> str:
-        """The title, the path, or (None) ``title newline text`` of a document."""
+    def searched_text(
+        self, document_id: int, field: Literal["title", "description", "path"] | None
+    ) -> str:
+        """The title, description or path, or (None) ``title newline text`` of a document."""
         ...
 
     def titles_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-#: The fields of full text; ``extra`` holds what is in none of the other four.
-TextField: TypeAlias = Literal["title", "headings", "body", "path", "extra"]
+#: The fields of full text. ``extra`` holds the frontmatter, with the description, and the parts of
+#: CamelCase names.
+TextField: TypeAlias = Literal["title", "headings", "body", "path", "extra", "description"]
 #: All fields but the path.
-CONTENT_FIELDS: tuple[TextField, ...] = ("title", "headings", "body", "extra")
+CONTENT_FIELDS: tuple[TextField, ...] = ("title", "headings", "body", "extra", "description")
 
 
 class Phrase(NamedTuple):

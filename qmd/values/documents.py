@@ -64,6 +64,8 @@ class ParsedDocument:
     Attributes:
         text: The whole decoded text, with the frontmatter.
         encoding: A Python codec name.
+        description: What the frontmatter or the photo says that the document is about, on one
+            line; empty without one.
         body_start: The character at which the text behind the frontmatter begins; 0 without one.
         date: ISO 8601, such as ``2025-03-01`` or ``2025-03-01T10:00:00+08:00``; None without one.
         properties: The frontmatter, as values that JSON can hold.
@@ -74,6 +76,7 @@ class ParsedDocument:
     encoding: str
     title: str
     title_source: Literal["frontmatter", "heading", "filename"]
+    description: str
     body_start: int
     headings: tuple[Heading, ...]
     tags: tuple[str, ...]
@@ -110,6 +113,7 @@ class FullTextEntry:
     path: str | None
     front: str | None
     words: str
+    description: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ _QUERIES = {
     "collections": "SELECT name, path, pattern, ignore, excluded FROM collections",
     "contexts": "SELECT c.name, x.prefix, x.text FROM contexts x"
     " LEFT JOIN collections c ON c.id = x.collection_id",
-    "documents": f"SELECT {_FILE.format('x.id')}, name_key, title, hash, date, modified_at, bytes,"
-    " mtime_ns, device, encoding, parser_version, body_start, properties, warnings, text"
+    "documents": f"SELECT {_FILE.format('x.id')}, name_key, title, description, hash, date,"
+    " modified_at, bytes, mtime_ns, device, encoding, parser_version, body_start, properties,"
+    " warnings, text"
     " FROM documents x",
     "tags": f"SELECT {_FILE.format('document_id')}, tag FROM tags",
     "aliases": f"SELECT {_FILE.format('document_id')}, alias FROM aliases",
@@ -27,8 +28,8 @@ _QUERIES = {
     " block, line FROM links",
     "chunks": f"SELECT {_FILE.format('document_id')}, seq, start_char, end_char, start_byte,"
     " end_byte, start_line, end_line, heading_path, hex(hash) FROM chunks",
-    "full text": f"SELECT {_FILE.format('documents_fts.rowid')}, title, headings, body, path, extra"
-    " FROM documents_fts",
+    "full text": f"SELECT {_FILE.format('documents_fts.rowid')}, title, headings, body, path,"
+    " extra, description FROM documents_fts",
     "skipped": "SELECT c.name, s.path, s.reason, s.detail, s.bytes, s.mtime_ns"
     " FROM skipped_files s JOIN collections c ON c.id = s.collection_id",
 }

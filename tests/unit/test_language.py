@@ -90,6 +90,9 @@ def test_fields_name_where_to_look() -> None:
         Term("red boat", quoted=True, field="title"),
     )
     assert parsed.excluded == (Term("draft", field="title"),)
+    parsed = parse('description:"road map" -description：草稿')
+    assert parsed.terms == (Term("road map", quoted=True, field="description"),)
+    assert parsed.excluded == (Term("草稿", field="description"),)
 
 
 def test_tags_are_a_filter_with_or_without_the_sign() -> None:
@@ -150,7 +153,9 @@ def test_quotation_marks_inside_a_text_are_no_phrase(query: str) -> None:
     assert not any(term.quoted for term in parse(query).terms)
 
 
-@pytest.mark.parametrize("query", ["url:x", "note: x", "http://a.b/c", "title:", "12:30"])
+@pytest.mark.parametrize(
+    "query", ["url:x", "note: x", "http://a.b/c", "title:", "12:30", "-description:"]
+)
 def test_other_colons_are_text(query: str) -> None:
     parsed = parse(query)
     assert parsed.tags == ()

@@ -25,6 +25,7 @@ FILES = {
     "spaces.md": "# Break\n\nA phrase that goes\nover   two lines.\n",
     "wide.md": "# Wide\n\n版本：ＡＢＣ（第一版）\n",
     "fields.md": "---\ntags: [Work/Plan, 旅行]\n---\n# Unusual heading\n\nplain body\n",
+    "described.md": "+++\nsummary = 'Ferries, big and\u3000small. 渡轮怎么走'\n+++\nferry\n",
     "arrows.md": "# Arrows\n\na -> b, c => d\n",
     "inside.md": "# Inside\n\nEt al. tutorials; hyphen-minus, n m, xHTTPServer, ❶Click, Straße.\n",
     "universe.md": "# Stars\n\nThe university looks at the universe, flying.\n",
@@ -93,6 +94,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
         ('"goes over two"', {"spaces.md"}),
         ("title:boat", {"boat.md"}),
         ('title:"red boat"', {"boat.md"}),
+        ("description:ferries", {"described.md"}),
+        ("description:ferr*", {"described.md"}),
+        ('description:"big and small"', {"described.md"}),
+        ('description:"ferry"', set()),
+        ("description:渡轮怎么走", {"described.md"}),
+        ("description:轮", {"described.md"}),
+        ("description:boat", set()),
+        ("ferry -description:small", set()),
         ("path:数据库", {"数据库/backup.md"}),
         ("path:数据库/backup", {"数据库/backup.md"}),
         ("tag:work", {"fields.md"}),
@@ -169,6 +178,21 @@ def test_the_only_hit_of_a_small_collection_has_a_score(tmp_path: Path) -> None:
 
 def test_a_title_counts_more_than_the_body(corpus: Corpus) -> None:
     assert corpus.found("boat")[0] == "boat.md"
+
+
+def test_a_description_counts_more_than_other_frontmatter(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill(
+        {
+            "a.md": "---\nsubtitle: about tidal ferries\n---\n# Plan\n\none two three\n",
+            "b.md": "---\ndescription: about tidal ferries\n---\n# Plan\n\none two three\n",
+            "c.md": "# Other\n\nfour five six\n",
+        }
+    )
+    # Exact, relaxed, and by FTS5's own bm25.
+    for query in ("tidal ferries", "tidal ferries elsewhere", '"tidal ferries"'):
+        assert corpus.found(query) == ["b.md", "a.md"]
+    corpus.kb.close()
 
 
 # --- filters -------------------------------------------------------------------------

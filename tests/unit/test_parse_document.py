@@ -37,6 +37,27 @@ def test_the_title_is_the_frontmatters_or_a_headings_or_the_files(
     assert (document.title, document.title_source) == (title, source)
 
 
+@pytest.mark.parametrize(
+    ("frontmatter", "description"),
+    [
+        ("description: How  ferries cross", "How ferries cross"),
+        ("description: |\n  two\n  lines\n", "two lines"),
+        ("summary: 渡轮怎么走", "渡轮怎么走"),
+        ("abstract: A\nexcerpt: E", "A"),
+        ("desc: D\nexcerpt: E", "E"),
+        ("desc: D", "D"),
+        ("description: ' '\nsummary: S", "S"),
+        ("description: [a, b]\nsummary: S", "S"),
+        ("description: 7", ""),
+        ("description: " + "long " * 1000, ("long " * 800).rstrip()),
+        ("title: T", ""),
+    ],
+)
+def test_the_description_is_the_first_text_of_its_names(frontmatter: str, description: str) -> None:
+    text = f"---\n{frontmatter}\n---\nbody\n"
+    assert parse_document("n.md", text.encode()).description == description
+
+
 def test_everything_of_a_note_at_once() -> None:
     text = (
         "---\ntitle: 计划\ntags: [work]\naliases: [Plan]\ndate: 2025-03-01\n---\n"
@@ -48,6 +69,7 @@ def test_everything_of_a_note_at_once() -> None:
     assert text[document.body_start :].startswith("# 计划")
     assert document.tags == ("work", "idea")
     assert document.aliases == ("Plan",)
+    assert document.description == ""
     assert document.date == "2025-03-01"
     assert [link.target for link in document.links] == ["Other"]
     assert [(heading.text, heading.line) for heading in document.headings] == [("计划", 7)]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase, Settings
+from qmd.parse.segment import segment
 from qmd.store import open_store
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate, sqlite_vec
@@ -81,6 +82,59 @@ def test_its_words_are_found_and_its_revisions_kept(old: Path) -> None:
         assert [hit.path for hit in kb.search("数据库").hits] == ["zh/备份.md"]
         assert [hit.path for hit in kb.search("C++").hits] == ["c++.md"]
     assert rows(old, "SELECT path, tool FROM revisions") == [("/n/plan.md", "create_note")]
+
+
+def test_its_descriptions_are_a_field_at_once_and_what_was_misread_is_read_again(
+    old: Path, tmp_path: Path
+) -> None:
+    texts = {
+        "ferry.md": "---\ndescription: How ferries cross\n---\nbody\n",
+        "zh.md": "---\nsummary: 渡轮怎么走\n---\nbody\n",
+        "minute.md": "---\ndate: 202503011015\n---\nbody\n",
+        "plain.md": "---\ntags: [a]\n---\nbody\n",
+    }
+    root = tmp_path / "more"
+    root.mkdir()
+    for path, text in texts.items():
+        (root / path).write_text(text, encoding="utf-8")
+    # Rows as 1.0.0 has written them.
+    connection = sqlite.connect(old, read_only=False)
+    connection.execute(
+        "INSERT INTO collections (id, name, path, created_at) VALUES (7, 'more', ?, '2025')",
+        [str(root)],
+    )
+    properties = ['{"description": "How ferries cross"}', '{"summary": "渡轮怎么走"}',
+                  '{"date": 202503011015}', '{"tags": ["a"]}']  # fmt: skip
+    for number, (path, text) in enumerate(texts.items()):
+        connection.execute(
+            "INSERT INTO documents (id, collection_id, path, name_key, title, hash, date,"
+            " modified_at, bytes, mtime_ns, inode, device, encoding, parser_version, body_start,"
+            " properties, indexed_at, text)"
+            " VALUES (?, 7, ?, ?, ?, ?, ?, '2025', 1, 1, 1, 1, 'utf-8', 2002, ?, ?, '2025', ?)",
+            [70 + number, path, path[:-3], path[:-3], f"{number}",
+             "1976-06-01T21:36:51+00:00" if path == "minute.md" else None,
+             text.index("body"), properties[number], text],
+        )  # fmt: skip
+        connection.execute(
+            "INSERT INTO searchable (document_id, headings, front, words) VALUES (?, '', ?, '')",
+            [70 + number, segment(text[: text.index("body")])],
+        )
+    connection.close()
+    open_store(old).close()
+    assert_sound(old)
+    with KnowledgeBase.open(old) as kb:
+        for query, path in (("description:ferries", "ferry.md"), ("description:怎么", "zh.md")):
+            assert [hit.path for hit in kb.search(query).hits] == [path]
+    versions = rows(old, "SELECT path, parser_version FROM documents WHERE id >= 70")
+    assert dict(versions)["minute.md"] == 0
+    assert [path for path, version in versions if not version] == ["minute.md"]
+    upgraded = rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70")
+    with KnowledgeBase.open(old) as kb:
+        kb.index(collections=["more"])
+    assert rows(old, "SELECT date FROM documents WHERE path = 'minute.md'") == [
+        ("2025-03-01T10:15:00",)
+    ]
+    assert rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70") == upgraded
 
 
 def test_a_chunk_whose_exact_vector_is_missing_waits_for_a_new_one(old: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from qmd.parse.chunk import chunk
+from qmd.parse.description import find_description
 from qmd.parse.document import MAX_TITLE
 from qmd.parse.markdown import outline
 from qmd.parse.photo.metadata import read_metadata
@@ -46,6 +47,7 @@ def parse_photo(path: str, source: PhotoSource) -> ParsedDocument:
         encoding="utf-8",
         title=title,
         title_source="frontmatter" if photo.title else "filename",
+        description=find_description({"description": photo.description}),
         body_start=0,
         headings=structure.headings,
         tags=_distinct(tuple(each.lstrip("#") for each in (*tags, *people))),

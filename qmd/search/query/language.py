@@ -2,8 +2,8 @@
 Parse the query language.
 
 It has words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, and the fields ``title:``,
-``path:`` and ``tag:``. The signs may also be those of a Chinese keyboard or a word processor:
-``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
+``description:``, ``path:`` and ``tag:``. The signs may also be those of a Chinese keyboard or a
+word processor: ``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
 
 Every string is a valid query. All else is text to search for: an unclosed quote, a ``-`` or ``OR``
 on its own, brackets, ``AND`` inside a sentence.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from qmd.parse.segment import clean, has_token
 from qmd.search.query.terms import Field, Term, split_terms
@@ -28,7 +28,7 @@ MAX_QUESTION = 2000
 
 _ITEM = re.compile(
     r"""(?P<not>[-－])?
-        (?:(?P<field>title|path|tag)[:：])?
+        (?:(?P<field>title|description|path|tag)[:：])?
         (?:(?:"(?P<phrase>[^"]*)" | [“”„＂](?P<curly>[^“”„＂]*)[“”＂] | 「(?P<corner>[^「」]*)」)
            (?=\s|$)
          | (?P<word>\S+))""",
@@ -36,7 +36,7 @@ _ITEM = re.compile(
 )
 
 
-_FIELDS: dict[str | None, Field] = {"title": "title", "path": "path"}
+_FIELDS: dict[str | None, Field] = {name: name for name in get_args(Field)}
 
 
 class ParsedQuery(NamedTuple):
@@ -132,7 +132,7 @@ def _read_item(match: re.Match[str]) -> _Item:
 def _has_no_content(word: str) -> bool:
     """Whether the word consists of signs only, or is a field without a value."""
     return not has_token(word) or (
-        word.endswith((":", "：")) and word.rstrip(":：") in {"title", "path", "tag"}
+        word.endswith((":", "：")) and word.rstrip(":：") in {*_FIELDS, "tag"}
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from qmd.parse.segment import cjk_runs, has_token, is_cjk, normalize
 
-Field = Literal["title", "path"]
+Field = Literal["title", "description", "path"]
 
 #: Full text searches for at most this many characters of a literal; the whole literal is then
 #: checked in the texts of the hits. A phrase of 50,000 words would take FTS5 a minute.

@@ -14,11 +14,11 @@ from qmd.system import clock
 from qmd.values import FullTextEntry, NewDocument, ParsedDocument
 
 _COLUMNS = (
-    "collection_id, path, name_key, title, hash, date, modified_at, bytes, mtime_ns, inode,"
-    " device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
+    "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
+    " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
 )
-_INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
-_entry = attrgetter("title", "headings", "body", "path", "front", "words")
+_INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join('?' * 19)})"
+_entry = attrgetter("title", "headings", "body", "path", "front", "words", "description")
 _UPDATE = (
     "UPDATE documents SET "
     + ", ".join(f"{column.strip()} = ?" for column in _COLUMNS.split(","))
@@ -75,6 +75,7 @@ def _row(collection_id: int, document: NewDocument) -> list[object]:
         document.path,
         name_key(document.path),
         parsed.title,
+        parsed.description,
         document.hash,
         parsed.date,
         clock.from_ns(document.state.mtime_ns),
@@ -145,8 +146,9 @@ def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullText
     for start in range(0, len(entries), _ROWS_AT_ONCE):
         rows = entries[start : start + _ROWS_AT_ONCE]
         connection.execute(
-            "INSERT INTO searchable (document_id, title, headings, body, path, front, words)"
-            " VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(rows)),
+            "INSERT INTO searchable (document_id, title, headings, body, path, front, words,"
+            " description)"
+            " VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows)),
             [value for document_id, entry in rows for value in (document_id, *_entry(entry))],
         )
 

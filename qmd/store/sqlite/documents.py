@@ -167,8 +167,10 @@ class SqliteDocuments:
         )
         return [(document_id, name, path, digest) for document_id, name, path, digest in rows]
 
-    def searched_text(self, document_id: int, field: Literal["title", "path"] | None) -> str:
-        column = {"title": "title", "path": "path"}.get(field or "", "title || char(10) || text")
+    def searched_text(
+        self, document_id: int, field: Literal["title", "description", "path"] | None
+    ) -> str:
+        column = field or "title || char(10) || text"
         row = self._connection.execute(
             f"SELECT {column} FROM documents WHERE id = ?", [document_id]
         ).fetchone()
