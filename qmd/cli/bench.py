@@ -17,17 +17,12 @@ from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, write_json
 from qmd.evaluate import corpus, fixtures
-from qmd.evaluate.run import run
+from qmd.evaluate.run import SYSTEMS, run, systems_for
 
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback
-
-_SYSTEMS = (
-    *("search", "vsearch", "query"),
-    *("query --no-rerank", "query --no-expand", "query --no-rerank --no-expand"),
-)
 
 
 @command(
@@ -47,7 +42,7 @@ _SYSTEMS = (
 )
 @click.option(
     "--baseline",
-    type=click.Choice(_SYSTEMS),
+    type=click.Choice(tuple(SYSTEMS)),
     default="query",
     show_default=True,
     metavar="NAME",
@@ -57,7 +52,7 @@ _SYSTEMS = (
     "--system",
     "systems",
     multiple=True,
-    type=click.Choice(_SYSTEMS),
+    type=click.Choice(tuple(SYSTEMS)),
     metavar="NAME",
     help="Only this system and the baseline; repeat for several.",
 )
@@ -97,19 +92,18 @@ def bench(
     Measure the searches on questions whose answers are known.
 
     FIXTURE is a JSON file of queries and the files that answer them, or a directory in BEIR's
-    form, which brings its own documents. The systems search, vsearch, query, 'query
-    --no-rerank', 'query --no-expand' and both together answer the same questions; printed are
-    nDCG@10, MRR@10, success and recall, and the paired differences from the baseline with
-    their 95 % intervals. docs/evaluation.md describes files and figures.
+    form, which brings its own documents. search, vsearch and query answer the same questions,
+    and query without each of its parts in turn; with a reranker or an expander in the settings
+    also without that. Printed are nDCG@10, MRR@10, success and recall, and the paired
+    differences from the baseline with their 95 % intervals. docs/evaluation.md describes files
+    and figures.
     """
-
     judgments = fixtures.read(fixture.expanduser(), qrels.expanduser() if qrels else None)
     if limit is not None:
         judgments = judgments.first(limit)
     if judgments.documents is not None and collections:
         raise click.UsageError("-c has no meaning for a fixture that brings its own documents.")
-    chosen = tuple(name for name in _SYSTEMS if not systems or name in (*systems, baseline))
-    needs_vectors = set(chosen) != {"search"}
+    needs_vectors = not systems or {*systems, baseline} != {"search"}
     with (
         progress_bar() as progress,
         _opened(judgments, keep, needs_vectors, progress) as (kb, ids),
@@ -117,7 +111,7 @@ def bench(
         report = run(
             kb,
             judgments,
-            systems=chosen,
+            systems=[name for name in SYSTEMS if name in (*(systems or systems_for(kb)), baseline)],
             baseline=baseline,
             collections=collections,
             ids=ids,

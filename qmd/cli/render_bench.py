@@ -9,12 +9,16 @@ from qmd.cli.render_reports import count
 from qmd.cli.terminal import one_line, write
 from qmd.evaluate import compare
 from qmd.evaluate.metrics import DEPTH, METRICS
+from qmd.evaluate.run import WITHOUT
 
 if TYPE_CHECKING:
     from qmd.evaluate.compare import Difference
     from qmd.evaluate.run import BenchReport, Measured, SystemAnswer
 
-_COMPARED_METRICS = ("nDCG@10", "MRR@10", "success@10")  # in the table; JSON has all metrics
+# A line of a table has at most 80 columns. JSON has the differences of all metrics.
+_COMPARED_METRICS = ("MRR@10", "success@10")
+_SHORT = {"success@1": "S@1", "success@10": "S@10", "recall@100": "R@100"}
+_MOST_NOTES = 3
 _ENOUGH_QUESTIONS = 30  # for intervals that can be relied on
 
 
@@ -24,10 +28,14 @@ def render_bench(report: BenchReport) -> None:
         f"{count(report.documents, 'document')}",
         *_means(report),
         *_differences(report),
+        *_gains(report),
         *_relevances(report),
     ]
     for name, system in report.systems.items():
-        lines += [f"{name}: {one_line(note)}" for note in system.notes]
+        lines += [f"{name}: {one_line(note)}" for note in system.notes[:_MOST_NOTES]]
+        others = len(system.notes) - _MOST_NOTES
+        if others > 0:
+            lines.append(f"{name}: and {count(others, 'other note')}; --json has them all")
     write("\n".join(lines) + "\n")
 
 
@@ -39,23 +47,47 @@ def _means(report: BenchReport) -> list[str]:
         [name, *(f"{system.means[metric]:.3f}" for metric in METRICS), _milliseconds(system)]
         for name, system in report.systems.items()
     ]
-    return ["", *_table(["", *METRICS, "ms"], rows)]
+    return ["", *_table(["", *(_SHORT.get(name, name) for name in METRICS), "ms"], rows)]
 
 
 def _differences(report: BenchReport) -> list[str]:
     """The table of the differences of each system from the baseline."""
+    compared = {name: system for name, system in report.systems.items() if system.differences}
     rows = [
         [name, *(_difference(system.differences[metric]) for metric in _COMPARED_METRICS)]
-        for name, system in report.systems.items()
-        if system.differences
+        for name, system in compared.items()
+        if not _is_gain(report, name)
     ]
-    if not rows:
-        return []
-    lines = ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
-    lines += _table(["", *_COMPARED_METRICS], rows)
-    if report.answerable < _ENOUGH_QUESTIONS:
+    lines = []
+    if rows:
+        lines += ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
+        lines += _table(["", *_COMPARED_METRICS], rows)
+    return lines
+
+
+def _gains(report: BenchReport) -> list[str]:
+    """The table of what each part of `query` gains, and a warning about few questions."""
+    rows = [
+        [
+            name.removeprefix(WITHOUT),
+            *(_difference(-system.differences[metric]) for metric in _COMPARED_METRICS),
+        ]
+        for name, system in report.systems.items()
+        if system.differences and _is_gain(report, name)
+    ]
+    lines = []
+    if rows:
+        lines += ["", "What each part of query gains, beside query --without it"]
+        lines += _table(["", *_COMPARED_METRICS], rows)
+    is_compared = any(system.differences for system in report.systems.values())
+    if is_compared and report.answerable < _ENOUGH_QUESTIONS:
         lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
     return lines
+
+
+def _is_gain(report: BenchReport, system: str) -> bool:
+    """Whether the difference of a system from the baseline shows what a part of `query` gains."""
+    return report.baseline == "query" and system.startswith(WITHOUT)
 
 
 def _relevances(report: BenchReport) -> list[str]:
@@ -84,7 +116,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _difference(difference: Difference) -> str:
     mark = "*" if difference.sure else " "
-    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]{mark}"
+    low, high = _signed(difference.low), _signed(difference.high)
+    return f"{_signed(difference.mean)} [{low}, {high}]{mark}"
+
+
+def _signed(value: float) -> str:
+    """Such as ``+.031``; the values lie between -1 and 1."""
+    return f"{value + 0.0:+.3f}".replace("0.", ".", 1)
 
 
 def _share(value: float | None) -> str:

@@ -33,6 +33,10 @@ class Difference:
     low: float
     high: float
 
+    def __neg__(self) -> Difference:
+        """The difference of the baseline from the other."""
+        return Difference(-self.mean, -self.high, -self.low)
+
     @property
     def sure(self) -> bool:
         """Whether the interval leaves out zero."""

@@ -76,10 +76,20 @@ class SearchMethods(Parts):
         with self._store.reading() as reader:
             if command == "search":
                 return search_by_words(reader, request)
-            rerank = request.rerank and command == "query"
+            rerank = request.rerank and command == "query" and "model" not in request.without
             models = self._models(reader, expand=request.expand, rerank=rerank)
             search = search_by_meaning if command == "vsearch" else search_by_both
             return search(reader, request, models)
+
+    @property
+    def has_expander(self) -> bool:
+        """Whether the settings name a model that expands queries."""
+        return self._backends.has_expander
+
+    @property
+    def has_reranker(self) -> bool:
+        """Whether the settings name a model that reranks hits."""
+        return self._backends.has_reranker
 
     def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> SearchModels:
         """The models for one query; together they take at most ``backends.budget_s`` seconds."""

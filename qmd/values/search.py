@@ -23,8 +23,9 @@ from qmd.values.facts import (
 Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
 SearchCommand = Literal["search", "vsearch", "query"]
-#: The parts of the evidence that orders the hits of `query`; see `qmd.search.evidence`.
-Part = Literal["words", "nearest", "whole", "tokens"]
+#: What orders the hits of `query`: the parts of the evidence (`qmd.search.evidence`), and the
+#: reranker's model.
+Part = Literal["words", "nearest", "whole", "tokens", "model"]
 
 #: The greatest limit of a search (docs/cli.md); a greater one is an error.
 MAX_LIMIT = 1000
@@ -118,7 +119,8 @@ class SearchRequest:
         expand: In other wordings too, if the settings have an expander.
         candidates: How many fused documents are reranked.
         intent: For the expander and the reranker.
-        without: To measure what each part of the evidence is worth.
+        without: To measure what each part is worth. Without the model, the order is that of a
+            knowledge base without a reranker.
     """
 
     query: Annotated[str, Describe("What to look for")]
@@ -152,7 +154,7 @@ class SearchRequest:
         tuple[Part, ...],
         LocalOnly(),
         ForCommands("query"),
-        Describe("Leave this part out of the evidence"),
+        Describe("Leave this part out of the ranking"),
     ] = ()
 
     @property

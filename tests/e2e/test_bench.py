@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from qmd import KnowledgeBase, Settings
+from qmd.cli.render_bench import render_bench
 from qmd.evaluate.judgments import JudgedQuestion, Judgments
-from qmd.evaluate.run import SYSTEMS, run
+from qmd.evaluate.run import SYSTEMS, BenchReport, Measured, run
+from qmd.inference.protocols import Expansion
 from tests.support.cli import Scratch, filled
 from tests.support.embedder import HashEmbedder
+from tests.support.tiny_onnx import write_cross_encoder
 
 QUERIES = [
     {"id": "plan", "query": "road map", "relevant": {"notes/plan.md": 1}},
@@ -38,8 +42,9 @@ def report(scratch: Scratch, *args: str) -> dict[str, Any]:
 def test_all_systems_are_measured_side_by_side(scratch: Scratch) -> None:
     found = report(scratch, "questions.json")
     assert (found["questions"], found["answerable"], found["documents"]) == (4, 3, 5)
-    assert list(found["systems"]) == [name for name in SYSTEMS if name != "vsearch"]
-    assert list(found["left_out"]) == ["vsearch"]  # nothing was embedded
+    # Nothing was embedded, so there is no evidence to leave out.
+    assert list(found["systems"]) == ["search", "query", "query --no-rerank"]
+    assert list(found["left_out"]) == ["vsearch"]
     search = found["systems"]["search"]
     ranks = {answer["id"]: answer["rank"] for answer in search["answers"]}
     assert ranks["plan"] == ranks["backup"] == 1
@@ -68,7 +73,7 @@ def test_the_table_has_a_row_for_each_system_and_says_how_sure_it_is(scratch: Sc
     result = scratch.ok("bench", "questions.json", "--system", "search")
     lines = result.out.splitlines()
     assert lines[0] == "questions.json: 4 questions, 5 documents"
-    assert lines[2].split() == ["nDCG@10", "MRR@10", "success@1", "success@10", "recall@100", "ms"]
+    assert lines[2].split() == ["nDCG@10", "MRR@10", "S@1", "S@10", "R@100", "ms"]
     assert [line.split()[0] for line in lines[3:5]] == ["search", "query"]
     assert "Difference from query, 95 % interval (* leaves out 0)" in lines
     assert "3 questions: too few to rely on intervals." in lines
@@ -144,23 +149,105 @@ def test_documents_of_the_fixture_are_asked_and_nothing_else(tmp_path: Path) -> 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["home", "kept", "own.json"]
 
 
-def test_with_vectors_every_system_takes_part(tmp_path: Path) -> None:
+ANIMALS = ("boat", "bread", "birch")
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[tuple[Path, Judgments]]:
+    """A database with vectors, and questions about it."""
     notes = tmp_path / "notes"
     notes.mkdir()
-    for name in ("boat", "bread", "birch"):
+    for name in ANIMALS:
         (notes / f"{name}.md").write_text(f"# {name}\n\nAll about the {name}.\n", encoding="utf-8")
-    questions = tuple(JudgedQuestion(name, name, {f"{name}.md": 1}) for name in ("boat", "bread"))
-    ticks = []
+    questions = tuple(JudgedQuestion(name, name, {f"{name}.md": 1}) for name in ANIMALS[:2])
     with KnowledgeBase.open(
         tmp_path / "i.sqlite", Settings(embedder=HashEmbedder()), create=True
     ) as kb:
         kb.add_collection(notes)
         kb.index()
         kb.embed()
-        found = run(kb, Judgments("j", questions), progress=ticks.append)
-    assert list(found.systems) == list(SYSTEMS)
+    yield tmp_path / "i.sqlite", Judgments("j", questions)
+
+
+PARTS = [f"query --without {part}" for part in ("words", "nearest", "whole", "tokens")]
+
+
+def test_with_vectors_each_part_of_the_evidence_is_left_out_in_turn(
+    embedded: tuple[Path, Judgments],
+) -> None:
+    database, judgments = embedded
+    ticks = []
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
+        found = run(kb, judgments, progress=ticks.append)
+    assert list(found.systems) == ["search", "vsearch", "query", *PARTS, "query --no-rerank"]
     assert found.left_out == {}
     assert all(each.means["MRR@10"] == 1 for each in found.systems.values())
     assert all(not d.sure for each in found.systems.values() for d in each.differences.values())
-    assert [tick.done for tick in ticks] == list(range(12))
-    assert {tick.total for tick in ticks} == {12}
+    assert [tick.done for tick in ticks] == list(range(16))
+    assert {tick.total for tick in ticks} == {16}
+
+
+class Judge:
+    """A reranker that thinks that birch is the answer to everything."""
+
+    name = "judge"
+
+    def rerank(self, query: str, passages: Sequence[str], *, timeout_s: float) -> list[float]:
+        return [float("birch" in passage) for passage in passages]
+
+
+class Talker:
+    def expand(self, query: str, *, limit: int, timeout_s: float) -> list[Expansion]:
+        return [Expansion("lex", "birch")]
+
+
+def test_with_models_query_is_measured_without_them(embedded: tuple[Path, Judgments]) -> None:
+    database, judgments = embedded
+    settings = Settings(embedder=HashEmbedder(), reranker=Judge(), expander=Talker())
+    with KnowledgeBase.open(database, settings) as kb:
+        found = run(kb, judgments)
+        named = run(kb, judgments, systems=PARTS[:1])
+    assert [name for name in SYSTEMS if name not in found.systems] == PARTS
+    assert list(named.systems) == PARTS[:1]  # who asks for it gets it
+    with_model = found.systems["query"].means["MRR@10"]
+    without = found.systems["query --without model"]
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder(), expander=Talker())) as kb:
+        plain = run(kb, judgments, systems=["query"]).systems["query"]
+    assert [each.rank for each in without.answers] == [each.rank for each in plain.answers]
+    assert without.differences["MRR@10"].mean == without.means["MRR@10"] - with_model > 0
+
+
+def test_with_a_cross_encoder_it_prints_what_that_gains(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    judge = write_cross_encoder(tmp_path / "judge", {"good": 9.0, "bad": -9.0})
+    for number in range(12):
+        scratch.write(f"notes/{number}.md", f"# {number}\n\nred boat, a bad one\n")
+    scratch.write("notes/gold.md", f"# Gold\n\nred boat, a good one{', and so on' * 40}\n")
+    scratch.write("questions.json", '[{"query": "red boat", "file": "gold.md"}]')
+    scratch.ok("collection", "add", "notes")
+    scratch.ok("index", "--no-embed")
+    with_judge = scratch.with_env(QMD_RERANKER=str(judge), QMD_MODEL_BUDGET="60")
+    found = with_judge.ok("bench", "questions.json", "--json").json()
+    assert "query --without model" in found["systems"]
+    ranks = [
+        found["systems"][name]["answers"][0]["rank"] for name in ("query", "query --without model")
+    ]
+    assert ranks == [2, 13]
+    lines = with_judge.ok("bench", "questions.json").out.splitlines()
+    title = lines.index("What each part of query gains, beside query --without it")
+    name, gain, *_ = lines[title + 2].split()
+    assert name == "model"
+    assert gain == "+.500"
+    other = with_judge.ok("bench", "questions.json", "--baseline", "search").out
+    assert "What each part" not in other  # the differences are those from search
+    assert max(map(len, lines[: title + 3])) <= 80
+
+
+def test_many_notes_are_not_all_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    system = Measured({}, {}, (), None, None, 0.0, tuple(f"note {n}" for n in range(5)))
+    render_bench(BenchReport("j", 1, 0, 1, "query", {"query": system}, {}, ()))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-4:] == [
+        *(f"query: note {n}" for n in range(3)),
+        "query: and 2 other notes; --json has them all",
+    ]
