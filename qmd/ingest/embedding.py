@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from qmd.ingest import token_states
-from qmd.ingest.new_document import embedded_text
 from qmd.ingest.token_states import TextMaker, text_maker
+from qmd.parse.chunk import embedded_text
 from qmd.store.embeddings import WaitingChunk
 from qmd.store.models import StoredModel
 from qmd.values import EmbedReport, Progress, ProgressCallback

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from qmd.parse import PARSER_VERSION
+from qmd.parse.chunk import embedded_text
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 
@@ -52,12 +53,6 @@ def _segmented(text: str) -> str | None:
     """The text as full text stores it; None if that is the text itself."""
     segmented = segment(text)
     return None if segmented == text else segmented
-
-
-def embedded_text(title: str, heading_path: str, text: str) -> str:
-    """The text to embed for a chunk: the title, the path of headings, and the text of the chunk."""
-    head = title if not heading_path or heading_path == title else f"{title}\n{heading_path}"
-    return f"{head}\n\n{text}"
 
 
 def text_hash(text: str) -> bytes:

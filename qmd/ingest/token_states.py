@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from qmd.inference.embedded import build
 from qmd.inference.protocols import token_embedder
-from qmd.ingest.new_document import embedded_text
+from qmd.parse.chunk import embedded_text
 from qmd.store.tokens import StoredProjection
 from qmd.store.vectors import pack_vectors
 

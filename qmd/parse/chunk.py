@@ -96,6 +96,12 @@ def chunk(text: str, outline: Outline) -> tuple[Chunk, ...]:
     return tuple(chunks)
 
 
+def embedded_text(title: str, heading_path: str, text: str) -> str:
+    """The text to embed for a chunk: the title, the path of headings, and the text of the chunk."""
+    head = title if not heading_path or heading_path == title else f"{title}\n{heading_path}"
+    return f"{head}\n\n{text}"
+
+
 class _Chunker:
     def __init__(self, text: str, outline: Outline) -> None:
         self.text = text

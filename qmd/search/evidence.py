@@ -35,6 +35,9 @@ MOST = 6.0
 WHOLE_DEPTH = 50
 #: How many of the best documents by the other three parts have their tokens compared.
 TOKENS_DEPTH = 30
+#: Of these, so many whose chunk has no stored token states are run through the model while the
+#: query waits: about 50 ms each. The background gives each chunk its own (`qmd.ingest.keep`).
+COMPUTED = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qmd.errors import InferenceError
 from qmd.search.evidence import (
+    COMPUTED,
     EXPANSIONS,
     TOKENS_DEPTH,
     WEIGHTS,
@@ -23,7 +25,6 @@ from qmd.search.retrieve import Retrieved, WordRun
 from qmd.values import Part
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import TokenStates
     from qmd.search.meaning.retrieval import MeaningRun
     from qmd.search.models import SearchModels
     from qmd.store import Reader
@@ -39,12 +40,14 @@ class EvidenceOrder:
         measures: What the sums of ``ranked`` are made of.
         nearest_chunks: Document id → its chunk nearest to the question, where it is known.
         unembedded_ids: The documents that have no vectors yet.
+        problem: A sentence that says which part could not be measured; None for nothing.
     """
 
     ranked: Sequence[Ranked]
     measures: Sequence[Measure]
     nearest_chunks: Mapping[int, SemanticHit]
     unembedded_ids: Collection[int]
+    problem: str | None = None
 
 
 def collect_evidence(
@@ -84,11 +87,18 @@ def collect_evidence(
     if "whole" not in without:
         measures.append(_measure_whole(nearest.text, whole, first_ids))
         ranked = rank_by_evidence(document_ids, measures)
+    problem = None
     if "tokens" not in without and nearest.tokens is not None:
         first_ids = [entry.document_id for entry in ranked[:TOKENS_DEPTH]]
-        measures.append(_measure_tokens(reader, nearest, nearest.tokens, nearest_chunks, first_ids))
+        chunks = {
+            document_id: nearest_chunks[document_id].chunk_id
+            for document_id in first_ids
+            if document_id in nearest_chunks
+        }
+        by_chunk, problem = _compare_tokens(reader, nearest, list(chunks.values()), models)
+        measures.append(_measure_tokens(nearest.text, by_chunk, chunks, first_ids))
         ranked = rank_by_evidence(document_ids, measures)
-    return EvidenceOrder(ranked, measures, nearest_chunks, unembedded_ids)
+    return EvidenceOrder(ranked, measures, nearest_chunks, unembedded_ids, problem)
 
 
 def _unembedded_ids(
@@ -159,20 +169,31 @@ def _measure_whole(
     )
 
 
+def _compare_tokens(
+    reader: Reader, nearest: MeaningRun, chunk_ids: Sequence[int], models: SearchModels
+) -> tuple[dict[int, float], str | None]:
+    """Chunk id → nearness by tokens; or nothing, and a sentence that says what went wrong."""
+    if nearest.tokens is None or models.embedder is None:
+        return {}, None
+    try:
+        nearness = token_nearness(
+            reader, nearest.model, nearest.tokens, chunk_ids, models.embedder(), COMPUTED
+        )
+    except InferenceError as error:
+        return {}, f"Tokens not compared: {error}"
+    return nearness, None
+
+
 def _measure_tokens(
-    reader: Reader,
-    nearest: MeaningRun,
-    question: TokenStates,
-    nearest_chunks: Mapping[int, SemanticHit],
-    first_ids: Sequence[int],
+    text: str, by_chunk: Mapping[int, float], chunks: Mapping[int, int], first_ids: Sequence[int]
 ) -> Measure:
-    """How near the tokens of the best chunks of the first documents are to the question's."""
-    chunks = {
-        document_id: nearest_chunks[document_id].chunk_id
-        for document_id in first_ids
-        if document_id in nearest_chunks
-    }
-    by_chunk = token_nearness(reader, nearest.model, question, chunks.values())
+    """
+    How near the tokens of the best chunks of the first documents are to the question's.
+
+    Args:
+        by_chunk: Chunk id → nearness; chunks without token states are missing.
+        chunks: Document id → its best chunk.
+    """
     values = {
         document_id: by_chunk[chunk_id]
         for document_id, chunk_id in chunks.items()
@@ -180,7 +201,7 @@ def _measure_tokens(
     }
     return Measure(
         "tokens",
-        nearest.text,
+        text,
         WEIGHTS["tokens"],
         Scale.over(values.values()),
         values,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates, best first; ``problem`` is a sentence that says how the reranker failed."""
+    """Candidates, best first; ``problem`` is a sentence that says what failed."""
 
     candidates: list[Candidate]
     problem: str | None = None
@@ -65,7 +65,8 @@ def rank(
     if request.rerank and not scores and retrieved.has_nearest:
         document_ids = [entry.document_id for entry in fused]
         evidence = collect_evidence(reader, retrieved, document_ids, models, request.without)
-        return Ranking(_by_evidence(evidence, retrieved, request), problem)
+        problems = filter(None, (problem, evidence.problem))
+        return Ranking(_by_evidence(evidence, retrieved, request), " ".join(problems) or None)
     return Ranking(_by_fusion(blend(fused, scores), retrieved, request), problem)
 
 

@@ -42,6 +42,10 @@ class Tokens(Protocol):
         """
         ...
 
+    def texts(self, chunk_ids: Sequence[int]) -> list[WaitingChunk]:
+        """These chunks with their texts, sorted by id; those that do not exist are left out."""
+        ...
+
     def waiting(
         self,
         model: StoredModel,

@@ -71,6 +71,7 @@ class HashTokenEmbedder(HashEmbedder):
     """
 
     gives_token_states = True
+    is_loaded = True
 
     def __init__(self) -> None:
         super().__init__()

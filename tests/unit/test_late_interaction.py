@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qmd.errors import InferenceError
 from qmd.inference.token_codes import CODE_BYTES, encode
 from qmd.inference.token_projections import fit, pack
-from qmd.search.evidence import TOKENS_DEPTH, WEIGHTS
+from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
 from qmd.search.meaning.late_interaction import late_interaction
 from qmd.search.models import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.store import Writer
+from qmd.store.models import StoredModel
 from qmd.store.tokens import StoredProjection
 from qmd.values import Hit, Part, SearchRequest
 from tests.support.corpus import Corpus
@@ -79,11 +82,17 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     filled.kb.close()
 
 
-def put_codes(writer: Writer) -> None:
+def begin(writer: Writer) -> StoredModel:
+    """Record the projection."""
     model = writer.models.active()
     assert model is not None
     form = StoredProjection(PROJECTION.recipe, CODE_BYTES, pack(PROJECTION))
     writer.tokens.begin(model, form)
+    return model
+
+
+def put_codes(writer: Writer) -> None:
+    model = begin(writer)
     rows = writer.connection.execute(
         "SELECT k.hash, d.text FROM chunks k JOIN documents d ON d.id = k.document_id"
         " WHERE d.path NOT LIKE '%7.md'"
@@ -93,10 +102,12 @@ def put_codes(writer: Writer) -> None:
 
 
 def ask(corpus: Corpus, query: str, limit: int, without: tuple[Part, ...] = ()) -> tuple[Hit, ...]:
-    """The hits of `query` with a model that gives token states."""
+    """The hits of `query` with a model that gives token states of questions only."""
+    embedder = HashTokenEmbedder()
+    embedder.is_loaded = False
     request = SearchRequest(query, limit=limit, explain=True, without=without)
     with corpus.store.reading() as reader:
-        return search_by_both(reader, request, SearchModels(HashTokenEmbedder)).hits
+        return search_by_both(reader, request, SearchModels(lambda: embedder)).hits
 
 
 def parts_of(hit: Hit) -> list[str]:
@@ -141,3 +152,32 @@ def test_the_order_does_not_depend_on_the_limit(corpus: Corpus) -> None:
 def test_a_model_without_token_states_goes_without(corpus: Corpus) -> None:
     hits = corpus.kb.query("red boat", explain=True).hits
     assert parts_of(hits[0]) == ["words", "nearest", "whole"]
+
+
+class Fails(HashTokenEmbedder):
+    def embed_passages_with_tokens(self, texts: Sequence[str]) -> NoReturn:
+        raise InferenceError("no memory")
+
+
+def test_for_chunks_without_stored_states_the_model_is_run_a_few_times(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill(FILES)
+    corpus.kb.embed()
+    corpus.store.write(begin)
+    embedder = HashTokenEmbedder()
+    request = SearchRequest("red boat", explain=True)
+    with corpus.store.reading() as reader:
+        reply = search_by_both(reader, request, SearchModels(lambda: embedder))
+        assert embedder.passages == COMPUTED
+        assert all(tokens_part(hit)["mean"] > 0.3 for hit in reply.hits)
+
+        embedder.is_loaded = False  # a server embeds the questions, for example
+        reply = search_by_both(reader, request, SearchModels(lambda: embedder))
+        assert embedder.passages == COMPUTED
+        assert {tokens_part(hit)["mean"] for hit in reply.hits} == {0.0}
+        assert reply.degraded is None
+
+        reply = search_by_both(reader, request, SearchModels(Fails))
+        assert reply.degraded == "Tokens not compared: no memory"
+        assert len(reply.hits) == 10
+    corpus.kb.close()

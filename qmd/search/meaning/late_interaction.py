@@ -11,37 +11,77 @@ this MaxSim. Here the tokens of the question are weighted by how rare they are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
+from qmd.inference.protocols import token_embedder
+from qmd.parse.chunk import embedded_text
+
 if TYPE_CHECKING:
-    from qmd.inference.protocols import TokenStates
+    from qmd.inference.protocols import Embedder, TokenStates
     from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader
     from qmd.store.models import StoredModel
 
 
+def projection_for(reader: Reader, model: StoredModel) -> TokenProjection | None:
+    """How the codes of a model's token states are made; None if the model has none."""
+    from qmd.inference.token_projections import projection_of
+
+    stored = reader.tokens.projection(model)
+    return projection_of(
+        model.fingerprint, None if stored is None else (stored.recipe, stored.data)
+    )
+
+
 def token_nearness(
-    reader: Reader, model: StoredModel, question: TokenStates, chunk_ids: Collection[int]
+    reader: Reader,
+    model: StoredModel,
+    question: TokenStates,
+    chunk_ids: Sequence[int],
+    embedder: Embedder | None = None,
+    most: int = 0,
 ) -> dict[int, float]:
     """
     Chunk id → how near the tokens of the chunk are to those of the question, -1..1.
 
     Chunks without token states are left out; all are, if the model has none.
-    """
-    from qmd.inference.token_projections import projection_of
 
-    if not len(question.ids):
+    Args:
+        chunk_ids: The most important first.
+        embedder: Computes the token states of the first ``most`` chunks that have none stored.
+
+    Raises:
+        InferenceError: The embedder failed.
+    """
+    projection = projection_for(reader, model)
+    if projection is None or not len(question.ids):
         return {}
-    stored = reader.tokens.projection(model)
-    projection = projection_of(
-        model.fingerprint, None if stored is None else (stored.recipe, stored.data)
-    )
-    if projection is None:
-        return {}
-    codes = reader.tokens.of_chunks(model, sorted(chunk_ids), projection.recipe)
+    codes = reader.tokens.of_chunks(model, chunk_ids, projection.recipe)
+    missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in codes][:most]
+    if missing and embedder is not None:
+        codes |= _compute_codes(reader, projection, missing, embedder)
     return late_interaction(question, projection, codes)
+
+
+def _compute_codes(
+    reader: Reader, projection: TokenProjection, chunk_ids: Sequence[int], embedder: Embedder
+) -> dict[int, bytes]:
+    """
+    Chunk id → codes of the text, from a run of the model.
+
+    Only by a model whose weights are in memory: to load them would take longer than the query.
+    """
+    from qmd.inference.token_codes import encode
+
+    by_token = token_embedder(embedder) if getattr(embedder, "is_loaded", False) else None
+    if by_token is None:
+        return {}
+    chunks = reader.tokens.texts(chunk_ids)
+    texts = [embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks]
+    _vectors, states = by_token.embed_passages_with_tokens(texts)
+    return {chunk.id: encode(each, projection) for chunk, each in zip(chunks, states, strict=True)}
 
 
 def late_interaction(

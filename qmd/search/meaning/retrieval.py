@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError
 from qmd.inference.protocols import token_embedder
+from qmd.search.meaning.late_interaction import projection_for
 from qmd.search.meaning.nearness import (
     QuestionVector,
     SemanticHit,
@@ -116,13 +117,14 @@ def retrieve_by_meaning(
         raise InferenceError("No embedding model is set up.", hint="qmd doctor")
     embedder = models.embedder()
     spec = embedder.spec
-    by_token = token_embedder(embedder) if with_tokens else None
+    model = require_index(reader, spec)
+    has_tokens = with_tokens and projection_for(reader, model) is not None
+    by_token = token_embedder(embedder) if has_tokens else None
     tokens = None
     if by_token is not None:
         vector, tokens = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
     else:
         vector = embedder.embed_query(text[:MAX_QUESTION])
-    model = require_index(reader, spec)
     question = centre(reader, model, vector)
     hits = _nearest_in_scope(reader, model, question, scope, models.cache)
     return MeaningRun(text, spec, model, question, hits, tokens)

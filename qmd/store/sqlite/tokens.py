@@ -54,6 +54,13 @@ class SqliteTokens:
             if isinstance(codes, bytes) and len(codes) % projection.code_bytes == 0
         }
 
+    def texts(self, chunk_ids: Sequence[int]) -> list[WaitingChunk]:
+        return waiting_chunks(
+            self._connection,
+            " WHERE k.id IN (SELECT value FROM json_each(?)) ORDER BY k.id",
+            [json.dumps(list(chunk_ids))],
+        )
+
     def waiting(
         self,
         model: StoredModel,
@@ -104,11 +111,7 @@ class SqliteTokens:
         ids = [row[0] for row in self._connection.execute("SELECT id FROM chunks ORDER BY id")]
         step = max(1.0, len(ids) / most)
         chosen = [ids[int(place * step)] for place in range(min(most, len(ids)))]
-        return waiting_chunks(
-            self._connection,
-            " WHERE k.id IN (SELECT value FROM json_each(?)) ORDER BY k.id",
-            [json.dumps(chosen)],
-        )
+        return self.texts(chosen)
 
 
 class SqliteTokensWriter(SqliteTokens):
