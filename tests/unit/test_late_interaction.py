@@ -169,7 +169,7 @@ def test_for_chunks_without_stored_states_the_model_is_run_a_few_times(tmp_path:
     with corpus.store.reading() as reader:
         reply = search_by_both(reader, request, SearchModels(lambda: embedder))
         assert embedder.passages == COMPUTED
-        assert all(tokens_part(hit)["mean"] > 0.3 for hit in reply.hits)
+        assert all(tokens_part(hit)["mean"] > 0 for hit in reply.hits)
 
         embedder.is_loaded = False  # a server embeds the questions, for example
         reply = search_by_both(reader, request, SearchModels(lambda: embedder))
