@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,7 @@ from qmd.errors import InferenceError, QmdError
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.values import IndexReport
+    from qmd.values import IndexReport, Status
 
 _collections = click.option(
     "-c", "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection."
@@ -104,8 +105,10 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
     if embed is False:
         return
 
-    pending = kb.status().needs_embedding
+    status = kb.status()
+    pending = status.needs_embedding
     if not pending:
+        _make_token_states(kb, status, collections)
         return
     if embed is None and not kb.can_embed():
         # A model is fetched only with the user's consent, which is to run 'qmd embed'.
@@ -124,6 +127,18 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
         note(f"No vectors: {error}", style="warning")
         if error.hint:
             note(f"hint: {error.hint}")
+
+
+def _make_token_states(kb: KnowledgeBase, status: Status, collections: Sequence[str]) -> None:
+    """For vectors that an earlier version has made; search works without, so no failure counts."""
+    states = status.token_states
+    missing = 0 if states is None else status.chunks_embedded - states
+    if not missing or not kb.can_embed():
+        return
+    write(f"Making the token states of {count(missing, 'chunk')}, for a better order of hits.\n")
+    sys.stdout.flush()
+    with suppress(InferenceError):
+        run_embed(kb, collections, force=False)
 
 
 def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> None:

@@ -63,6 +63,8 @@ def render_embed_report(report: EmbedReport) -> None:
     text = f"Embedded {count(report.embedded, 'chunk')} with {report.model}"
     if report.reused:
         text += f", {report.reused:,} from the cache"
+    if report.token_states:
+        text += f"; token states for {count(report.token_states, 'chunk')} more"
     if report.remaining:
         text += f"; {report.remaining:,} remain: qmd embed"
     write(text + "\n")
@@ -120,6 +122,8 @@ def _vectors(status: Status, embedding: bool) -> str:
     if status.needs_embedding:
         how = "in the background" if embedding else "qmd embed"
         text += f"; {count(status.needs_embedding, 'document')} to do: {how}"
+    if status.token_states is not None and status.token_states < status.chunks_embedded:
+        text += f"; token states: {status.token_states:,} of {status.chunks_embedded:,} chunks"
     if status.next_model:
         text += f"; {status.next_model} is to follow, with {status.next_embedded:,} so far"
     return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd.ingest.token_states import are_expected
 from qmd.values import Status
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def read(reader: Reader, path: Path) -> Status:
         excluded=reader.collections.excluded_counts(),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
+        token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
         last_indexed=max(
             (collection.last_indexed for collection in collections if collection.last_indexed),
             default=None,

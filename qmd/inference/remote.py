@@ -73,7 +73,7 @@ class RemoteEmbedder:
             try:
                 return ask_with_tokens(server, text, self.spec)
             except InferenceError:
-                pass  # as in `embed_query`, or it is of a version without token states
+                pass  # as in `embed_query`, or the server is of an earlier version
         local = token_embedder(self._local())
         if local is None:
             return self._local().embed_query(text), _no_states(self.spec)
@@ -104,18 +104,20 @@ def ask_with_tokens(
     server: RunningServer, text: str, spec: ModelSpec
 ) -> tuple[NDArray[np.float32], TokenStates]:
     """
-    The same, and the token states of the query.
+    The same, and the token states of the query; none if the server's model does not give them.
 
     Raises:
-        TransientInferenceError: As `ask`, or it gives no token states.
+        TransientInferenceError: As `ask`, or the token states cannot be read.
     """
     reply = _reply(server, text, spec, with_tokens=True)
     vector = _vector(server, reply, spec)
+    if "tokens" not in reply:
+        return vector, _no_states(spec)
     try:
         tokens = reply["tokens"][0]
         ids = np.array(tokens["ids"], np.int32)
         states = np.frombuffer(base64.b64decode(tokens["states"], validate=True), "<f2")
-        states = states.reshape(len(ids), -1).astype(np.float32)
+        states = states.reshape(len(ids), -1 if len(ids) else spec.dimension).astype(np.float32)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise TransientInferenceError(f"No token states from {server.url}.") from error
     if ids.ndim != 1 or not np.isfinite(states).all():

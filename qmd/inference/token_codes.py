@@ -109,7 +109,7 @@ def encode(states: TokenStates, projection: TokenProjection) -> bytes:
 
 def is_sound(codes: bytes) -> bool:
     """Whether codes have a possible length."""
-    return len(codes) % CODE_BYTES == 0 and len(codes) <= MOST_TOKENS * CODE_BYTES
+    return len(codes) % CODE_BYTES == 0
 
 
 def decode(codes: Sequence[bytes]) -> TokenCodes:

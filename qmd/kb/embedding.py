@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from qmd.inference.protocols import TokenStates
     from qmd.models.catalogue import Catalogue
     from qmd.values import EmbedReport, ModelSpec, ProgressCallback
 
@@ -71,6 +72,31 @@ class EmbeddingMethods(Parts):
             return embedder.embed_passages(texts)
         vectors = [embedder.embed_query(text) for text in texts]
         return np.array(vectors, np.float32).reshape(len(texts), embedder.spec.dimension)
+
+    def embed_texts_with_tokens(
+        self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
+    ) -> tuple[NDArray[np.float32], Sequence[TokenStates]]:
+        """
+        Embed texts, and return the token states of each as well; nothing is stored.
+
+        Returns:
+            The vectors of `embed_texts`; and token states, none if the model does not give them.
+
+        Raises:
+            ModelMissingError, InferenceError: As `embed_texts`.
+        """
+        import numpy as np
+
+        from qmd.inference.protocols import token_embedder
+
+        embedder = token_embedder(self._embedders.query_embedder())
+        if embedder is None:
+            return self.embed_texts(texts, kind=kind), ()
+        if kind == "passage":
+            return embedder.embed_passages_with_tokens(texts)
+        pairs = [embedder.embed_query_with_tokens(text) for text in texts]
+        vectors = np.array([vector for vector, _ in pairs], np.float32)
+        return vectors.reshape(len(texts), embedder.spec.dimension), [each for _, each in pairs]
 
     def embedding_model(self) -> ModelSpec:
         """The model that `embed_texts` uses; loads nothing. Raises ModelMissingError."""

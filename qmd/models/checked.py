@@ -13,7 +13,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
 from qmd.errors import InferenceError, QmdError
-from qmd.inference.protocols import Embedder, Expansion, ExpansionKind
+from qmd.inference.protocols import (
+    Embedder,
+    Expansion,
+    ExpansionKind,
+    TokenStates,
+    token_embedder,
+)
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
@@ -57,6 +63,46 @@ class CheckedEmbedder:
             vector: Any = self._inner.embed_query(text)
         checked: NDArray[np.float32] = self._checked([vector], 1)[0]
         return checked
+
+    @property
+    def gives_token_states(self) -> bool:
+        with self._naming_errors():
+            return bool(getattr(self._inner, "gives_token_states", False))
+
+    def embed_passages_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
+        inner = token_embedder(self._inner)
+        assert inner is not None  # asked by `gives_token_states`
+        with self._naming_errors():
+            vectors, states = inner.embed_passages_with_tokens(texts)
+            texts_states = tuple(states)
+        if len(texts_states) != len(texts):
+            raise self._unusable(f"token states of {len(texts_states)} texts for {len(texts)}")
+        return self._checked(vectors, len(texts)), tuple(map(self._checked_states, texts_states))
+
+    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
+        inner = token_embedder(self._inner)
+        assert inner is not None
+        with self._naming_errors():
+            vector, states = inner.embed_query_with_tokens(text)
+        checked: NDArray[np.float32] = self._checked([vector], 1)[0]
+        return checked, self._checked_states(states)
+
+    def _checked_states(self, returned: TokenStates) -> TokenStates:
+        """Finite, rounded to float16, one for each id. Raises InferenceError."""
+        import numpy as np
+
+        try:
+            ids = np.asarray(returned.ids, np.int32)
+            states = np.asarray(returned.states).astype(np.float16).astype(np.float32)
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            raise self._unusable("what are no token states") from error
+        if ids.ndim != 1 or states.ndim != 2 or len(ids) != len(states):
+            raise self._unusable(f"token states of shape {states.shape} for {ids.shape} tokens")
+        if (np.diff(ids) <= 0).any() or not np.isfinite(states).all():
+            raise self._unusable("token states that are not finite, or not in the order of the ids")
+        return TokenStates(ids, states)
 
     @contextmanager
     def _naming_errors(self) -> Iterator[None]:

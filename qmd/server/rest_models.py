@@ -47,6 +47,7 @@ class EmbedArguments(Arguments):
     kind: Literal["query", "passage"] = Field(
         "passage", description="Some models embed questions and passages differently"
     )
+    tokens: bool = Field(False, description="Send the states of the tokens, too")
 
 
 class AddCollectionArguments(Arguments):
@@ -139,12 +140,25 @@ class DocumentList:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddedTokens:
+    """The token states of a text."""
+
+    ids: Annotated[tuple[int, ...], Describe("The distinct tokens of the text, by their numbers")]
+    states: Annotated[str, Describe("The mean state of each token: float16, little-endian, base64")]
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedReply:
     embeddings: Annotated[
         tuple[tuple[float, ...], ...], Describe("A unit vector for each text, in order")
     ]
     model: Annotated[str, Describe("The embedding model's name")]
     fingerprint: Annotated[str, Describe("Vectors of different fingerprints do not mix")]
+    tokens: Annotated[
+        tuple[EmbeddedTokens, ...],
+        OmitDefault(),
+        Describe("Token states of each text, if asked for and if the model gives them"),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,8 @@ class Status:
         model: The model whose vectors answer searches.
         next_model: The model whose vectors are being made; None if the model does not change.
         next_embedded: How many chunks have a vector of ``next_model``.
+        token_states: How many chunks with a vector have token states too; None if the model has
+            none. The others get theirs when a search needs them, and in the background.
         last_indexed: When a collection was last scanned to the end, ISO 8601 UTC.
         excluded: Reason → how many files and folders the rules left out.
     """
@@ -134,6 +136,7 @@ class Status:
     model: str | None
     next_model: str | None
     next_embedded: int
+    token_states: int | None
     last_indexed: str | None
     collections: tuple[Collection, ...]
     skipped: tuple[SkippedFile, ...]

@@ -92,7 +92,7 @@ def test_the_context_comes_first_as_a_comment() -> None:
 
 
 def status(**changes: object) -> Status:
-    plain = Status("db", 1, 0, 0, 0, 0, True, None, None, 0, None, (), (), {})
+    plain = Status("db", 1, 0, 0, 0, 0, True, None, None, 0, None, None, (), (), {})
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
-from support.embedder import HashEmbedder
+from support.embedder import HashEmbedder, HashTokenEmbedder
 from support.live_app import LiveApp
 from support.vault import make_vault
 
@@ -60,6 +63,61 @@ def test_the_servers_vector_is_the_one_we_would_make(served: tuple[HashEmbedder,
         own = HashEmbedder().embed_query(text.encode("utf-8", "replace").decode())
         assert abs(vector - own).max() < 1e-6
     assert model.calls == before + 4
+
+
+@pytest.mark.parametrize("text", ["two words", "", "数据库"])
+def test_the_server_gives_the_token_states_too(tmp_path: Path, text: str) -> None:
+    model = HashTokenEmbedder()
+    with (
+        KnowledgeBase.open(tmp_path / "x.sqlite", Settings(embedder=model), create=True) as kb,
+        LiveApp(kb, token="s3cret") as app,
+    ):
+        vector, states = embedder(server_of(app)).embed_query_with_tokens(text)
+    own_vector, own = model.embed_query_with_tokens(text)
+    assert abs(vector - own_vector).max() < 1e-6
+    assert np.array_equal(states.ids, own.ids)
+    assert np.array_equal(states.states, own.states.astype(np.float16))
+
+
+def test_without_token_states_the_vector_is_the_servers(
+    served: tuple[HashEmbedder, LiveApp],
+) -> None:
+    vector, states = embedder(server_of(served[1])).embed_query_with_tokens("a boat")
+    assert abs(vector - HashEmbedder().embed_query("a boat")).max() < 1e-6
+    assert len(states.ids) == 0
+
+
+def test_without_an_answer_the_token_states_are_made_here() -> None:
+    own = HashTokenEmbedder()
+    gone = RunningServer("http://127.0.0.1:9", os.getpid(), None, "1.0.0")
+    _vector, states = embedder(gone, own).embed_query_with_tokens("a boat")
+    assert len(states.ids) == 2
+    _vectors, (passage,) = embedder(gone, own).embed_passages_with_tokens(["a boat"])
+    assert np.array_equal(passage.states, states.states)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        [],
+        [{"ids": [1], "states": "AA"}],
+        [{"ids": [1], "states": "?"}],
+        [{"ids": "x", "states": ""}],
+        [{"ids": [1], "states": base64.b64encode(b"\x00\x7c").decode()}],  # infinity
+    ],
+)
+def test_token_states_that_cannot_be_read_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tokens: object
+) -> None:
+    reply = {
+        "embeddings": [HashEmbedder().embed_query("a").tolist()],
+        "fingerprint": HashEmbedder.spec.fingerprint,
+        "tokens": tokens,
+    }
+    monkeypatch.setattr(remote.running, "call", lambda *_, **__: (200, reply))
+    server = RunningServer("http://127.0.0.1:9", os.getpid(), None, "1.0.0")
+    with pytest.raises(TransientInferenceError, match="No token states"):
+        remote.ask_with_tokens(server, "a", HashEmbedder.spec)
 
 
 def test_a_loaded_model_is_used_and_nobody_asked(served: tuple[HashEmbedder, LiveApp]) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from qmd.errors import InputError, ModelMissingError
 from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, RestEndpoint, RestError
+
+if TYPE_CHECKING:
+    from qmd.inference.protocols import TokenStates
 
 MAX_CHARACTERS = 32_000
 """The most characters of one text: some 8,000 tokens, 3 s of a core with the default model."""
@@ -23,17 +28,31 @@ def _embed(call: Call) -> Generator[None, None, models.EmbedReply]:
     texts = arguments.texts
     _check(texts)
     vectors: list[list[float]] = []
+    tokens: list[models.EmbeddedTokens] = []
     for batch in _batches(texts):
         if vectors:
             yield
         try:
-            vectors += call.kb.embed_texts(batch, kind=arguments.kind).tolist()
+            if arguments.tokens:
+                embedded, states = call.kb.embed_texts_with_tokens(batch, kind=arguments.kind)
+                tokens += map(_sent, states)
+            else:
+                embedded = call.kb.embed_texts(batch, kind=arguments.kind)
+            vectors += embedded.tolist()
         except ModelMissingError as error:
             raise RestError(503, "Model not loaded") from error
     spec = call.kb.embedding_model()
     return models.EmbedReply(
-        embeddings=tuple(map(tuple, vectors)), model=spec.name, fingerprint=spec.fingerprint
+        embeddings=tuple(map(tuple, vectors)),
+        model=spec.name,
+        fingerprint=spec.fingerprint,
+        tokens=tuple(tokens),
     )
+
+
+def _sent(states: TokenStates) -> models.EmbeddedTokens:
+    packed = base64.b64encode(states.states.astype("<f2").tobytes())
+    return models.EmbeddedTokens(tuple(states.ids.tolist()), packed.decode())
 
 
 def _check(texts: Sequence[str]) -> None:

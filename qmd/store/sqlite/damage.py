@@ -77,10 +77,13 @@ def problems(connection: Connection) -> Iterator[str]:
         for (message,) in connection.execute("PRAGMA quick_check(20)"):
             if message != b"ok":
                 yield _decoded(message)
-        for table in _tables(connection):
+        tables = _tables(connection)
+        for table in tables:
             yield from _in_table(connection, table)
         yield from _in_counters(connection)
         yield from _in_vectors(connection)
+        if "token_states" in tables:  # not before 0006
+            yield from _in_token_states(connection)
         yield from _in_revisions(connection)
     except FAILURES as error:
         if not is_damage(error):  # a lock, for example
@@ -149,6 +152,20 @@ def _in_vectors(connection: Connection) -> Iterator[str]:
             yield f"embeddings.vector: {len(vector)} bytes for {dimension} numbers"
         elif not all(map(math.isfinite, struct.unpack(f"<{dimension}e", vector))):
             yield "embeddings.vector: not finite"
+
+
+def _in_token_states(connection: Connection) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT length(t.codes), p.code_bytes FROM token_states t"
+        " JOIN embeddings e ON e.id = t.embedding_id"
+        " LEFT JOIN token_projections p ON p.model_id = e.model_id"
+    )
+    for length, code_bytes in rows:
+        if not isinstance(code_bytes, int) or code_bytes < 1:
+            yield "token_projections.code_bytes: not the size of a code"
+            return
+        if length % code_bytes:
+            yield f"token_states.codes: {length} bytes for codes of {code_bytes}"
 
 
 def _in_revisions(connection: Connection) -> Iterator[str]:

@@ -52,6 +52,13 @@ def _check_vector(embedding_id: int, model: int, digest: bytes, vector: bytes) -
         raise ValueError
 
 
+def _check_projection(
+    projection_id: int, model: int, recipe: str, code_bytes: int, projection: bytes
+) -> None:
+    if not recipe or code_bytes < 1:
+        raise ValueError
+
+
 #: What stands for a column that databases before 0003 lack.
 _BEFORE = {"kind": "'content'"}
 
@@ -82,12 +89,28 @@ _TABLES = (
         {"id": int, "model_id": int, "hash": bytes, "vector": bytes},
         _check_vector,
     ),
+    _Table(
+        "token_projections",
+        {"id": int, "model_id": int, "recipe": str, "code_bytes": int, "projection": bytes},
+        _check_projection,
+    ),
+    _Table("token_states", {"id": int, "embedding_id": int, "codes": bytes}),
 )
+#: Deletes rows that do not fit to another row.
+_UNFITTING = {
+    "embeddings": "DELETE FROM embeddings WHERE length(vector) <>"
+    " 2 * (SELECT dimension FROM models WHERE id = model_id)",
+    "token_states": "DELETE FROM token_states WHERE NOT EXISTS (SELECT 1 FROM embeddings e"
+    " JOIN token_projections p ON p.model_id = e.model_id"
+    " WHERE e.id = embedding_id AND length(codes) % p.code_bytes = 0)",
+}
 
 
 def save(damaged: Path, new: Path) -> Rescued:
     """
     Make ``new`` a database with the collections, contexts, revisions and vectors of ``damaged``.
+
+    Token states come with the vectors.
 
     Rows that cannot be read, or do not hold what was stored, are left out and counted. Documents
     are not taken over: the files have them.
@@ -204,9 +227,6 @@ def _insert(writer: SqliteWriter, table: _Table, rows: Sequence[Row]) -> int:
         except dbapi.IntegrityError:  # two of one name, or of a collection that is lost
             continue
         stored += 1
-    if table.name == "embeddings":
-        stored -= writer.connection.execute(
-            "DELETE FROM embeddings WHERE length(vector) <>"
-            " 2 * (SELECT dimension FROM models WHERE id = model_id)"
-        ).rowcount
+    if table.name in _UNFITTING:
+        stored -= writer.connection.execute(_UNFITTING[table.name]).rowcount
     return stored

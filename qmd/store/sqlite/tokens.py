@@ -33,7 +33,10 @@ class SqliteTokens:
         if row is None:
             return None
         require_types(row, str, int, bytes)
-        return StoredProjection(*row)
+        projection = StoredProjection(*row)
+        if projection.code_bytes < 1:
+            raise ValueError("codes of no bytes")  # `Store` looks for damage then
+        return projection
 
     def of_chunks(
         self, model: StoredModel, chunk_ids: Sequence[int], recipe: str

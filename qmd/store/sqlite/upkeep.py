@@ -24,6 +24,11 @@ _LEFTOVERS = (
     ("models that are not in use", "models", "NOT active AND NOT next"),
     # Only what was deleted by hand, with triggers switched off, leaves such rows behind.
     ("vectors without a chunk", "vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),
+    (
+        "token states without a vector",
+        "token_states",
+        "embedding_id NOT IN (SELECT id FROM embeddings)",
+    ),
 )
 #: Pages of full text that one transaction merges; it takes 40 ms, in which nobody else can write.
 _MERGED_PAGES = 1000

@@ -1,0 +1,254 @@
+"""The life of token states: made with the vectors, kept, moved, made afterwards, dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qmd import KnowledgeBase, Settings
+from qmd.errors import InferenceError
+from qmd.inference import token_projections
+from qmd.ingest import embedding
+from qmd.store.sqlite.library import dbapi
+from qmd.values import ModelSpec
+from tests.support.dump import assert_sound
+from tests.support.embedder import HashEmbedder, HashTokenEmbedder
+from tests.support.live import until
+
+COUNT = 20
+
+
+class Other(HashTokenEmbedder):
+    spec = ModelSpec("other", "other-1", 384, 512)
+
+
+class Failing(HashTokenEmbedder):
+    """Fails after so many texts."""
+
+    most = 1000
+
+    def embed_passages_with_tokens(self, texts: Any) -> Any:
+        if self.passages + len(texts) > self.most:
+            raise InferenceError("no more")
+        return super().embed_passages_with_tokens(texts)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for number in range(COUNT):
+        (folder / f"{number}.md").write_text(f"# Note {number}\n\nword{number} common text\n")
+    return folder
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "kb.sqlite"
+
+
+Open = Callable[[HashEmbedder], KnowledgeBase]
+
+
+@pytest.fixture
+def opened(database: Path, notes: Path) -> Open:
+    def open_with(embedder: HashEmbedder) -> KnowledgeBase:
+        kb = KnowledgeBase.open(database, Settings(embedder=embedder), create=True)
+        if not kb.status().collections:
+            kb.add_collection(notes, name="notes")
+            kb.index()
+        return kb
+
+    return open_with
+
+
+def query(database: Path, sql: str) -> list[Any]:
+    with closing(dbapi.connect(database)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def states(database: Path) -> int:
+    """How many rows there are; each is of a vector and has a possible length."""
+    ((count, sound),) = query(
+        database,
+        "SELECT count(*), count(e.id) FROM token_states t"
+        " LEFT JOIN embeddings e ON e.id = t.embedding_id AND length(t.codes) % 24 = 0",
+    )
+    assert count == sound
+    return int(count)
+
+
+def test_one_run_of_the_model_gives_vector_and_token_states(opened: Open, database: Path) -> None:
+    embedder = HashTokenEmbedder()
+    with opened(embedder) as kb:
+        report = kb.embed()
+        assert (report.embedded, report.token_states, report.remaining) == (COUNT, 0, 0)
+        assert embedder.passages == COUNT  # those of the projection are not embedded twice
+        assert kb.status().token_states == COUNT
+    assert states(database) == COUNT
+    assert_sound(database)
+
+
+def test_a_moved_note_and_a_known_text_keep_theirs(
+    opened: Open, database: Path, notes: Path
+) -> None:
+    embedder = HashTokenEmbedder()
+    with opened(embedder) as kb:
+        kb.embed()
+        (notes / "0.md").rename(notes / "moved.md")
+        text = (notes / "1.md").read_text()
+        (notes / "1.md").unlink()
+        kb.index()
+        (notes / "again.md").write_text(text)
+        kb.index()
+        kb.embed()
+        assert embedder.passages == COUNT
+        assert kb.status().token_states == COUNT
+
+
+def test_vectors_of_an_earlier_version_get_theirs_afterwards(
+    opened: Open, database: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "BATCH", 8)
+    monkeypatch.setattr(token_projections, "PASSAGES", 16)
+    with opened(HashEmbedder()) as kb:
+        kb.embed()
+    vectors = query(database, "SELECT id, hex(vector) FROM embeddings ORDER BY id")
+    (notes / "new.md").write_text("# New\n\nentirely new\n")
+    embedder = Failing()
+    embedder.most = 16 + 1  # those of the projection, and the new text
+    with opened(embedder) as kb:
+        kb.index()
+        with pytest.raises(InferenceError):
+            kb.embed()
+        status = kb.status()
+        assert (status.needs_embedding, status.token_states) == (0, 1)  # the new text was first
+        assert kb.freshness().embeddings_pending == 0
+        embedder.most = 1000
+        report = kb.embed()
+        assert (report.embedded, report.token_states) == (0, COUNT)
+        assert kb.status().token_states == COUNT + 1
+    assert query(database, "SELECT id, hex(vector) FROM embeddings ORDER BY id")[:COUNT] == vectors
+
+
+def test_new_text_is_embedded_before_token_states_are_made(
+    opened: Open, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "BATCH", 4)
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+    states_at: list[tuple[int, int | None]] = []
+    with opened(HashEmbedder()) as kb:
+        for number in range(8):
+            (notes / f"{number}.md").write_text(f"# Other {number}\n\nchanged{number}\n")
+        kb.index()
+        kb.embed()  # without token states
+
+        def interrupt(tick: Any) -> None:
+            status = kb.status()
+            states_at.append((status.needs_embedding, status.token_states))
+            if len(states_at) == 2:
+                (notes / "urgent.md").write_text("# Urgent\n\nurgent text\n")
+                kb.index()
+
+        with opened(HashTokenEmbedder()) as with_tokens:
+            report = with_tokens.embed(progress=interrupt)
+    assert (report.embedded, report.token_states) == (1, 8)
+    old = COUNT - 8
+    assert states_at == [(0, old), (0, old + 4), (0, old + 5), (0, old + 9)]
+
+
+def test_the_background_makes_them(opened: Open, database: Path) -> None:
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute("DELETE FROM token_states WHERE id % 2")
+        connection.commit()
+    with opened(HashTokenEmbedder()) as kb:
+        kb.keep(watch=False)
+        until(lambda: kb.status().token_states == COUNT)
+
+
+def test_another_model_has_its_own_and_cleanup_drops_the_old(opened: Open, database: Path) -> None:
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+    with opened(Other()) as kb:
+        kb.embed()
+        assert kb.status().token_states == COUNT
+        assert states(database) == 2 * COUNT
+        removed = kb.cleanup().removed
+        assert removed["models that are not in use"] == 1
+        assert states(database) == COUNT
+        assert len(query(database, "SELECT * FROM token_projections")) == 1
+    assert_sound(database)
+
+
+def test_a_shell_leaves_none_behind(opened: Open, database: Path) -> None:
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("DELETE FROM embeddings WHERE id % 2")
+        connection.execute("DELETE FROM models")
+        connection.commit()
+    assert states(database) == COUNT // 2
+    assert query(database, "SELECT * FROM token_projections") == []
+
+
+def test_a_forced_run_makes_all_anew(opened: Open) -> None:
+    embedder = HashTokenEmbedder()
+    with opened(embedder) as kb:
+        kb.embed()
+        kb.embed(force=True)
+        assert embedder.passages == 2 * COUNT
+        assert kb.status().token_states == COUNT
+
+
+def test_a_backup_and_a_rescue_have_them(opened: Open, database: Path, tmp_path: Path) -> None:
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+        kb.backup(tmp_path / "backup.sqlite")
+    assert states(tmp_path / "backup.sqlite") == COUNT
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute("UPDATE token_states SET codes = x'00' WHERE id = 1")
+        connection.commit()
+    from qmd.store.sqlite import rescue
+
+    rescued = rescue.save(database, tmp_path / "rescued.sqlite")
+    assert rescued.lost == {"token_states": 1}
+    assert states(tmp_path / "rescued.sqlite") == COUNT - 1
+    assert_sound(tmp_path / "rescued.sqlite")
+
+
+def test_codes_of_a_wrong_length_are_told_and_break_no_search(opened: Open, database: Path) -> None:
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute("UPDATE token_states SET codes = x'0011' WHERE id % 2")
+        connection.commit()
+    with opened(HashTokenEmbedder()) as kb:
+        assert kb.query("word3 common").hits[0].path == "3.md"
+        problems = [check for check in kb.doctor() if check.status != "ok"]
+        assert any("token_states.codes" in str(check) for check in problems)
+
+
+def test_few_chunks_are_no_base_for_a_projection(tmp_path: Path) -> None:
+    folder = tmp_path / "few"
+    folder.mkdir()
+    (folder / "a.md").write_text("# One\n\nnote\n")
+    settings = Settings(embedder=HashTokenEmbedder())
+    with KnowledgeBase.open(tmp_path / "few.sqlite", settings, create=True) as kb:
+        kb.add_collection(folder, name="few")
+        kb.index()
+        kb.embed()
+        assert kb.status().token_states is None
+        for number in range(COUNT):
+            (folder / f"{number}.md").write_text(f"# Note {number}\n\nword{number}\n")
+        kb.index()
+        report = kb.embed()
+        assert (report.embedded, report.token_states) == (COUNT, 1)
+        assert kb.status().token_states == COUNT + 1
