@@ -132,15 +132,18 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
         "INSERT INTO embeddings (model_id, hash, vector) SELECT m.id, k.hash, x'00'"
         " FROM models m, chunks k WHERE m.name = 'old' LIMIT 1"))  # fmt: skip
 
-    def insert_vector_without_chunk(writer: Writer) -> None:
+    def insert_rows_of_nothing(writer: Writer) -> None:
         writer.connection.execute("PRAGMA foreign_keys = OFF")
         writer.connection.execute(
             "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
             " VALUES (9999, 1, 1, zeroblob(384))"
         )
+        writer.connection.execute(
+            "INSERT INTO token_states (embedding_id, codes) VALUES (9999, zeroblob(24))"
+        )
         writer.connection.execute("PRAGMA foreign_keys = ON")
 
-    kb._store.write_outside_transaction(insert_vector_without_chunk)
+    kb._store.write_outside_transaction(insert_rows_of_nothing)
     kb._store.write(
         lambda writer: writer.connection.execute(
             "INSERT INTO documents_fts (rowid, body) VALUES (999, 'x')"
