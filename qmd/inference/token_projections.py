@@ -117,8 +117,9 @@ def fit(passages: Sequence[TokenStates]) -> TokenProjection:
     """
     The projection to the first principal components of the states of some passages.
 
-    Each state counts with unit length. A model of fewer than `AXES` dimensions gets random axes
-    besides, always the same ones.
+    Each state counts with unit length. A rotation, always the same one, gives each axis about the
+    same share of the variance, so that each bit tells about as much. A model of fewer than `AXES`
+    dimensions gets random axes besides.
     """
     states = np.concatenate([each.states for each in passages])
     mean = states.mean(axis=0)
@@ -133,9 +134,11 @@ def fit(passages: Sequence[TokenStates]) -> TokenProjection:
 
 
 def _axes(components: NDArray[np.float32]) -> NDArray[np.float32]:
+    random = np.random.default_rng(0)
     missing = AXES - components.shape[1]
-    if missing <= 0:
-        return np.ascontiguousarray(components[:, :AXES])
-    others = np.random.default_rng(0).standard_normal((len(components), missing))
-    others /= np.linalg.norm(others, axis=0)
-    return np.concatenate([components, others.astype(np.float32)], axis=1)
+    if missing > 0:
+        others = random.standard_normal((len(components), missing))
+        others /= np.linalg.norm(others, axis=0)
+        return np.concatenate([components, others.astype(np.float32)], axis=1)
+    rotation, _upper = np.linalg.qr(random.standard_normal((AXES, AXES)))
+    return components[:, :AXES] @ rotation.astype(np.float32)

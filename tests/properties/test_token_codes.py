@@ -129,11 +129,12 @@ def test_a_changed_projection_has_another_recipe(projection: TokenProjection) ->
     assert token_projections.projection_of("another", (projection.recipe, bytes(data))) is None
 
 
-def test_the_first_axes_are_those_of_the_greatest_variance() -> None:
+def test_the_axes_keep_the_directions_of_the_greatest_variance() -> None:
     passage = states(400, 1, 200)
     passage.states[:, 7] *= 20
     fitted = token_projections.fit([passage])
-    assert abs(fitted.axes[7, 0]) > 0.99
+    assert np.linalg.norm(fitted.axes[7]) > 0.99
+    assert np.abs(fitted.axes[7]).max() < 0.5  # no single bit has to tell all of it
     assert np.allclose(fitted.axes.T @ fitted.axes, np.eye(AXES), atol=0.01)
 
 
