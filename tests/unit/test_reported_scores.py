@@ -111,6 +111,25 @@ def test_what_a_query_without_text_lists_is_all_that_was_asked_for(
         assert hit.explain["blend"] * hit.explain["factor"] == 1
 
 
+@pytest.mark.parametrize("query", ["sailing boats oats", "what streets are there", "数据迁移"])
+def test_a_document_is_as_relevant_to_a_question_in_vsearch_as_in_query(
+    corpus: Corpus, query: str
+) -> None:
+    by_both = {hit.file: hit.relevance for hit in corpus.kb.query(query, limit=None).hits}
+    by_meaning = {
+        hit.file: hit.relevance for hit in corpus.kb.vsearch(query, limit=None, min_score=0).hits
+    }
+    assert by_meaning == by_both
+    assert len(by_both) == len(FILES)
+
+
+def test_a_part_of_a_word_covers_nothing_of_a_query(corpus: Corpus) -> None:
+    """ "oat" is in "boat", "cit" in "city"."""
+    for hit in corpus.kb.vsearch("oat cit", min_score=0, explain=True).hits:
+        assert hit.explain is not None
+        assert hit.explain["relevance"]["coverage"] == 0
+
+
 # --- the notice ----------------------------------------------------------------------
 
 

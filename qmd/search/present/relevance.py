@@ -13,14 +13,13 @@ order stays, and a score means the same in every reply.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.parse import segment
 from qmd.search.candidates import Candidate
-from qmd.search.words.weights import QueryWords, stem
+from qmd.search.words.weights import QueryWords
 from qmd.values import SearchRequest
 
 if TYPE_CHECKING:
@@ -106,12 +105,12 @@ def calibrate(
 def _estimate_each(
     reader: Reader, candidates: Sequence[Candidate], words: QueryWords
 ) -> Iterator[Estimated]:
-    stems = {word: stem(word) for word in words.weights} if candidates else {}
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
         pages = reader.documents.full([candidate.document_id for candidate in batch])
+        coverages = _coverages(reader, batch, words)
         for candidate, page in zip(batch, pages, strict=True):
-            evidence = Evidence(_coverage(candidate, page, words, stems), candidate.nearness)
+            evidence = Evidence(coverages.get(candidate.document_id), candidate.nearness)
             # A query that looks for nothing, such as tag:work, is answered by each document left.
             relevance = 1.0 if words.query.only_narrows else estimate(evidence)
             yield Estimated(candidate, page, evidence, round(relevance, 4))
@@ -134,18 +133,21 @@ def _score_each(estimated: Iterable[Estimated]) -> Iterator[Calibrated]:
         yield Calibrated(*entry, round(best.relevance * share, 4))
 
 
-def _coverage(
-    candidate: Candidate, page: FullDocument, words: QueryWords, stems: Mapping[str, str]
-) -> float | None:
-    """`Evidence.coverage` of a candidate; ``stems``: word of the query → its stem."""
-    if candidate.match == "exact":
-        return 1.0
-    if candidate.words:
-        return words.coverage(candidate.words)
-    if not stems:
-        return None
-    folded = segment.fold(f"{page.info.path}\n{page.info.title}\n{page.text}")
-    return words.coverage(word for word, stem_of_word in stems.items() if stem_of_word in folded)
+def _coverages(
+    reader: Reader, candidates: Sequence[Candidate], words: QueryWords
+) -> dict[int, float]:
+    """
+    Document id → `Evidence.coverage` of the candidate, unless that is None.
+
+    Full text says which words a document holds, whoever found it. So it is as relevant to a
+    question in `vsearch` as in `query`.
+    """
+    held = {each.document_id: each.words for each in candidates if each.words}
+    others = [each.document_id for each in candidates if each.match != "exact" and not each.words]
+    if words.weights and others:
+        held |= words.held_by(reader, others)
+    coverages = {document_id: words.coverage(matched) for document_id, matched in held.items()}
+    return coverages | {each.document_id: 1.0 for each in candidates if each.match == "exact"}
 
 
 def estimate(evidence: Evidence) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -67,6 +67,18 @@ class QueryWords(NamedTuple):
     query: ParsedQuery
     weights: Mapping[str, bm25.Word]
     document_count: int
+
+    def held_by(self, reader: Reader, document_ids: Sequence[int]) -> dict[int, list[str]]:
+        """Document id → the words that the document holds, for each of the documents."""
+        held: dict[int, list[str]] = {document_id: [] for document_id in document_ids}
+        for word, weighed in self.weights.items():
+            match = phrase(word) if weighed.documents else None
+            if match is not None:
+                for document_id in reader.full_text.frequencies(
+                    match, document_ids, weighed.documents, self.document_count
+                ):
+                    held[document_id].append(word)
+        return held
 
     def coverage(self, held: Iterable[str]) -> float:
         """The weight of the ``held`` words, as a share of the weight of all words, 0..1."""
