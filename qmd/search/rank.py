@@ -18,8 +18,9 @@ from qmd.search.evidence import explain_evidence
 from qmd.search.fuse import reciprocal_rank_fusion
 from qmd.search.meaning.nearness import SemanticHit, relative_nearness
 from qmd.search.measure import EvidenceOrder, collect_evidence
+from qmd.search.passages import passages_of
 from qmd.search.plan import DEPTH
-from qmd.search.rerank import Blended, ask_model, blend, passages_of
+from qmd.search.rerank import Blended, ask_model, blend
 from qmd.search.retrieve import Retrieved
 from qmd.search.words.retrieval import LexicalHit
 from qmd.values import SearchRequest
@@ -54,8 +55,7 @@ def rank(
     problem = None
     if request.rerank and models.reranker is not None and fused:
         best_ids = [entry.document_id for entry in fused[: request.candidates]]
-        chunks = {hit.document_id: hit.chunk_id for hit in retrieved.semantic_hits.values()}
-        passages = list(passages_of(reader, best_ids, chunks))
+        passages = passages_of(reader, retrieved, best_ids)
         answer, problem = ask_model(models.reranker, prompt, passages, models.timeout_s)
         scores = {
             document_id: score

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,6 @@ from qmd.search.fuse import Fused
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Reranker
-    from qmd.store import Reader
-
-#: A reranker reads this many characters of a passage.
-PASSAGE_CHARS = 4000
 
 
 def ask_model(
@@ -40,22 +36,6 @@ def ask_model(
         f"Reranked {len(passages) - missing} of {len(passages)} candidates: a query waits"
         f" {timeout_s:g} s for models (model_budget)."
     )
-
-
-def passages_of(
-    reader: Reader, document_ids: Sequence[int], chunks: Mapping[int, int]
-) -> Iterable[str]:
-    """
-    For each document a passage for the reranker: its title, then its best chunk or its beginning.
-
-    Args:
-        chunks: Document id → chunk id.
-    """
-    for page in reader.documents.full(document_ids):
-        chunk = chunks.get(page.info.id)
-        spans = reader.vectors.chunk_spans([chunk]) if chunk is not None else {}
-        start, end, _ = spans[chunk] if chunk is not None else (page.body_start, None, 0)
-        yield f"{page.info.title}\n{page.text[start:end]}"[:PASSAGE_CHARS]
 
 
 # --- the mix ------------------------------------------------------------------------------

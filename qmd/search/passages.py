@@ -1,0 +1,64 @@
+"""Chooses the passage of each document that a reranker's model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from qmd.parse.lines import line_starts
+from qmd.search.meaning.nearness import document_nearness
+from qmd.search.present.snippet import make_snippet, needles
+from qmd.search.retrieve import Retrieved
+
+if TYPE_CHECKING:
+    from qmd.search.present.snippet import Needle
+    from qmd.store import Reader
+    from qmd.store.documents import FullDocument
+
+#: A passage has at most this many characters. A model may read fewer.
+PASSAGE_CHARS = 4000
+#: A passage that is chosen by words begins this many characters before its best line.
+BEFORE = 200
+
+
+def passages_of(reader: Reader, retrieved: Retrieved, document_ids: Sequence[int]) -> list[str]:
+    """
+    For each document its title, and the part of it that is most likely to answer the query.
+
+    That part is the chunk nearest to the question; in a document without vectors it begins shortly
+    before the line that holds most of the query's words.
+    """
+    chunks = _nearest_chunks(reader, retrieved, document_ids)
+    spans = reader.vectors.chunk_spans(list(chunks.values())) if chunks else {}
+    query_needles = needles(retrieved.words.query)
+    passages = []
+    for page in reader.documents.full(document_ids):
+        chunk_id = chunks.get(page.info.id)
+        if chunk_id is not None:
+            start, end, _ = spans[chunk_id]
+        else:
+            start, end = _start_by_words(page, query_needles), len(page.text)
+        passages.append(f"{page.info.title}\n{page.text[start:end]}"[:PASSAGE_CHARS])
+    return passages
+
+
+def _nearest_chunks(
+    reader: Reader, retrieved: Retrieved, document_ids: Sequence[int]
+) -> Mapping[int, int]:
+    """Document id → the id of its chunk nearest to the question, for documents with vectors."""
+    hits = retrieved.semantic_hits
+    chunks = {number: hits[number].chunk_id for number in document_ids if number in hits}
+    far_ids = [number for number in document_ids if number not in hits]
+    if retrieved.by_meaning and far_ids:
+        nearest = retrieved.by_meaning[0]
+        near = document_nearness(reader, nearest.model, nearest.question, far_ids)
+        chunks |= {number: entry.best.chunk_id for number, entry in near.items()}
+    return chunks
+
+
+def _start_by_words(page: FullDocument, query_needles: Sequence[Needle]) -> int:
+    """The position at which the passage of a document without vectors begins."""
+    if len(page.text) - page.body_start <= PASSAGE_CHARS // 2:
+        return page.body_start
+    best_line = make_snippet(page.text, page.body_start, query_needles).line
+    return max(page.body_start, line_starts(page.text)[best_line - 1] - BEFORE)
