@@ -53,6 +53,8 @@ def test_words_of_every_field_find_the_photo(kb: KnowledgeBase) -> None:
         assert "2024/tower.jpg" in found(kb, query), query
     assert found(kb, "tower") == {"2024/tower.jpg", "note.md"}
     assert found(kb, "plain") == {"plain.PNG"}
+    assert found(kb, 'description:"evening at"') == {"2024/tower.jpg"}
+    assert found(kb, "description:trip") == set()
 
 
 def test_tags_and_people_are_tags(kb: KnowledgeBase) -> None:
