@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -181,3 +184,34 @@ def test_for_chunks_without_stored_states_the_model_is_run_a_few_times(tmp_path:
         assert reply.degraded == "Tokens not compared: no memory"
         assert len(reply.hits) == 10
     corpus.kb.close()
+
+
+ASK = """
+import sys
+from pathlib import Path
+from qmd import KnowledgeBase
+from qmd.search.models import SearchModels
+from qmd.search.searches import search_by_both
+from qmd.values import SearchRequest
+from tests.support.embedder import HashTokenEmbedder
+
+with KnowledgeBase.open(Path(sys.argv[1]), read_only=True) as kb, kb._store.reading() as reader:
+    for query in ("red boat", "sail to the red island", "备份 sea"):
+        request = SearchRequest(query, limit=60, explain=True)
+        print(repr(search_by_both(reader, request, SearchModels(HashTokenEmbedder))))
+"""
+
+
+def test_every_process_gives_the_same_reply(corpus: Corpus) -> None:
+    replies = {
+        subprocess.run(
+            [sys.executable, "-c", ASK, corpus.path],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(replies) == 1
+    assert "tokens" in replies.pop()
