@@ -129,25 +129,6 @@ def decode(codes: Sequence[bytes]) -> TokenCodes:
     return TokenCodes(signs, np.cumsum(lengths) - lengths)
 
 
-def best_matches(question: NDArray[np.float32], codes: TokenCodes) -> NDArray[np.float32]:
-    """
-    How near the nearest token of each text is to each token of a question (MaxSim's terms).
-
-    Args:
-        question: float32[q, AXES], from `TokenProjection.project`.
-
-    Returns:
-        float32[texts, q], estimated cosines; 0 for a text without codes.
-    """
-    best = np.zeros((len(codes.starts), len(question)), np.float32)
-    ends = np.append(codes.starts[1:], len(codes.signs))
-    some = codes.starts < ends
-    if some.any() and len(question):
-        similarities = product(codes.signs, question.T)
-        best[some] = np.maximum.reduceat(similarities, codes.starts[some], axis=0)
-    return best
-
-
 def product(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
     """The product of two matrices, computed on one core."""
     (rows, inner), columns = left.shape, right.shape[1]

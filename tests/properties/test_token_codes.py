@@ -15,7 +15,6 @@ from qmd.inference.token_codes import (
     CODE_BYTES,
     MOST_TOKENS,
     TokenProjection,
-    best_matches,
     decode,
     encode,
     is_sound,
@@ -50,20 +49,6 @@ def test_decoding_gives_the_signs_of_the_coordinates(
     for text, start in zip(texts, decoded.starts, strict=True):
         rows = decoded.signs[start : start + len(text.ids)]
         assert np.allclose(rows, signs(text.states, projection))
-
-
-@given(lengths=st.lists(st.integers(0, 9), max_size=5), asked=st.integers(0, 4))
-def test_each_question_token_takes_its_best_match_in_each_text(
-    projection: TokenProjection, lengths: list[int], asked: int
-) -> None:
-    texts = [states(length, number) for number, length in enumerate(lengths)]
-    question = projection.project(states(asked, 99).states)
-    best = best_matches(question, decode([encode(text, projection) for text in texts]))
-    assert best.shape == (len(lengths), asked)
-    for text, row in zip(texts, best, strict=True):
-        similarities = signs(text.states, projection) @ question.T
-        expected = similarities.max(axis=0) if len(text.ids) else np.zeros(asked)
-        assert np.allclose(row, expected, atol=1e-5)
 
 
 @given(rows=st.integers(0, 300), inner=st.integers(1, 40), columns=st.integers(0, 300))
