@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import fsum, sqrt
 from typing import Any, Literal
 
@@ -74,7 +75,7 @@ class Scale:
         return min((value - self.mean) / self.deviation, MOST) - last
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measure:
     """
     What was measured of some documents, for one part of the evidence.
@@ -102,6 +103,7 @@ class Measure:
         default = self.scale.mean if document_id in self.unknown_ids else self.scale.last
         return self.values.get(document_id, default)
 
+    @cached_property
     def contributions(self) -> dict[int, float]:
         """Document id → what this part adds to its sum, at least 0; no entry stands for 0."""
         standardise, weight = self.scale.standardise, self.weight
@@ -162,7 +164,7 @@ def rank_by_evidence(document_ids: Sequence[int], measures: Sequence[Measure]) -
     Returns:
         Best first; documents with equal sums keep their order.
     """
-    by_measure = [measure.contributions() for measure in measures]
+    by_measure = [measure.contributions for measure in measures]
     totals = {
         # fsum is exact, so the sum does not depend on the order of the measures.
         document_id: fsum([by_id.get(document_id, 0.0) for by_id in by_measure])

@@ -40,8 +40,8 @@ def test_a_document_without_vectors_is_not_taken_for_a_far_one() -> None:
     nearest = {number: 0.80 + 0.005 * number for number in range(1, 8)}
     unknown = measure("nearest", nearest, unknown=frozenset({0}))
     assert unknown.value(0) == pytest.approx(0.82)
-    assert unknown.contributions()[0] == pytest.approx(unknown.contributions()[4])
-    assert 0 not in measure("nearest", nearest).contributions()
+    assert unknown.contributions[0] == pytest.approx(unknown.contributions[4])
+    assert 0 not in measure("nearest", nearest).contributions
 
 
 def test_one_document_with_one_word_is_not_ten_deviations_away() -> None:
@@ -65,7 +65,7 @@ def test_contributions_are_not_negative_and_rise_with_the_value(
     values = {number: abs(value) for number, value in values.items()}
     part = measure("words", values, zeros)
     ordered = sorted(values, key=lambda number: values[number])
-    by_document = part.contributions()
+    by_document = part.contributions
     contributions = [by_document[number] for number in ordered]
     assert contributions == sorted(contributions)
     assert min(contributions) >= 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import fsum
 from typing import TYPE_CHECKING
 
@@ -158,16 +159,18 @@ def document_nearness(
         return {}
     matrix = _matrix([vector for _, _, vector in rows])
     nearness = (matrix @ question.centred + np.float32(question.offset)).tolist()
-    cosines = (matrix @ question.vector).tolist()
-    chunks: dict[int, list[SemanticHit]] = {}
-    for (chunk, document, _), cosine, near in zip(rows, cosines, nearness, strict=True):
-        chunks.setdefault(document, []).append(SemanticHit(document, chunk, cosine, near))
+    starts = [n for n in range(len(rows)) if n == 0 or rows[n][1] != rows[n - 1][1]]
+    best, means = [], []
+    for start, end in pairwise([*starts, len(rows)]):
+        values = nearness[start:end]
+        best.append(start + values.index(max(values)))
+        means.append(fsum(values) / len(values))
+    cosines = (matrix[best] @ question.vector).tolist()
     return {
-        document: DocumentNearness(
-            max(hits, key=lambda hit: (hit.nearness, -hit.chunk_id)),
-            fsum(hit.nearness for hit in hits) / len(hits),
+        rows[row][1]: DocumentNearness(
+            SemanticHit(rows[row][1], rows[row][0], cosine, nearness[row]), mean
         )
-        for document, hits in chunks.items()
+        for row, cosine, mean in zip(best, cosines, means, strict=True)
     }
 
 
