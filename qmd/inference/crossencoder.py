@@ -22,6 +22,9 @@ from qmd.inference.scoring import cut, score_in_time
 #: About how many tokens of a passage are read. A chunk has no more. The time and memory of a pair
 #: grow faster than its length, and some models would read 8,192.
 PASSAGE_TOKENS = 512
+#: Whether the threads that run native code may be cut off at the end of the process. They must
+#: not: Python would end a thread inside C++, and the process would abort.
+_DAEMON = False
 
 
 class PairModel(Protocol):
@@ -43,8 +46,8 @@ class CrossEncoder:
 
     Args:
         name: For messages and for the cache of scores.
-        load: Reads the weights. It runs on another thread at the first question, so that a
-            question is not kept waiting for longer than it allows.
+        load: Reads the weights. It runs on another thread, from `prepare` or the first question
+            on, so that a question is not kept waiting for longer than it allows.
         cores: How many pairs are scored at once; None for as many as there are cores.
         clock: Returns the time in seconds.
     """
@@ -88,7 +91,7 @@ class CrossEncoder:
 
         return score_in_time(
             self.name,
-            lambda some, _: _at_once(score, some),
+            lambda some, left_s: _at_once(self.name, score, some, left_s),
             passages,
             end - self._clock(),
             first=self._cores,
@@ -106,15 +109,20 @@ class CrossEncoder:
             raise InferenceError(f"{self.name} gave {logit} for a score.")
         return sigmoid(logit)
 
-    def _loaded(self, timeout_s: float) -> PairModel:
-        """The model, which is waited for. Raises InferenceError."""
+    def prepare(self) -> None:
+        """Start to read the weights, if they are not there yet; does not wait for them."""
         with self._lock:
             if self._model is None and self._loading is None:
                 self._problem = None
                 self._loading = threading.Thread(
-                    target=self._run_load, name="qmd-model-loader", daemon=True
+                    target=self._run_load, name="qmd-model-loader", daemon=_DAEMON
                 )
                 self._loading.start()
+
+    def _loaded(self, timeout_s: float) -> PairModel:
+        """The model, which is waited for. Raises InferenceError."""
+        self.prepare()
+        with self._lock:
             loading = self._loading
         if loading is not None:
             loading.join(timeout_s)
@@ -138,13 +146,19 @@ class CrossEncoder:
             self._model, self._problem, self._loading = model, problem, None
 
 
-def _at_once(score: Callable[[str], float], passages: Sequence[str]) -> list[float]:
+def _at_once(
+    name: str, score: Callable[[str], float], passages: Sequence[str], timeout_s: float
+) -> list[float]:
     """
     The scores of passages, each scored on a thread of its own.
 
-    The threads are daemons, because those of a pool would hold up the end of the process until
-    the last pair is scored. Raises InferenceError.
+    The process ends only after them, so a thread has one pair and no more.
+
+    Raises:
+        TransientInferenceError: They took longer than ``timeout_s``; they run to their end.
+        InferenceError: The model failed.
     """
+    end = monotonic() + timeout_s
     scores: dict[int, float] = {}
     problems: list[InferenceError] = []
 
@@ -155,16 +169,17 @@ def _at_once(score: Callable[[str], float], passages: Sequence[str]) -> list[flo
             problems.append(error)
 
     threads = [
-        threading.Thread(target=run, args=(place,), name="qmd-rerank", daemon=True)
-        for place in range(1, len(passages))
+        threading.Thread(target=run, args=(place,), name="qmd-rerank", daemon=_DAEMON)
+        for place in range(len(passages))
     ]
     for thread in threads:
         thread.start()
-    run(0)
     for thread in threads:
-        thread.join()
+        thread.join(max(0.0, end - monotonic()))
     if problems:
         raise problems[0]
+    if any(thread.is_alive() for thread in threads):
+        raise TransientInferenceError(f"{name} has not scored a passage within {timeout_s:.1f} s.")
     return [scores[place] for place in range(len(passages))]
 
 

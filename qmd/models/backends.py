@@ -75,7 +75,11 @@ class Backends:
         return CarefulExpander(inner, guard, budget, share=share, memory=(self.memory, model))
 
     def reranker(self, budget: Budget) -> Reranker | None:
-        """The reranker for one query, within its budget; None if the settings have none."""
+        """
+        The reranker for one query, within its budget; None if the settings have none.
+
+        A model on this machine begins to load, if it is not in memory yet.
+        """
         if not self.has_reranker:
             return None
         from qmd.inference.assistant import RECIPE
@@ -85,6 +89,9 @@ class Backends:
         if custom is not None:
             return CarefulReranker(custom, guard, budget)
         inner = self._open_once("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
+        prepare = getattr(inner, "prepare", None)
+        if prepare is not None:
+            prepare()  # a cross-encoder is loaded while the documents are retrieved
         model = f"{self._model_name(self.settings.reranker)}|{inner.name}|{RECIPE}"
         return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
 

@@ -111,24 +111,27 @@ class CarefulReranker:
         scores = _scores(_recall(self._memory, "score", keys))
         missing = {key: text for key, text in zip(keys, passages, strict=True) if key not in scores}
         if missing:
-            answers = self._ask(query, list(missing.values()), timeout_s)
-            new = {
-                key: score for key, score in zip(missing, answers, strict=True) if score is not None
-            }
-            _keep(self._memory, "score", {key: repr(score).encode() for key, score in new.items()})
-            scores |= new
+            with self._budget.spend() as left_s:
+                time_s = min(timeout_s, left_s)
+                scores |= self._guard.call(lambda: self._ask(query, missing, time_s), time_s)
         return [scores.get(key) for key in keys]
 
-    def _ask(self, query: str, texts: Sequence[str], timeout_s: float) -> Sequence[float | None]:
-        with self._budget.spend() as left_s:
-            time_s = min(timeout_s, left_s)
-            return self._guard.call(
-                lambda: checked_scores(
-                    self._inner.rerank(query, texts, timeout_s=_SHARE_OF_TIME * time_s),
-                    len(texts),
-                ),
-                time_s,
-            )
+    def _ask(self, query: str, texts: Mapping[bytes, str], time_s: float) -> Mapping[bytes, float]:
+        """
+        The scores of the texts that the model has reached.
+
+        They are kept here, not by the caller: if they come too late for this question, they serve
+        the next.
+        """
+        answers = checked_scores(
+            self._inner.rerank(query, list(texts.values()), timeout_s=_SHARE_OF_TIME * time_s),
+            len(texts),
+        )
+        scores = {
+            key: score for key, score in zip(texts, answers, strict=True) if score is not None
+        }
+        _keep(self._memory, "score", {key: repr(score).encode() for key, score in scores.items()})
+        return scores
 
 
 class CarefulEmbedder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from qmd.inference.llm import LlmSettings
 from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.inference.onnx_model import OnnxPairModel
 from qmd.inference.scoring import cut, score_in_time
+from qmd.models.guard import Budget, ModelGuard
+from qmd.models.remembered import CarefulReranker
 from qmd.settings import BackendSettings, Settings
 from qmd.values import SearchReply
 from tests.support.corpus import Corpus
@@ -191,6 +194,43 @@ def test_a_pair_that_fails_fails_all(folder: Path) -> None:
         model.rerank("which", ["a good boat", "a bad boat"], timeout_s=AMPLE_S)
 
 
+def test_a_pair_that_takes_too_long_loses_no_others() -> None:
+    go = threading.Event()
+
+    class Stuck:
+        def logit(self, query: str, passage: str) -> float:
+            assert passage != "stuck" or go.wait(AMPLE_S)
+            return 0.0
+
+    model = CrossEncoder("it", Stuck, cores=1)
+    assert model.rerank("q", ["one"], timeout_s=AMPLE_S) == [0.5]
+    assert model.rerank("q", ["one", "stuck", "two"], timeout_s=1.0) == [0.5, None, None]
+    with pytest.raises(TransientInferenceError, match=r"it has not scored a passage within 0\.1 s"):
+        model.rerank("q", ["stuck"], timeout_s=0.1)
+    go.set()
+
+
+def test_the_process_waits_for_native_code(folder: Path) -> None:
+    """Python cannot end a thread inside C++; it aborts the process."""
+    daemons: list[bool] = []
+
+    class Tells(Slow):
+        def __init__(self) -> None:
+            super().__init__(folder, Clock(), 0.0)
+            daemons.append(threading.current_thread().daemon)
+
+        def logit(self, query: str, passage: str) -> float:
+            daemons.append(threading.current_thread().daemon)
+            return super().logit(query, passage)
+
+    model = CrossEncoder("it", Tells, cores=2)
+    guarded = ModelGuard("it").call(  # on a daemon thread
+        lambda: model.rerank("q", ["one", "two", "three"], timeout_s=AMPLE_S), AMPLE_S
+    )
+    assert None not in guarded
+    assert daemons == [False] * 4
+
+
 def test_a_long_passage_is_cut(folder: Path) -> None:
     clock = Clock()
     slow = Slow(folder, clock, 0.1)
@@ -311,9 +351,6 @@ class Remembers:
 
 
 def test_asked_again_it_goes_on_where_it_stopped() -> None:
-    from qmd.models.guard import Budget, ModelGuard
-    from qmd.models.remembered import CarefulReranker
-
     judge, memory = Judge(2), Remembers()
     passages = ["one", "two", "three", "four", "five"]
 
@@ -331,6 +368,58 @@ def test_asked_again_it_goes_on_where_it_stopped() -> None:
     assert ask() == [0.9] * 5
     assert ask() == [0.9] * 5
     assert judge.asked == [passages, passages[2:], passages[4:]]
+
+
+def test_scores_that_come_too_late_serve_the_next_question() -> None:
+    go, kept = threading.Event(), threading.Event()
+
+    class Late(Judge):
+        def rerank(
+            self, query: str, passages: Sequence[str], *, timeout_s: float
+        ) -> Sequence[float | None]:
+            assert go.wait(AMPLE_S)
+            return super().rerank(query, passages, timeout_s=timeout_s)
+
+    class Tells(Remembers):
+        def keep(self, kind: str, model: str, values: dict[bytes, bytes]) -> None:
+            super().keep(kind, model, values)
+            kept.set()
+
+    judge, memory, guard = Late(9), Tells(), ModelGuard("it")
+
+    def ask(budget_s: float) -> Sequence[float | None]:
+        careful = CarefulReranker(
+            judge,
+            guard,
+            Budget(budget_s),
+            memory=(memory, "m"),  # type: ignore[arg-type]
+        )
+        return careful.rerank("q", ["one", "two"], timeout_s=AMPLE_S)
+
+    with pytest.raises(TransientInferenceError, match="has not answered within"):
+        ask(0.01)
+    go.set()
+    assert kept.wait(AMPLE_S)
+    assert ask(0.01) == [0.9, 0.9]
+    assert len(judge.asked) == 1
+
+
+def test_a_cross_encoder_is_loaded_while_documents_are_retrieved(folder: Path) -> None:
+    loads: list[int] = []
+    loaded = threading.Event()
+
+    def load() -> OnnxPairModel:
+        loads.append(1)
+        model = OnnxPairModel(onnx_folder.read(str(folder)))
+        loaded.set()
+        return model
+
+    encoder = CrossEncoder("it", load)
+    encoder.prepare()
+    assert loaded.wait(AMPLE_S)
+    encoder.prepare()
+    assert len(encoder.rerank("q", ["good"], timeout_s=AMPLE_S)) == 1
+    assert loads == [1]
 
 
 @pytest.mark.parametrize("error", [InferenceError("broken"), TransientInferenceError("away")])
