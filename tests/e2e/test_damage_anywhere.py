@@ -27,7 +27,7 @@ from qmd.tools import texts
 from qmd.tools.toolsets import select
 from qmd.values import Filters
 from tests.support import damaged
-from tests.support.embedder import HashEmbedder
+from tests.support.embedder import HashTokenEmbedder
 
 COUNT = int(os.environ.get("QMD_DAMAGES", "8"))
 PARTS = 4  # that pytest's workers share
@@ -38,6 +38,8 @@ NOTES = {
         f"# Note {number}\n\nsourdough 数据库 boat{number} [[n{(number + 1) % 8}]] "
         + f"word{number} " * 60
         + "\n\n## Part\n\nmore text\n"
+        + "other words " * 250  # two chunks: a projection needs sixteen
+        + "\n"
     ).encode()
     for number in range(8)
 }
@@ -63,7 +65,7 @@ class Vault:
     def open(self, *, read_only: bool = True) -> KnowledgeBase:
         return KnowledgeBase.open(
             self.database,
-            Settings(embedder=HashEmbedder(), vault=self.notes, posts_dir=self.root),
+            Settings(embedder=HashTokenEmbedder(), vault=self.notes, posts_dir=self.root),
             read_only=read_only,
         )
 
@@ -89,7 +91,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
             (made.notes / name).write_bytes(data)
         (made.notes / "binary.md").write_bytes(b"\0\1\2" * 50)
         with KnowledgeBase.open(
-            made.database, Settings(embedder=HashEmbedder()), create=True
+            made.database, Settings(embedder=HashTokenEmbedder()), create=True
         ) as kb:
             kb.add_collection(made.notes, name="notes")
             kb.index()
