@@ -23,7 +23,7 @@ from qmd.values import Part
 # --- all constants of the ranking of `query` ----------------------------------------------
 
 #: What one standard deviation adds to the sum, in each part.
-WEIGHTS: Mapping[Part, float] = {"words": 1.25, "nearest": 1.0, "whole": 0.5, "tokens": 0.75}
+WEIGHTS: Mapping[Part, float] = {"words": 1.25, "nearest": 0.75, "whole": 0.75, "tokens": 0.75}
 #: The runs of all expansions of a retriever count together as this share of the question's own.
 EXPANSIONS = 0.5
 #: Values are standardised over this many of the best documents of a run.

@@ -105,7 +105,7 @@ def late_interaction(
     """
     from qmd.inference.token_codes import decode, product
 
-    coordinates = projection.project(question.states)
+    coordinates = projection.project_question(question.states)
     weights = projection.weights(question.ids).tolist()
     total = fsum(weights)
     keys = [key for key, code in codes.items() if code]
