@@ -15,9 +15,11 @@ from qmd.inference import token_projections
 from qmd.ingest import embedding
 from qmd.store.sqlite.library import dbapi
 from qmd.values import ModelSpec
+from tests.support.cli import Scratch
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder, HashTokenEmbedder
 from tests.support.live import until
+from tests.support.tiny_onnx import write_embedder
 
 COUNT = 20
 
@@ -252,3 +254,24 @@ def test_few_chunks_are_no_base_for_a_projection(tmp_path: Path) -> None:
         report = kb.embed()
         assert (report.embedded, report.token_states) == (COUNT, 1)
         assert kb.status().token_states == COUNT + 1
+
+
+def test_qmd_index_makes_those_of_an_earlier_version(
+    tmp_path: Path, notes: Path, database: Path
+) -> None:
+    folder = write_embedder(tmp_path / "model")
+    settings = Settings(model=str(folder))
+    with KnowledgeBase.open(database, settings, create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+        kb.embed()
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute("DELETE FROM token_states WHERE id > 5")
+        connection.commit()
+    scratch = Scratch(tmp_path / "scratch", {"QMD_DB": str(database)})
+    assert f"token states: 5 of {COUNT} chunks" in scratch.call("status").out
+    out = scratch.call("index").out
+    assert f"Making the token states of {COUNT - 5} chunks" in out
+    assert f"token states for {COUNT - 5} chunks more" in out
+    assert states(database) == COUNT
+    assert "token states" not in scratch.call("index").out + scratch.call("status").out
