@@ -18,10 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import relevance_report as report
 from relevance_fit import BestHit
@@ -111,7 +111,6 @@ def best_hits(
             if search == "vsearch" and question.relevant & {hit.file for hit in hits}:
                 kept = {hit.file for hit in ask(question.text, limit=FIRST).hits}
                 dropped = not question.relevant & kept
-            features = hits[0].explain["relevance"]
             yield BestHit(
                 search,
                 source,
@@ -121,9 +120,16 @@ def best_hits(
                 bool(question.relevant),
                 hits[0].file in question.relevant,
                 hits[0].relevance,
-                {name: float(value) for name, value in features.items() if value is not None},
+                measured_features(hits[0].explain["relevance"]),
                 dropped,
             )
+
+
+def measured_features(explained: Mapping[str, Any]) -> dict[str, float]:
+    from qmd.search.present.relevance import Evidence, features
+
+    names = ("coverage", "nearness", "lead", "documents")
+    return features(Evidence(*(explained[name] for name in names)))
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ ERROR_BINS = tuple(np.linspace(0, 1, 11))
 TABLE_BINS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Draws of the error that a perfect prediction would have.
 DRAWS = 1000
-#: The weights of kinds of questions in a fit, by size of the collection. Half of the weight of each
-#: size is that of questions that nothing answers.
+#: The weights of kinds of questions in a fit, by size of the collection. A little more than half of
+#: the weight is that of questions that a page answers.
 MASS: Mapping[tuple[str, str], float] = {
-    ("whole", "question"): 3,
+    ("whole", "question"): 4,
     ("whole", "title"): 0.75,
     ("whole", "word"): 0.75,
     ("whole", "elsewhere"): 0.75,

@@ -20,6 +20,9 @@ from relevance_fit import (
     values,
 )
 
+#: The features of the two estimates in `qmd.search.present.relevance`, in the order of constants.
+WORDS = ("coverage", "lead")
+BOTH = ("coverage", "nearness", "lead", "fewness")
 THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 
 
@@ -118,11 +121,9 @@ def part_of(hit: BestHit) -> str:
 def fit(hits: Sequence[BestHit], features: Sequence[str]) -> None:
     """Print the constants of `qmd.search.present.relevance`, and how well others would do."""
     by_words = [hit for hit in hits if hit.search == "search" and "coverage" in hit.features]
-    _fit("WORDS, for a search without vectors", by_words, ["coverage"])
+    _fit("WORDS, for a search without vectors", by_words, WORDS)
     near = [hit for hit in hits if "nearness" in hit.features]
-    features = features or sorted(set.intersection(*(set(hit.features) for hit in near)))
-    both = [hit for hit in near if set(features) <= hit.features.keys()]
-    _fit("BOTH, for a search with vectors", both, features)
+    _fit("BOTH, for a search with vectors", near, features or BOTH)
 
 
 def _fit(title: str, hits: Sequence[BestHit], features: Sequence[str]) -> None:

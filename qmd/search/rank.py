@@ -32,9 +32,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates, best first; ``problem`` is a sentence that says what failed."""
+    """
+    Candidates in their order.
+
+    Attributes:
+        candidates: Best first.
+        is_measured: Whether the blends say how far apart candidates are; not if ranks decide.
+        problem: What could not be done, as a sentence; None if all was.
+    """
 
     candidates: list[Candidate]
+    is_measured: bool
     problem: str | None = None
 
 
@@ -66,8 +74,9 @@ def rank(
         document_ids = [entry.document_id for entry in fused]
         evidence = collect_evidence(reader, retrieved, document_ids, models, request.without)
         problems = filter(None, (problem, evidence.problem))
-        return Ranking(_by_evidence(evidence, retrieved, request), " ".join(problems) or None)
-    return Ranking(_by_fusion(blend(fused, scores), retrieved, request), problem)
+        candidates = _by_evidence(evidence, retrieved, request)
+        return Ranking(candidates, True, " ".join(problems) or None)
+    return Ranking(_by_fusion(blend(fused, scores), retrieved, request), False, problem)
 
 
 def _by_evidence(

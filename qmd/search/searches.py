@@ -84,7 +84,9 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
         return replace(listed, query=request.query)
     retrieved = retrieve(reader, plan, models)
     ranking = rank(reader, request, plan.prompt, retrieved, models)
-    calibrated = calibrate(reader, request, ranking.candidates, retrieved.words)
+    calibrated = calibrate(
+        reader, request, ranking.candidates, retrieved.words, is_measured=ranking.is_measured
+    )
     problems = (plan.problem, retrieved.problem, ranking.problem)
     degraded = " ".join(problem for problem in problems if problem) or None
     return present(reader, request, plan.query, calibrated, degraded)

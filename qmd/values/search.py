@@ -33,10 +33,12 @@ MAX_LIMIT = 1000
 MAX_QUERY = 120_000
 #: The most tags to filter by. Each is a condition, and SQLite allows a thousand of them.
 MAX_TAGS = 100
+#: Relevance compares the best candidate with others, so at least this many are looked at.
+LEAST_DEPTH = 5
 #: With a minimum relevance, this many of the best hits are judged, or the limit if it is greater.
 RELEVANCE_DEPTH = 100
 #: The default minimum score of `vsearch`. It drops what is hopeless, and next to no right answer.
-VSEARCH_MIN_SCORE = 0.1
+VSEARCH_MIN_SCORE = 0.02
 
 
 def encode_uri(file: str) -> str:
@@ -159,10 +161,10 @@ class SearchRequest:
 
     @property
     def depth(self) -> int | None:
-        """How many candidates to look at: more than the limit, where some may be refused."""
-        if self.limit is None or not self.min_relevance:
-            return self.limit
-        return max(self.limit, RELEVANCE_DEPTH)
+        """How many candidates to look at: some to compare, and more where some may be refused."""
+        if self.limit is None:
+            return None
+        return max(self.limit, RELEVANCE_DEPTH if self.min_relevance else LEAST_DEPTH)
 
     def check(self) -> None:
         """Raises InputError: A number is out of its range, or a text too long."""

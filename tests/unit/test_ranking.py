@@ -109,3 +109,37 @@ def test_the_best_hit_of_a_hopeless_question_does_not_look_relevant(corpus: Corp
     (best, *_) = corpus.kb.search("why does my sea monkey get vaccinated against rabies").hits
     assert best.relevance < 0.4
     assert corpus.kb.search("red boat").hits[0].relevance > 0.8
+
+
+def test_relevance_rises_with_the_lead_and_falls_with_the_number_of_documents() -> None:
+    for near in (None, 0.5):
+        leads = [relevance.estimate(Evidence(0.5, near, lead / 10, 100)) for lead in range(-10, 7)]
+        assert leads == sorted(leads)
+        assert leads[0] < leads[-1] == relevance.estimate(Evidence(0.5, near, 1.0, 100))
+    sizes = [relevance.estimate(Evidence(0.5, 0.5, 0.2, size)) for size in (10, 100, 9999)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert relevance.estimate(Evidence(0.5, 0.5, 0.2, 0)) == sizes[0]
+
+
+def test_the_lead_is_the_distance_to_the_best_other_candidate() -> None:
+    leads = relevance.measure_leads([0.8, 0.6, 0.4, 0.4, 0.0], is_measured=True)
+    assert leads == pytest.approx([0.25, -0.25, -0.5, -0.5, -1.0])
+
+
+@pytest.mark.parametrize(
+    ("blends", "is_measured"),
+    [([0.8, 0.6, 0.4, 0.4], True), ([0.8, 0.6, 0.4, 0.4, 0.0], False), ([0.0] * 5, True)],
+    ids=["few candidates", "ranks only", "no blend"],
+)
+def test_a_lead_that_says_nothing_is_taken_to_be_typical(
+    blends: list[float], is_measured: bool
+) -> None:
+    leads = relevance.measure_leads(blends, is_measured=is_measured)
+    assert leads == [relevance.TYPICAL_LEAD] * len(blends)
+
+
+def test_the_constants_fit_the_features() -> None:
+    """No feature lowers relevance, and each has a coefficient."""
+    for constants, near in ((relevance.WORDS, None), (relevance.BOTH, 0.5)):
+        assert len(constants) == 1 + len(relevance.features(Evidence(0.5, near)))
+        assert min(constants[1:]) >= 0

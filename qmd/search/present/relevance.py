@@ -3,9 +3,8 @@ The fifth step of every search, calibration: estimate how likely a hit is to ans
 
 A blend only orders the candidates of one search, and even a hopeless query has a best one.
 `relevance` is a probability: of the best hits with a relevance of 0.7, about seven in ten answer
-their question, in a collection that answers every second question. It is a logistic regression on
-two measures that do not depend on the rank, fitted by ``benchmarks/relevance.py``; docs/search.md
-shows how well it holds.
+their question, in a collection that answers every second question. It is a logistic regression
+on a few measures, fitted by ``benchmarks/relevance.py``; docs/search.md shows how well it holds.
 
 The scores of a reply are the blends, scaled so that the best hit's score is its relevance. So the
 order stays, and a score means the same in every reply.
@@ -15,41 +14,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
-from math import exp
+from math import exp, fsum, log10
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.search.candidates import Candidate
 from qmd.search.words.weights import QueryWords
 from qmd.values import SearchRequest
+from qmd.values.search import LEAST_DEPTH
 
 if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.store.documents import FullDocument
 
-#: The constant and the coefficient of coverage, for a search without vectors.
-WORDS = (-2.48, 4.65)
-#: The constant and the coefficients of coverage and of nearness, for a search with vectors.
-BOTH = (-4.17, 3.76, 3.49)
+#: The constant and the coefficients of `features`, for a search without vectors.
+WORDS: Sequence[float] = (-2.34, 3.11, 4.05)
+#: The same for a search with vectors, which has two features more.
+BOTH: Sequence[float] = (-4.32, 3.37, 6.45, 5.58, 0.93)
 #: Documents that one statement reads. Few, as the later ones may not be needed.
 READ_AT_ONCE = 10
 #: Nearness is limited to this range, beyond which it says nothing more.
 NEAREST, FARTHEST = 1.25, -0.5
+#: A greater lead says nothing more. Of two documents, one often has all the evidence.
+GREATEST_LEAD = 0.6
+#: The size of the smallest collections that were measured.
+FEWEST_DOCUMENTS = 10
+#: The lead of a candidate whose lead is not known: the mean of best hits that do not answer.
+TYPICAL_LEAD = 0.16
 #: If the best hit is less relevant than this, the reply says that nothing seems to answer.
 LEAST_CONFIDENCE = 0.2
 
 
 class Evidence(NamedTuple):
     """
-    The two measures from which relevance is estimated.
+    The measures from which relevance is estimated.
 
     Attributes:
         coverage: The share of the query's words that the document holds, 0..1. Rare words count
             more. An exact hit has 1; None if the query has no words.
         near: `qmd.search.meaning.nearness.relative_nearness`; None if it is not known.
+        lead: By how much its blend exceeds that of the best other candidate, as a share of the best
+            blend, -1..1. If a page answers a question, the next one is often far behind; a question
+            that none answers has many that are about as good.
+        documents: How many documents the index has. The more there are, the more of them have some
+            of the words and are near by chance.
     """
 
     coverage: float | None
     near: float | None
+    lead: float = TYPICAL_LEAD
+    documents: int = 1
 
 
 class Estimated(NamedTuple):
@@ -82,6 +95,8 @@ def calibrate(
     request: SearchRequest,
     candidates: Sequence[Candidate],
     words: QueryWords,
+    *,
+    is_measured: bool = True,
 ) -> list[Calibrated]:
     """
     Estimate the relevance of the best candidates, score them, and drop what the request refuses.
@@ -91,26 +106,30 @@ def calibrate(
 
     Args:
         candidates: Best first.
+        is_measured: Whether blends say how far apart candidates are. Those of ranks do not.
 
     Returns:
         At most ``request.limit`` candidates with at least the minimum relevance and the minimum
         score, in their order.
     """
-    estimated = _estimate_each(reader, candidates[: request.depth], words)
+    leads = measure_leads([candidate.blend for candidate in candidates], is_measured=is_measured)
+    estimated = _estimate_each(reader, candidates[: request.depth], leads, words)
     relevant = (entry for entry in estimated if entry.relevance >= request.min_relevance)
     good = takewhile(lambda entry: entry.score >= request.min_score, _score_each(relevant))
     return list(islice(good, request.limit))
 
 
 def _estimate_each(
-    reader: Reader, candidates: Sequence[Candidate], words: QueryWords
+    reader: Reader, candidates: Sequence[Candidate], leads: Sequence[float], words: QueryWords
 ) -> Iterator[Estimated]:
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
         pages = reader.documents.full([candidate.document_id for candidate in batch])
         coverages = _coverages(reader, batch, words)
-        for candidate, page in zip(batch, pages, strict=True):
-            evidence = Evidence(coverages.get(candidate.document_id), candidate.nearness)
+        batch_leads = leads[start : start + READ_AT_ONCE]
+        for candidate, page, lead in zip(batch, pages, batch_leads, strict=True):
+            coverage = coverages.get(candidate.document_id)
+            evidence = Evidence(coverage, candidate.nearness, lead, words.document_count)
             # A query that looks for nothing, such as tag:work, is answered by each document left.
             relevance = 1.0 if words.query.only_narrows else estimate(evidence)
             yield Estimated(candidate, page, evidence, round(relevance, 4))
@@ -150,14 +169,36 @@ def _coverages(
     return coverages | {each.document_id: 1.0 for each in candidates if each.match == "exact"}
 
 
+def measure_leads(blends: Sequence[float], *, is_measured: bool) -> list[float]:
+    """
+    `Evidence.lead` of each candidate.
+
+    With fewer than `LEAST_DEPTH` candidates it says little, as one of them has to be first.
+
+    Args:
+        blends: Best first.
+        is_measured: As for `calibrate`.
+    """
+    if not is_measured or len(blends) < LEAST_DEPTH or not blends[0]:
+        return [TYPICAL_LEAD] * len(blends)
+    best, second = blends[:2]
+    return [(best - second) / best, *((blend - best) / best for blend in blends[1:])]
+
+
 def estimate(evidence: Evidence) -> float:
     """The estimated probability that a hit answers the question, 0..1."""
-    coverage = 0.0 if evidence.coverage is None else evidence.coverage
-    if evidence.near is None:
-        constant, by_words = WORDS
-        total = constant + by_words * coverage
-    else:
-        constant, by_words, by_near = BOTH
-        near = min(max(evidence.near, FARTHEST), NEAREST)
-        total = constant + by_words * coverage + by_near * near
+    constants = WORDS if evidence.near is None else BOTH
+    values = [1.0, *features(evidence).values()]
+    total = fsum(constant * value for constant, value in zip(constants, values, strict=True))
     return 1 / (1 + exp(-total))
+
+
+def features(evidence: Evidence) -> dict[str, float]:
+    """What the coefficients of an estimate are multiplied with, in the order of the constants."""
+    features = {"coverage": 0.0 if evidence.coverage is None else evidence.coverage}
+    if evidence.near is not None:
+        features["nearness"] = min(max(evidence.near, FARTHEST), NEAREST)
+    features["lead"] = min(evidence.lead, GREATEST_LEAD)
+    if evidence.near is not None:
+        features["fewness"] = -log10(max(evidence.documents, FEWEST_DOCUMENTS))
+    return features

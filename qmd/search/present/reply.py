@@ -86,5 +86,7 @@ def _explanation(hit: Calibrated, best: Calibrated) -> Mapping[str, Any]:
             "value": hit.relevance,
             "coverage": hit.evidence.coverage,
             "nearness": hit.evidence.near,
+            "lead": hit.evidence.lead,
+            "documents": hit.evidence.documents,
         },
     }
