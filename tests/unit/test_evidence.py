@@ -44,6 +44,13 @@ def test_a_document_without_vectors_is_not_taken_for_a_far_one() -> None:
     assert 0 not in measure("nearest", nearest).contributions
 
 
+def test_the_manual_has_the_weights() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "search.md").read_text(encoding="utf-8")
+    for part, weight in WEIGHTS.items():
+        (row,) = [line for line in manual.splitlines() if line.startswith(f"| `{part}` | ")]
+        assert row.endswith(f"| {weight:g} |")
+
+
 def test_one_document_with_one_word_is_not_ten_deviations_away() -> None:
     words = measure("words", {1: 3.0}, zeros=999)
     assert words.scale.standardise(3.0) == pytest.approx(MOST + words.scale.mean / 0.298, abs=0.01)

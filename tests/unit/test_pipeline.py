@@ -17,6 +17,7 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.inference.protocols import Expander, Expansion, Reranker
+from qmd.search.evidence import WEIGHTS
 from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.settings import BackendSettings, Settings
@@ -289,11 +290,11 @@ def test_as_evidence_all_expansions_of_a_retriever_count_half_as_much_as_the_que
             for part in (hit.explain or {})["parts"]
         ]
         assert weights[:5] == [
-            ("words", "red boat", "original", 1.25),
-            ("words", "ship", "expansion", 0.3125),
-            ("words", "houses", "expansion", 0.3125),
-            ("nearest", "red boat", "original", 1.0),
-            ("nearest", "x", "expansion", 0.5),
+            ("words", "red boat", "original", WEIGHTS["words"]),
+            ("words", "ship", "expansion", WEIGHTS["words"] / 4),
+            ("words", "houses", "expansion", WEIGHTS["words"] / 4),
+            ("nearest", "red boat", "original", WEIGHTS["nearest"]),
+            ("nearest", "x", "expansion", WEIGHTS["nearest"] / 2),
         ]
 
 
