@@ -139,7 +139,11 @@ def test_query_without_vectors_answers_and_says_that_it_is_degraded(server: Serv
 def test_a_client_reads_above_the_hits_that_nothing_seems_to_answer(
     server: Server[Any], tool: str
 ) -> None:
-    result = call(server, tool, query="islands zeppelin quasar marmalade trombone photosynthesis")
+    result = call(
+        server,
+        tool,
+        query="islands zeppelin quasar marmalade trombone photosynthesis glacier orchid",
+    )
     notice = "Nothing here seems to answer this; the nearest are:"
     assert result.structured_content["notice"] == notice
     assert texts(result)[1].startswith(f"{notice}\n\nnotes/2025/plan.md:4 (relevance 0.1")
