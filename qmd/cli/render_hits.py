@@ -160,7 +160,7 @@ def explanation(explain: Mapping[str, Any]) -> list[str]:
     for part in (*explain.get("lists", ()), *explain.get("parts", ())):
         head = " ".join(str(part[key]) for key in ("source", "part", "type") if part.get(key))
         text = f"{head} {one_line(repr(part.get('query', '')))}"
-        for key in ("rank", "score", "value", "standardised", "weight", "contribution"):
+        for key in ("rank", "score", "value", "standardised", "place", "weight", "contribution"):
             if part.get(key) is not None:
                 text += f"  {key} {_number(part[key])}"
         lines.append(f"    {text}")

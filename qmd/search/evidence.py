@@ -24,6 +24,11 @@ from qmd.values import Part
 
 #: What one standard deviation adds to the sum, in each part.
 WEIGHTS: Mapping[Part, float] = {"words": 1.25, "nearest": 0.75, "whole": 0.75, "tokens": 0.75}
+#: What a place in a run adds to the document's standardised value, divided by the rank: the first
+#: has `PLACE`, the second half of it. Queries of a few words often name the page that they are for,
+#: and there the order of the runs says more than their values do: without this, the MRR@10 of 200
+#: keyword queries was .003 lower, and that of 420 questions .001 higher.
+PLACE = 1.25
 #: The runs of all expansions of a retriever count together as this share of the question's own.
 EXPANSIONS = 0.5
 #: Values are standardised over this many of the best documents of a run.
@@ -103,6 +108,11 @@ class Measure:
         default = self.scale.mean if document_id in self.unknown_ids else self.scale.last
         return self.values.get(document_id, default)
 
+    def place(self, document_id: int) -> float:
+        """What the document's rank adds to its standardised value; 0 without a rank."""
+        rank = self.ranks.get(document_id)
+        return PLACE / rank if rank else 0.0
+
     @cached_property
     def contributions(self) -> dict[int, float]:
         """Document id → what this part adds to its sum, at least 0; no entry stands for 0."""
@@ -110,18 +120,19 @@ class Measure:
         average = weight * standardise(self.scale.mean)
         contributions = dict.fromkeys(self.unknown_ids, average)
         for document_id, value in self.values.items():
-            contributions[document_id] = weight * standardise(value)
+            contributions[document_id] = weight * (standardise(value) + self.place(document_id))
         return contributions
 
     def explain(self, document_id: int) -> dict[str, Any]:
         """
         The contribution to a document's sum, with the figures that it is computed from.
 
-        contribution = weight * standardised; standardised = deviations(value) - deviations(last),
-        at least 0; deviations(x) = min((x - mean) / deviation, `MOST`).
+        contribution = weight * (standardised + place); standardised = deviations(value) -
+        deviations(last), at least 0; deviations(x) = min((x - mean) / deviation, `MOST`);
+        place = `PLACE` / rank, or 0 without a rank.
         """
         value = self.value(document_id)
-        standardised = self.scale.standardise(value)
+        standardised, place = self.scale.standardise(value), self.place(document_id)
         return {
             "part": self.part,
             "query": self.query,
@@ -132,8 +143,9 @@ class Measure:
             "deviation": self.scale.deviation,
             "last": self.scale.last,
             "standardised": standardised,
+            "place": place,
             "weight": self.weight,
-            "contribution": self.weight * standardised,
+            "contribution": self.weight * (standardised + place),
         }
 
 

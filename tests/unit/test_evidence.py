@@ -129,9 +129,12 @@ def by_hand(part: dict[str, Any]) -> float:
     def deviations(value: float) -> float:
         return min((max(value, part["last"]) - part["mean"]) / part["deviation"], 6.0)
 
+    place = 1.25 / part["rank"] if part["rank"] else 0.0
+    assert part["place"] == place
     if part["deviation"] <= 1e-6:
-        return 0.0
-    return float(part["weight"] * (deviations(part["value"]) - deviations(part["last"])))
+        return float(part["weight"] * place)
+    standardised = deviations(part["value"]) - deviations(part["last"])
+    return float(part["weight"] * (standardised + place))
 
 
 @pytest.mark.parametrize("query", ["red boat", "island -9", '"sea island"', "wind harbour city"])
