@@ -10,6 +10,8 @@ from qmd.errors import InferenceError
 from qmd.search.evidence import (
     COMPUTED,
     EXPANSIONS,
+    FEW_WORDS,
+    PLACE,
     TOKENS_DEPTH,
     WEIGHTS,
     WHOLE_DEPTH,
@@ -70,11 +72,12 @@ def collect_evidence(
     """
     nearest = retrieved.by_meaning[0]
     unembedded_ids = _unembedded_ids(reader, nearest, document_ids)
+    first = PLACE if len(retrieved.words.weights) <= FEW_WORDS else 0.0
     measures: list[Measure] = []
     if "words" not in without:
-        measures += _measure_words(retrieved.by_words, retrieved.words.document_count)
+        measures += _measure_words(retrieved.by_words, retrieved.words.document_count, first)
     if "nearest" not in without:
-        measures += _measure_nearest(retrieved.by_meaning, unembedded_ids)
+        measures += _measure_nearest(retrieved.by_meaning, unembedded_ids, first)
     ranked = rank_by_evidence(document_ids, measures)
 
     first_ids = [entry.document_id for entry in ranked[:WHOLE_DEPTH]]
@@ -112,11 +115,15 @@ def _unembedded_ids(
     return frozenset(absent - {document_id for _, document_id, _ in rows})
 
 
-def _measure_words(runs: Sequence[WordRun], document_count: int) -> Iterator[Measure]:
+def _measure_words(runs: Sequence[WordRun], document_count: int, first: float) -> Iterator[Measure]:
     """
     The bm25 of the documents of each run.
 
     An exact hit counts with at least the bm25 of the relaxed hits behind it in the run.
+
+    Args:
+        document_count: How many documents the index has.
+        first: What the first place adds.
     """
     for index, run in enumerate(runs):
         values: dict[int, float] = {}
@@ -134,10 +141,13 @@ def _measure_words(runs: Sequence[WordRun], document_count: int) -> Iterator[Mea
                 values,
                 type="expansion" if index else "original",
                 ranks={hit.document_id: rank for rank, hit in enumerate(run.hits, 1)},
+                first=first,
             )
 
 
-def _measure_nearest(runs: Sequence[MeaningRun], unembedded: Collection[int]) -> Iterator[Measure]:
+def _measure_nearest(
+    runs: Sequence[MeaningRun], unembedded: Collection[int], first: float
+) -> Iterator[Measure]:
     """The nearness of the documents of each run, by their best chunk."""
     for index, run in enumerate(runs):
         values = {hit.document_id: hit.nearness for hit in run.hits}
@@ -151,6 +161,7 @@ def _measure_nearest(runs: Sequence[MeaningRun], unembedded: Collection[int]) ->
                 type="expansion" if index else "original",
                 unknown_ids=unembedded,
                 ranks={hit.document_id: rank for rank, hit in enumerate(run.hits, 1)},
+                first=first,
             )
 
 

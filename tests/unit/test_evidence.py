@@ -129,7 +129,7 @@ def by_hand(part: dict[str, Any]) -> float:
     def deviations(value: float) -> float:
         return min((max(value, part["last"]) - part["mean"]) / part["deviation"], 6.0)
 
-    place = 1.25 / part["rank"] if part["rank"] else 0.0
+    place = 1.25 / part["rank"] if part["rank"] else 0.0  # for a query of at most six words
     assert part["place"] == place
     if part["deviation"] <= 1e-6:
         return float(part["weight"] * place)
@@ -197,3 +197,12 @@ def test_documents_without_vectors_are_ranked_beside_the_others(tmp_path: Path) 
     nearest = next(part for part in parts(hits["new.md"]) if part["part"] == "nearest")
     assert nearest["value"] == nearest["mean"]
     assert nearest["contribution"] > 0
+
+
+def test_places_count_for_queries_of_a_few_words(corpus: Corpus) -> None:
+    def places(query: str) -> set[float]:
+        hits = corpus.kb.query(query, limit=1, explain=True).hits
+        return {part["place"] for hit in hits for part in parts(hit) if part["rank"] == 1}
+
+    assert places("red boat sea island city wind") == {1.25}
+    assert places("red boat sea island city wind harbour") <= {0.0}
