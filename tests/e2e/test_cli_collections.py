@@ -245,6 +245,7 @@ class TestUpkeep:
             "model",
             "next_model",
             "next_embedded",
+            "token_states",
             "last_indexed",
             "collections",
             "skipped",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -73,9 +74,13 @@ def test_unchanged_files_are_not_opened(kb: KnowledgeBase, root: Path) -> None:
 
 
 def count_segments(kb: KnowledgeBase) -> int:
-    with sqlite3.connect(kb.path) as connection:
-        query = "SELECT count(DISTINCT segid) FROM documents_fts_idx"
-        return int(connection.execute(query).fetchone()[0])
+    """In another process: a second SQLite library in this one would drop the locks of the first."""
+    program = (
+        "import sqlite3, sys;"
+        "print(sqlite3.connect(sys.argv[1]).execute("
+        "'SELECT count(DISTINCT segid) FROM documents_fts_idx').fetchone()[0])"
+    )
+    return int(subprocess.check_output([sys.executable, "-c", program, str(kb.path)]))
 
 
 def test_full_text_is_merged_after_many_changes(
