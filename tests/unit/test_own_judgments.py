@@ -51,7 +51,11 @@ def test_no_question_without_a_corpus_is_both_tuned_on_and_reported(
 
 @pytest.mark.parametrize(
     ("tuned", "reported"),
-    [("en", "en"), ("en-2", "en"), ("zh", "zh"), ("zh-2", "zh"), ("zh-keywords", "zh-keywords")],
+    [
+        *(("en", "en"), ("en-2", "en"), ("en-3", "en"), ("en-keywords", "en")),
+        *(("zh", "zh"), ("zh-2", "zh"), ("zh-3", "zh")),
+        *(("zh-keywords", "zh-keywords"), ("zh-keywords-3", "zh-keywords")),
+    ],
 )
 def test_no_page_is_both_tuned_on_and_reported(tuned: str, reported: str) -> None:
     assert not files(read(f"tune-{tuned}.json")) & files(read(f"report-{reported}.json"))
