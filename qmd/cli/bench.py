@@ -17,7 +17,8 @@ from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, write_json
 from qmd.evaluate import corpus, fixtures
-from qmd.evaluate.run import SYSTEMS, run, systems_for
+from qmd.evaluate.run import run
+from qmd.evaluate.systems import SYSTEMS, systems_for
 
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import Judgments

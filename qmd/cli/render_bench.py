@@ -9,7 +9,7 @@ from qmd.cli.render_reports import count
 from qmd.cli.terminal import one_line, write
 from qmd.evaluate import compare
 from qmd.evaluate.metrics import DEPTH, METRICS
-from qmd.evaluate.run import WITHOUT
+from qmd.evaluate.systems import WITHOUT
 
 if TYPE_CHECKING:
     from qmd.evaluate.compare import Difference

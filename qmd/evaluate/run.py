@@ -5,75 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError, InputError
 from qmd.evaluate.compare import Difference, Resampling, mean
-from qmd.evaluate.metrics import DEPTH, METRICS
+from qmd.evaluate.metrics import METRICS
 from qmd.evaluate.names import DocumentNames
-from qmd.values import Filters, Part, Progress, SearchCommand, SearchRequest
+from qmd.evaluate.systems import SYSTEMS, systems_for
+from qmd.values import Filters, Progress
 
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import JudgedQuestion, Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback, SearchReply
-
-Need = Literal["vectors", "expander", "reranker", "no reranker"]
-
-
-class System(NamedTuple):
-    """
-    A search that can be measured.
-
-    Attributes:
-        request: Its options; query and filters are those of the question.
-        needs: Without these the search cannot answer, or answers as another one does.
-    """
-
-    command: SearchCommand
-    request: SearchRequest
-    needs: tuple[Need, ...] = ()
-
-
-_QUERY = SearchRequest("", limit=DEPTH)
-WITHOUT = "query --without "
-"""How the name of a system begins that leaves out a part of `query`."""
-
-SYSTEMS: Mapping[str, System] = {
-    "search": System("search", _QUERY),
-    # Without the default minimum score: the order of the hits is measured, not where it is cut.
-    "vsearch": System("vsearch", replace(_QUERY, min_score=0.0)),
-    "query": System("query", _QUERY),
-    # With a reranker the evidence does not order the hits.
-    **{
-        WITHOUT + part: System(
-            "query", replace(_QUERY, without=(part,)), ("vectors", "no reranker")
-        )
-        for part in get_args(Part)
-        if part != "model"
-    },
-    WITHOUT + "model": System("query", replace(_QUERY, without=("model",)), ("reranker",)),
-    "query --no-rerank": System("query", replace(_QUERY, rerank=False)),
-    "query --no-expand": System("query", replace(_QUERY, expand=False), ("expander",)),
-    "query --no-rerank --no-expand": System(
-        "query", replace(_QUERY, rerank=False, expand=False), ("expander",)
-    ),
-}
-"""The systems that can be compared: the three searches, and `query` without one of its parts."""
-
-
-def systems_for(kb: KnowledgeBase) -> tuple[str, ...]:
-    """The systems whose answers may differ with the vectors and models of a knowledge base."""
-    has_vectors = kb.status().has_vector_index
-    available: dict[Need, bool] = {
-        "vectors": has_vectors,
-        "expander": kb.has_expander,
-        "reranker": kb.has_reranker,
-        "no reranker": not kb.has_reranker,
-    }
-    return tuple(
-        name for name, system in SYSTEMS.items() if all(available[need] for need in system.needs)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +88,8 @@ def run(
     Measure ``systems`` on ``judgments``.
 
     Args:
-        systems: Of `SYSTEMS`; None for those that make sense here (`systems_for`). The first that
-            can answer takes the place of a missing baseline.
+        systems: Names of `SYSTEMS`; None for those that make sense here (`systems_for`). The first
+            that can answer takes the place of a missing baseline.
         collections: The collections to search; empty for that of the judgments, or all.
         ids: Judged id → ``collection/path``, if the judgments brought the documents.
 

@@ -1,9 +1,9 @@
 """
 Orders documents by evidence: by how far ahead of the others each of them is.
 
-Fusion by ranks does not see how far apart two scores are. Here each part of the evidence (bm25,
-the nearness of the best chunk, of the whole document, and of the tokens) is standardised over the
-documents that it was measured of, weighted and added. So a document far ahead in one part beats
+Fusion by ranks does not see how far apart two scores are. Here each part of the evidence
+(`WEIGHTS` has them all) is standardised over the documents that it was measured of, weighted and
+added. So a document far ahead in one part beats
 one that is middling in all.
 
 Each part is shifted so that the last document has 0. The shift is the same for all documents and
@@ -18,12 +18,17 @@ from functools import cached_property
 from math import fsum, sqrt
 from typing import Any, Literal
 
-from qmd.values import Part
+from qmd.values.search import EvidencePart
 
 # --- all constants of the ranking of `query` ----------------------------------------------
 
 #: What one standard deviation adds to the sum, in each part.
-WEIGHTS: Mapping[Part, float] = {"words": 1.25, "nearest": 0.75, "whole": 0.75, "tokens": 0.75}
+WEIGHTS: Mapping[EvidencePart, float] = {
+    "words": 1.25,
+    "nearest": 0.75,
+    "whole": 0.75,
+    "tokens": 0.75,
+}
 #: What the first place in a run adds to the standardised value, if the query has at most
 #: `FEW_WORDS` words (in Chinese: pairs of characters); the second place adds half of it, the third
 #: a third. Such a query often names the page that it looks for, and there the order of a run says
@@ -40,7 +45,7 @@ MOST = 6.0
 #: How many of the best documents by words and nearest chunk are looked at as a whole. (200 take
 #: 10 ms more, and differ by less than .01 in MRR@10 to either side.)
 WHOLE_DEPTH = 50
-#: How many of the best documents by the other three parts have their tokens compared.
+#: How many of the best documents by all other parts have their tokens compared.
 TOKENS_DEPTH = 30
 #: Of these, so many whose chunk has no stored token states are run through the model while the
 #: query waits: about 50 ms each. The background gives each chunk its own (`qmd.ingest.keep`).
@@ -96,7 +101,7 @@ class Measure:
         first: What rank 1 adds to the standardised value; other ranks add ``first`` / rank.
     """
 
-    part: Part
+    part: EvidencePart
     query: str
     weight: float
     scale: Scale

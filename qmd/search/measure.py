@@ -25,6 +25,7 @@ from qmd.search.meaning.nearness import DocumentNearness, SemanticHit, document_
 from qmd.search.plan import DEPTH
 from qmd.search.retrieve import Retrieved, WordRun
 from qmd.values import Part
+from qmd.values.search import EvidencePart
 
 if TYPE_CHECKING:
     from qmd.search.meaning.retrieval import MeaningRun
@@ -220,6 +221,6 @@ def _measure_tokens(
     )
 
 
-def _weight(part: Part, index: int, runs: int) -> float:
+def _weight(part: EvidencePart, index: int, runs: int) -> float:
     """The weight of a retriever's run; the first is that of the question, the others expansions."""
     return WEIGHTS[part] * EXPANSIONS / (runs - 1) if index else WEIGHTS[part]

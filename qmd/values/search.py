@@ -23,9 +23,10 @@ from qmd.values.facts import (
 Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
 SearchCommand = Literal["search", "vsearch", "query"]
-#: What orders the hits of `query`: the parts of the evidence (`qmd.search.evidence`), and the
-#: reranker's model.
-Part = Literal["words", "nearest", "whole", "tokens", "model"]
+#: The parts of the evidence that orders the hits of `query` (`qmd.search.evidence`).
+EvidencePart = Literal["words", "nearest", "whole", "tokens"]
+#: What `query` can be asked to go without: a part of the evidence, or the reranker's model.
+Part = Literal[EvidencePart, "model"]
 
 #: The greatest limit of a search (docs/cli.md); a greater one is an error.
 MAX_LIMIT = 1000

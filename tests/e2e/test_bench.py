@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.cli.render_bench import render_bench
 from qmd.evaluate.judgments import JudgedQuestion, Judgments
-from qmd.evaluate.run import SYSTEMS, BenchReport, Measured, run
+from qmd.evaluate.run import BenchReport, Measured, run
+from qmd.evaluate.systems import SYSTEMS, WITHOUT
 from qmd.inference.protocols import Expansion
+from qmd.values.search import EvidencePart
 from tests.support.cli import Scratch, filled
 from tests.support.embedder import HashEmbedder
 from tests.support.tiny_onnx import write_cross_encoder
@@ -169,7 +171,7 @@ def embedded(tmp_path: Path) -> Iterator[tuple[Path, Judgments]]:
     yield tmp_path / "i.sqlite", Judgments("j", questions)
 
 
-PARTS = [f"query --without {part}" for part in ("words", "nearest", "whole", "tokens")]
+PARTS = [WITHOUT + part for part in get_args(EvidencePart)]
 
 
 def test_with_vectors_each_part_of_the_evidence_is_left_out_in_turn(
