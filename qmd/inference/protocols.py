@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
@@ -23,6 +23,10 @@ class Embedder(Protocol):
     Every string is accepted. NUL and lone surrogates are replaced, and a blank text has a vector
     too. A text longer than ``spec.max_tokens`` is split, and the vectors of its parts are averaged,
     weighted by their length. A text has the same vector whatever texts are embedded with it.
+
+    An embedder may also say more of itself: ``gives_token_states`` (see `token_embedder`),
+    ``is_loaded`` (`is_in_memory`) and ``asks_server`` (`asks_server`). One that does not counts as
+    one where they are False.
     """
 
     @property
@@ -109,6 +113,16 @@ def token_embedder(embedder: Embedder) -> TokenEmbedder | None:
     return cast("TokenEmbedder", embedder)
 
 
+def is_in_memory(embedder: Embedder) -> bool:
+    """Whether the weights are in the memory of this process (``is_loaded``)."""
+    return bool(getattr(embedder, "is_loaded", False))
+
+
+def asks_server(embedder: Embedder) -> bool:
+    """Whether a model server embeds (``asks_server``): each request to it has a cost."""
+    return bool(getattr(embedder, "asks_server", False))
+
+
 @dataclass(frozen=True, slots=True)
 class Expansion:
     """
@@ -145,7 +159,11 @@ class Expander(Protocol):
 
 
 class Reranker(Protocol):
-    """Scores passages by how well they answer a question."""
+    """
+    Scores passages by how well they answer a question.
+
+    A reranker that reads weights may have a method ``prepare`` (see `prepare`).
+    """
 
     @property
     def name(self) -> str:
@@ -172,3 +190,10 @@ class Reranker(Protocol):
             InferenceError: The model failed, or scored no passage in time.
         """
         ...
+
+
+def prepare(reranker: Reranker) -> None:
+    """Let a reranker begin to read its weights, if it has any; does not wait for them."""
+    begin: Callable[[], None] | None = getattr(reranker, "prepare", None)
+    if begin is not None:
+        begin()

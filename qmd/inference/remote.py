@@ -53,6 +53,11 @@ class RemoteEmbedder:
     #: Asked only where the database has token states of this model.
     gives_token_states = True
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model of this process is in memory."""
+        return self._is_loaded()
+
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, float32[len(texts), dimension]; made in this process."""
         return self._local().embed_passages(texts)

@@ -83,21 +83,22 @@ class Backends:
         if not self.has_reranker:
             return None
         from qmd.inference.assistant import RECIPE
+        from qmd.inference.protocols import prepare
         from qmd.models.remembered import CarefulReranker
 
         guard, custom = self.guard("The reranker"), self._custom_reranker
         if custom is not None:
             return CarefulReranker(custom, guard, budget)
         inner = self._open_once("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
-        prepare = getattr(inner, "prepare", None)
-        if prepare is not None:
-            prepare()  # a cross-encoder is loaded while the documents are retrieved
+        prepare(inner)  # a cross-encoder is loaded while the documents are retrieved
         model = f"{self._model_name(self.settings.reranker)}|{inner.name}|{RECIPE}"
         return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
         """Limit an embedder that asks a server to its share; return other embedders unchanged."""
-        if not getattr(embedder, "asks_server", False):
+        from qmd.inference.protocols import asks_server
+
+        if not asks_server(embedder):
             return embedder
         from qmd.models.remembered import CarefulEmbedder
 

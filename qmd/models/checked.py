@@ -18,6 +18,8 @@ from qmd.inference.protocols import (
     Expansion,
     ExpansionKind,
     TokenStates,
+    asks_server,
+    is_in_memory,
     token_embedder,
 )
 from qmd.values import ModelSpec
@@ -47,7 +49,7 @@ class CheckedEmbedder:
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
-        self.asks_server = bool(getattr(inner, "asks_server", False))
+        self.asks_server = asks_server(inner)
 
     @property
     def spec(self) -> ModelSpec:
@@ -63,6 +65,10 @@ class CheckedEmbedder:
             vector: Any = self._inner.embed_query(text)
         checked: NDArray[np.float32] = self._checked([vector], 1)[0]
         return checked
+
+    @property
+    def is_loaded(self) -> bool:
+        return is_in_memory(self._inner)
 
     @property
     def gives_token_states(self) -> bool:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InferenceError
+from qmd.inference.remote import RemoteEmbedder
 from qmd.inference.token_codes import CODE_BYTES, encode
 from qmd.inference.token_projections import fit, pack
 from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
@@ -184,6 +185,26 @@ def test_for_chunks_without_stored_states_the_model_is_run_a_few_times(tmp_path:
         reply = search_by_both(reader, request, SearchModels(Fails))
         assert reply.degraded == "Tokens not compared: no memory"
         assert len(reply.hits) == 10
+    corpus.kb.close()
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_so_it_is_where_a_running_server_may_embed_questions(
+    tmp_path: Path, is_loaded: bool
+) -> None:
+    """Commands and servers open the model in this way; it is run only if it is in memory."""
+    corpus = Corpus(tmp_path)
+    corpus.fill(FILES)
+    corpus.kb.embed()
+    corpus.store.write(begin)
+    local = HashTokenEmbedder()
+    remote = RemoteEmbedder(
+        local.spec, find=lambda: None, is_loaded=lambda: local.is_loaded, local=lambda: local
+    )
+    local.is_loaded = is_loaded
+    with corpus.store.reading() as reader:
+        search_by_both(reader, SearchRequest("red boat"), SearchModels(lambda: remote))
+    assert local.passages == (COMPUTED if is_loaded else 0)
     corpus.kb.close()
 
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import DatabaseReplacedError, QmdError
-from qmd.inference.protocols import token_embedder
+from qmd.inference.protocols import asks_server, token_embedder
 from qmd.ingest import token_states
 from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
@@ -218,7 +218,7 @@ class _InterruptibleEmbedder:
     def __init__(self, embedder: Embedder, stop: threading.Event) -> None:
         self._embedder = embedder
         self._stop = stop
-        self._batch_size = 32 if getattr(embedder, "asks_server", False) else 1
+        self._batch_size = 32 if asks_server(embedder) else 1
 
     @property
     def spec(self) -> ModelSpec:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
-from qmd.inference.protocols import token_embedder
+from qmd.inference.protocols import is_in_memory, token_embedder
 from qmd.parse.chunk import embedded_text
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _compute_codes(
     """
     from qmd.inference.token_codes import encode
 
-    by_token = token_embedder(embedder) if getattr(embedder, "is_loaded", False) else None
+    by_token = token_embedder(embedder) if is_in_memory(embedder) else None
     if by_token is None:
         return {}
     chunks = reader.tokens.texts(chunk_ids)
