@@ -30,15 +30,15 @@ WEIGHTS: Mapping[EvidencePart, float] = {
     "tokens": 0.75,
 }
 #: What the first place in a run adds to the standardised value, if the query has at most
-#: `FEW_WORDS` words (in Chinese: pairs of characters); the second place adds half of it, the third
-#: a third. Such a query often names the page that it looks for, and there the order of a run says
-#: more than its values: on four sets of keywords and titles that gained .008 MRR@10. For questions
-#: it gains nothing.
-PLACE, FEW_WORDS = 1.25, 6
+#: `FEW_WORDS` words (in Chinese: pairs of characters); the second place adds half of that, the
+#: third a third. Such a query often names the page that it looks for, and there the order of a run
+#: says more than its values: on four sets of keywords and titles that gained .008 MRR@10. For
+#: questions it gains nothing.
+FIRST_PLACE, FEW_WORDS = 1.25, 6
 #: The runs of all expansions of a retriever count together as this share of the question's own.
 EXPANSIONS = 0.5
 #: Values are standardised over this many of the best documents of a run.
-DEPTH = 100
+SCALE_DEPTH = 100
 #: The greatest standardised value, in standard deviations. Without a bound, the only document of a
 #: hundred that holds a word of the question would be at 10. (A bound of 4 costs .013 mean MRR@10.)
 MOST = 6.0
@@ -58,7 +58,7 @@ class Scale:
     How values are standardised.
 
     Attributes:
-        mean, deviation: Of the best `DEPTH` values.
+        mean, deviation: Of the best `SCALE_DEPTH` values.
         last: The least of these values; a document without a value counts as this one.
     """
 
@@ -68,9 +68,14 @@ class Scale:
 
     @classmethod
     def over(cls, values: Iterable[float], zeros: int = 0) -> Scale:
-        """The scale of the best `DEPTH` values; ``zeros``: how many zeros the values leave out."""
-        top = sorted(values, reverse=True)[:DEPTH]
-        top += [0.0] * min(zeros, DEPTH - len(top))
+        """
+        The scale of the best `SCALE_DEPTH` values.
+
+        Args:
+            zeros: How many zeros ``values`` leaves out.
+        """
+        top = sorted(values, reverse=True)[:SCALE_DEPTH]
+        top += [0.0] * min(zeros, SCALE_DEPTH - len(top))
         if not top:
             return cls(0.0, 0.0, 0.0)
         mean = fsum(top) / len(top)
@@ -98,7 +103,7 @@ class Measure:
         unknown_ids: Documents that could not be measured. They count as average, because an
             unknown distance is not a large one. Any other document without a value counts as last.
         ranks: Document id → rank in the run, from 1; empty if the values are not those of a run.
-        first: What rank 1 adds to the standardised value; other ranks add ``first`` / rank.
+        first_place: What rank 1 adds to the standardised value; rank r adds ``first_place`` / r.
     """
 
     part: EvidencePart
@@ -109,7 +114,7 @@ class Measure:
     type: Literal["original", "expansion"] = "original"
     unknown_ids: Collection[int] = frozenset()
     ranks: Mapping[int, int] = field(default_factory=dict)
-    first: float = 0.0
+    first_place: float = 0.0
 
     def value(self, document_id: int) -> float:
         """The value that a document counts with."""
@@ -119,7 +124,7 @@ class Measure:
     def place(self, document_id: int) -> float:
         """What the document's rank adds to its standardised value; 0 without a rank."""
         rank = self.ranks.get(document_id)
-        return self.first / rank if rank else 0.0
+        return self.first_place / rank if rank else 0.0
 
     @cached_property
     def contributions(self) -> dict[int, float]:
@@ -137,7 +142,7 @@ class Measure:
 
         contribution = weight * (standardised + place); standardised = deviations(value) -
         deviations(last), at least 0; deviations(x) = min((x - mean) / deviation, `MOST`);
-        place = ``first`` / rank, or 0 without a rank.
+        place = ``first_place`` / rank, or 0 without a rank.
         """
         value = self.value(document_id)
         standardised, place = self.scale.standardise(value), self.place(document_id)

@@ -11,7 +11,7 @@ from qmd.search.evidence import (
     COMPUTED,
     EXPANSIONS,
     FEW_WORDS,
-    PLACE,
+    FIRST_PLACE,
     TOKENS_DEPTH,
     WEIGHTS,
     WHOLE_DEPTH,
@@ -22,12 +22,13 @@ from qmd.search.evidence import (
 )
 from qmd.search.meaning.late_interaction import token_nearness
 from qmd.search.meaning.nearness import DocumentNearness, SemanticHit, document_nearness
-from qmd.search.plan import DEPTH
+from qmd.search.plan import RUN_DEPTH
 from qmd.search.retrieve import Retrieved, WordRun
 from qmd.values import Part
 from qmd.values.search import EvidencePart
 
 if TYPE_CHECKING:
+    from qmd.inference.protocols import TokenStates
     from qmd.search.meaning.retrieval import MeaningRun
     from qmd.search.models import SearchModels
     from qmd.store import Reader
@@ -63,60 +64,66 @@ def collect_evidence(
     """
     Measure documents and sort them.
 
-    The runs give the first two parts for all documents. The whole document and the tokens are
-    measured of the best so far; of the others they count as 0, so none of those can overtake.
+    The runs give the words and the nearest chunk of all documents. The whole document and the
+    tokens cost more, so only the best so far are measured, the others counting as 0: none of those
+    can overtake.
 
     Args:
         retrieved: Has a run by meaning.
         document_ids: The documents of all runs. Those with equal evidence keep this order.
         without: Parts that are left out.
     """
-    nearest = retrieved.by_meaning[0]
-    unembedded_ids = _unembedded_ids(reader, nearest, document_ids)
-    first = PLACE if len(retrieved.words.weights) <= FEW_WORDS else 0.0
+    original = retrieved.by_meaning[0]
+    unembedded_ids = _unembedded_ids(reader, original, document_ids)
+    first_place = FIRST_PLACE if len(retrieved.words.weights) <= FEW_WORDS else 0.0
     measures: list[Measure] = []
     if "words" not in without:
-        measures += _measure_words(retrieved.by_words, retrieved.words.document_count, first)
+        measures += _measure_words(retrieved.by_words, retrieved.words.document_count, first_place)
     if "nearest" not in without:
-        measures += _measure_nearest(retrieved.by_meaning, unembedded_ids, first)
+        measures += _measure_nearest(retrieved.by_meaning, unembedded_ids, first_place)
     ranked = rank_by_evidence(document_ids, measures)
 
-    first_ids = [entry.document_id for entry in ranked[:WHOLE_DEPTH]]
-    whole = document_nearness(reader, nearest.model, nearest.question, first_ids)
+    best_ids = [entry.document_id for entry in ranked[:WHOLE_DEPTH]]
+    whole = document_nearness(reader, original.model, original.question, best_ids)
     nearest_chunks = (
         retrieved.semantic_hits
         | {document_id: entry.best for document_id, entry in whole.items()}
-        | {hit.document_id: hit for hit in nearest.hits}
+        | {hit.document_id: hit for hit in original.hits}
     )
     if "whole" not in without:
-        measures.append(_measure_whole(nearest.text, whole, first_ids))
+        measures.append(_measure_whole(original.text, whole, best_ids))
         ranked = rank_by_evidence(document_ids, measures)
+
     problem = None
-    if "tokens" not in without and nearest.tokens is not None:
-        first_ids = [entry.document_id for entry in ranked[:TOKENS_DEPTH]]
+    if "tokens" not in without and original.tokens is not None:
+        best_ids = [entry.document_id for entry in ranked[:TOKENS_DEPTH]]
         chunks = {
             document_id: nearest_chunks[document_id].chunk_id
-            for document_id in first_ids
+            for document_id in best_ids
             if document_id in nearest_chunks
         }
-        by_chunk, problem = _compare_tokens(reader, nearest, list(chunks.values()), models)
-        measures.append(_measure_tokens(nearest.text, by_chunk, chunks, first_ids))
+        by_chunk, problem = _compare_tokens(
+            reader, original, original.tokens, list(chunks.values()), models
+        )
+        measures.append(_measure_tokens(original.text, by_chunk, chunks, best_ids))
         ranked = rank_by_evidence(document_ids, measures)
     return EvidenceOrder(ranked, measures, nearest_chunks, unembedded_ids, problem)
 
 
 def _unembedded_ids(
-    reader: Reader, nearest: MeaningRun, document_ids: Sequence[int]
+    reader: Reader, original: MeaningRun, document_ids: Sequence[int]
 ) -> frozenset[int]:
     """The documents that have no vectors; a run that is not full holds all that have."""
-    absent = set(document_ids) - {hit.document_id for hit in nearest.hits}
-    if len(nearest.hits) < DEPTH or not absent:
+    absent = set(document_ids) - {hit.document_id for hit in original.hits}
+    if len(original.hits) < RUN_DEPTH or not absent:
         return frozenset(absent)
-    rows = reader.vectors.for_documents(nearest.model, sorted(absent), 1)
+    rows = reader.vectors.for_documents(original.model, sorted(absent), 1)
     return frozenset(absent - {document_id for _, document_id, _ in rows})
 
 
-def _measure_words(runs: Sequence[WordRun], document_count: int, first: float) -> Iterator[Measure]:
+def _measure_words(
+    runs: Sequence[WordRun], document_count: int, first_place: float
+) -> Iterator[Measure]:
     """
     The bm25 of the documents of each run.
 
@@ -124,7 +131,7 @@ def _measure_words(runs: Sequence[WordRun], document_count: int, first: float) -
 
     Args:
         document_count: How many documents the index has.
-        first: What the first place adds.
+        first_place: As in `Measure`.
     """
     for index, run in enumerate(runs):
         values: dict[int, float] = {}
@@ -142,14 +149,14 @@ def _measure_words(runs: Sequence[WordRun], document_count: int, first: float) -
                 values,
                 type="expansion" if index else "original",
                 ranks={hit.document_id: rank for rank, hit in enumerate(run.hits, 1)},
-                first=first,
+                first_place=first_place,
             )
 
 
 def _measure_nearest(
-    runs: Sequence[MeaningRun], unembedded: Collection[int], first: float
+    runs: Sequence[MeaningRun], unembedded_ids: Collection[int], first_place: float
 ) -> Iterator[Measure]:
-    """The nearness of the documents of each run, by their best chunk."""
+    """The nearness of the best chunk of the documents of each run."""
     for index, run in enumerate(runs):
         values = {hit.document_id: hit.nearness for hit in run.hits}
         if values:
@@ -160,16 +167,16 @@ def _measure_nearest(
                 Scale.over(values.values()),
                 values,
                 type="expansion" if index else "original",
-                unknown_ids=unembedded,
+                unknown_ids=unembedded_ids,
                 ranks={hit.document_id: rank for rank, hit in enumerate(run.hits, 1)},
-                first=first,
+                first_place=first_place,
             )
 
 
 def _measure_whole(
-    text: str, whole: Mapping[int, DocumentNearness], first_ids: Sequence[int]
+    text: str, whole: Mapping[int, DocumentNearness], best_ids: Sequence[int]
 ) -> Measure:
-    """The mean nearness of all chunks, of the first documents."""
+    """The mean nearness of all chunks of the best documents."""
     values = {document_id: entry.mean for document_id, entry in whole.items()}
     return Measure(
         "whole",
@@ -177,19 +184,22 @@ def _measure_whole(
         WEIGHTS["whole"],
         Scale.over(values.values()),
         values,
-        unknown_ids=frozenset(first_ids) - values.keys(),
+        unknown_ids=frozenset(best_ids) - values.keys(),
     )
 
 
 def _compare_tokens(
-    reader: Reader, nearest: MeaningRun, chunk_ids: Sequence[int], models: SearchModels
+    reader: Reader,
+    original: MeaningRun,
+    question: TokenStates,
+    chunk_ids: Sequence[int],
+    models: SearchModels,
 ) -> tuple[dict[int, float], str | None]:
     """Chunk id → nearness by tokens; or nothing, and a sentence that says what went wrong."""
-    if nearest.tokens is None or models.embedder is None:
-        return {}, None
     try:
+        embedder = models.embedder() if models.embedder is not None else None
         nearness = token_nearness(
-            reader, nearest.model, nearest.tokens, chunk_ids, models.embedder(), COMPUTED
+            reader, original.model, question, chunk_ids, embedder, most=COMPUTED
         )
     except InferenceError as error:
         return {}, f"Tokens not compared: {error}"
@@ -197,10 +207,10 @@ def _compare_tokens(
 
 
 def _measure_tokens(
-    text: str, by_chunk: Mapping[int, float], chunks: Mapping[int, int], first_ids: Sequence[int]
+    text: str, by_chunk: Mapping[int, float], chunks: Mapping[int, int], best_ids: Sequence[int]
 ) -> Measure:
     """
-    How near the tokens of the best chunks of the first documents are to the question's.
+    How near the tokens of the best documents are to the question's, each by its best chunk.
 
     Args:
         by_chunk: Chunk id → nearness; chunks without token states are missing.
@@ -217,7 +227,7 @@ def _measure_tokens(
         WEIGHTS["tokens"],
         Scale.over(values.values()),
         values,
-        unknown_ids=frozenset(first_ids) - values.keys(),
+        unknown_ids=frozenset(best_ids) - values.keys(),
     )
 
 

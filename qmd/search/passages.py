@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qmd.parse.lines import line_starts
-from qmd.search.meaning.nearness import document_nearness
+from qmd.search.meaning.nearness import best_chunks_of
 from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.retrieve import Retrieved
 
@@ -47,12 +47,16 @@ def _nearest_chunks(
 ) -> Mapping[int, int]:
     """Document id → the id of its chunk nearest to the question, for documents with vectors."""
     hits = retrieved.semantic_hits
-    chunks = {number: hits[number].chunk_id for number in document_ids if number in hits}
-    far_ids = [number for number in document_ids if number not in hits]
-    if retrieved.by_meaning and far_ids:
-        nearest = retrieved.by_meaning[0]
-        near = document_nearness(reader, nearest.model, nearest.question, far_ids)
-        chunks |= {number: entry.best.chunk_id for number, entry in near.items()}
+    chunks = {
+        document_id: hits[document_id].chunk_id
+        for document_id in document_ids
+        if document_id in hits
+    }
+    other_ids = [document_id for document_id in document_ids if document_id not in hits]
+    if retrieved.by_meaning and other_ids:
+        original = retrieved.by_meaning[0]
+        best = best_chunks_of(reader, original.model, original.question, other_ids)
+        chunks |= {document_id: hit.chunk_id for document_id, hit in best.items()}
     return chunks
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Expansion
     from qmd.store import Reader
 
-#: Each run that `query` fuses has at least this many documents, if so many match.
-DEPTH = 100
+#: Each run of `query` has at least this many documents, if so many match.
+RUN_DEPTH = 100
 #: An expander writes at most this many expansions of one query.
 EXPANSIONS = 5
 
@@ -65,7 +65,7 @@ def plan_request(reader: Reader, request: SearchRequest, models: SearchModels) -
         InputError, CollectionNotFoundError: As `parse_request`.
     """
     request.check()
-    depth = None if request.limit is None else max(DEPTH, request.limit)
+    depth = None if request.limit is None else max(RUN_DEPTH, request.limit)
     lines = parse_lines(request.query)
     if lines is not None:
         return _plan_lines(reader, request, lines, depth)

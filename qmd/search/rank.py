@@ -19,8 +19,8 @@ from qmd.search.fuse import reciprocal_rank_fusion
 from qmd.search.meaning.nearness import SemanticHit, relative_nearness
 from qmd.search.measure import EvidenceOrder, collect_evidence
 from qmd.search.passages import passages_of
-from qmd.search.plan import DEPTH
-from qmd.search.rerank import Blended, ask_model, blend
+from qmd.search.plan import RUN_DEPTH
+from qmd.search.rerank import Blended, ask_model, blend_scores
 from qmd.search.retrieve import Retrieved
 from qmd.search.words.retrieval import LexicalHit
 from qmd.values import SearchRequest
@@ -76,13 +76,16 @@ def rank(
         problems = filter(None, (problem, evidence.problem))
         candidates = _by_evidence(evidence, retrieved, request)
         return Ranking(candidates, True, " ".join(problems) or None)
-    return Ranking(_by_fusion(blend(fused, scores), retrieved, request), False, problem)
+    blended = blend_scores(fused, scores)
+    return Ranking(_by_fusion(blended, retrieved, request), False, problem)
 
 
 def _by_evidence(
     evidence: EvidenceOrder, retrieved: Retrieved, request: SearchRequest
 ) -> list[Candidate]:
+    """The candidates of the best documents by evidence; their blend is a share of the evidence."""
     hits = _Hits.from_runs(retrieved)
+    # A document whose vectors were not looked at is taken to be as near as the run's last one.
     last = retrieved.by_meaning[0].hits[-1]
     candidates = []
     for entry in evidence.ranked[: request.depth]:
@@ -97,12 +100,13 @@ def _by_evidence(
 def _by_fusion(
     blended: Sequence[Blended], retrieved: Retrieved, request: SearchRequest
 ) -> list[Candidate]:
+    """The candidates of the best fused and perhaps reranked documents."""
     hits = _Hits.from_runs(retrieved)
     # A document that a full run does not hold is taken to be as near as the run's last one.
     last = None
-    if retrieved.by_meaning and len(retrieved.by_meaning[0].hits) >= DEPTH:
+    if retrieved.by_meaning and len(retrieved.by_meaning[0].hits) >= RUN_DEPTH:
         last = retrieved.by_meaning[0].hits[-1]
-    # How near it is to an expansion of the question does not count.
+    # How near a document is to an expansion does not count.
     original_hits = retrieved.by_meaning[0].hits if retrieved.by_meaning else ()
     by_question = {hit.document_id: hit for hit in original_hits}
     candidates = []
@@ -129,16 +133,22 @@ class _Hits(NamedTuple):
     def candidate(
         self,
         document_id: int,
-        share: float,
+        blend: float,
         chunk: SemanticHit | None,
         nearness: float | None,
         explanation: Mapping[str, Any] | None,
     ) -> Candidate:
-        """A candidate with the blend ``share``; ``chunk``: its nearest one, if that is known."""
+        """
+        The candidate of a document.
+
+        Args:
+            chunk: The document's chunk nearest to the question; None if it is not known.
+            nearness: As in `Candidate`.
+        """
         lexical = self.lexical.get(document_id)
         return Candidate(
             document_id,
-            share,
+            blend,
             lexical.match if lexical else "semantic" if document_id in self.semantic else "relaxed",
             lexical.words if lexical else (),
             nearness,
@@ -148,7 +158,7 @@ class _Hits(NamedTuple):
 
 
 def _nearness(hit: SemanticHit | None, retrieved: Retrieved) -> float | None:
-    """The relative nearness of a chunk; None if there is none."""
+    """The relative nearness of a chunk; None without a chunk or a model to relate it to."""
     if hit is None or not retrieved.by_meaning:
         return None
     return relative_nearness(hit.nearness, retrieved.by_meaning[0].spec)

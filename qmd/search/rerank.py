@@ -75,7 +75,7 @@ class Blended:
     score: float
 
 
-def blend(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended]:
+def blend_scores(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended]:
     """
     Mix fused scores and a model's scores by rank, and sort by the result.
 

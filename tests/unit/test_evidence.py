@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase, Settings
-from qmd.search.evidence import DEPTH, MOST, WEIGHTS, Measure, Scale, rank_by_evidence
+from qmd.search.evidence import MOST, SCALE_DEPTH, WEIGHTS, Measure, Scale, rank_by_evidence
 from qmd.values import Hit, SearchRequest
 from qmd.values.search import EvidencePart
 from tests.support.corpus import Corpus
@@ -170,7 +170,7 @@ def test_contributions_fall_with_the_rank_in_a_run(corpus: Corpus) -> None:
             for part in [parts(hit)[number]]
             if part["rank"] is not None
         )
-        assert len(ranked) >= DEPTH
+        assert len(ranked) >= SCALE_DEPTH
         contributions = [contribution for _, contribution in ranked]
         assert contributions == sorted(contributions, reverse=True)
 

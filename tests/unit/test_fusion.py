@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.search.fuse import Run, reciprocal_rank_fusion
-from qmd.search.rerank import blend, blend_weights
+from qmd.search.rerank import blend_scores, blend_weights
 
 
 def run(ids: list[int], weight: float = 2.0) -> Run:
@@ -84,7 +84,7 @@ def test_the_reranker_counts_more_further_down(rank: int, weights: tuple[float, 
 @given(RUNS, st.dictionaries(st.integers(1, 30), st.floats(0, 1)))
 def test_blended_scores_are_sorted_and_0_to_1(runs: list[Run], scores: dict[int, float]) -> None:
     fused = reciprocal_rank_fusion(runs)
-    mixed = blend(fused, scores)
+    mixed = blend_scores(fused, scores)
     order = [(-item.score, item.fused.document_id) for item in mixed]
     assert order == sorted(order)
     assert all(0 <= item.score <= 1 for item in mixed)
@@ -96,7 +96,7 @@ def test_blended_scores_are_sorted_and_0_to_1(runs: list[Run], scores: dict[int,
 
 def test_behind_the_candidates_a_document_has_nothing_from_the_reranker() -> None:
     fused = reciprocal_rank_fusion([run([1, 2])])
-    mixed = blend(fused, {1: 0.5})
+    mixed = blend_scores(fused, {1: 0.5})
     by_id = {item.fused.document_id: (item.reranked, item.score) for item in mixed}
     rrf = [entry.rrf for entry in fused]
     assert by_id[1] == (0.5, pytest.approx(0.75 * rrf[0] + 0.25 * 0.5))
@@ -105,7 +105,7 @@ def test_behind_the_candidates_a_document_has_nothing_from_the_reranker() -> Non
 
 def test_without_a_reranker_the_fused_scores_stay() -> None:
     fused = reciprocal_rank_fusion([run([1, 2]), run([2, 3])])
-    assert [(item.fused.document_id, item.score) for item in blend(fused, {})] == [
+    assert [(item.fused.document_id, item.score) for item in blend_scores(fused, {})] == [
         (entry.document_id, entry.rrf) for entry in fused
     ]
 
@@ -114,5 +114,5 @@ def test_without_a_reranker_the_fused_scores_stay() -> None:
 def test_no_document_behind_the_candidates_comes_before_one_of_them(runs: list[Run]) -> None:
     fused = reciprocal_rank_fusion(runs)
     candidates = {entry.document_id: 0.0 for entry in fused[:5]}
-    mixed = blend(fused, candidates)
+    mixed = blend_scores(fused, candidates)
     assert {item.fused.document_id for item in mixed[:5]} == set(candidates)

@@ -88,17 +88,17 @@ def late_interaction(
     question: TokenStates, projection: TokenProjection, codes: Mapping[int, bytes]
 ) -> dict[int, float]:
     """
-    The mean cosine of the tokens of a question to their nearest tokens in each text.
+    The mean cosine of the tokens of a question to their nearest tokens in each chunk.
 
     The mean is weighted by `TokenProjection.weights`.
 
     Args:
         question: Has at least one token.
         projection: By which the codes were made.
-        codes: A key for each text → its codes (`qmd.inference.token_codes`).
+        codes: Chunk id → the codes of its text (`qmd.inference.token_codes`).
 
     Returns:
-        Key → -1..1. Texts without tokens are left out.
+        Chunk id → -1..1. Chunks without tokens are left out.
 
     Raises:
         ValueError: Codes have an impossible length.
@@ -108,15 +108,15 @@ def late_interaction(
     coordinates = projection.project_question(question.states)
     weights = projection.weights(question.ids).tolist()
     total = fsum(weights)
-    keys = [key for key, code in codes.items() if code]
-    if not keys:
+    chunk_ids = [chunk_id for chunk_id, packed in codes.items() if packed]
+    if not chunk_ids:
         return {}
-    decoded = decode([codes[key] for key in keys])
+    decoded = decode([codes[chunk_id] for chunk_id in chunk_ids])
     ends = [*decoded.starts[1:].tolist(), len(decoded.signs)]
     nearness = {}
-    for key, start, end in zip(keys, decoded.starts.tolist(), ends, strict=True):
+    for chunk_id, start, end in zip(chunk_ids, decoded.starts.tolist(), ends, strict=True):
         cosines = product(coordinates, decoded.signs[start:end].T)
         nearest = cosines.max(axis=1).tolist()
         summands = [weight * cosine for weight, cosine in zip(weights, nearest, strict=True)]
-        nearness[key] = fsum(summands) / total
+        nearness[chunk_id] = fsum(summands) / total
     return nearness

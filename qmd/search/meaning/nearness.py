@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 CENTRED = 0.4
 #: The mean is taken over a sample of this many vectors. Below `LEAST_SAMPLE` it means nothing.
 SAMPLE, LEAST_SAMPLE = 256, 100
-#: Of a long document, only this many chunks are looked at.
-WHOLE = 64
+#: Of a long document, only this many chunks are looked at, the first ones.
+MOST_CHUNKS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ def best_chunks_of(
     question: QuestionVector,
     document_ids: Sequence[int],
 ) -> dict[int, SemanticHit]:
-    """Document id → its nearest chunk, among the first `WHOLE` chunks of the document."""
-    rows = reader.vectors.for_documents(model, document_ids, WHOLE)
+    """Document id → its nearest chunk, among the first `MOST_CHUNKS` chunks of the document."""
+    rows = reader.vectors.for_documents(model, document_ids, MOST_CHUNKS)
     return {hit.document_id: hit for hit in best_chunks(rows, question)}
 
 
@@ -147,14 +147,14 @@ def document_nearness(
     document_ids: Sequence[int],
 ) -> dict[int, DocumentNearness]:
     """
-    How near documents are, by the first `WHOLE` chunks of each.
+    How near documents are, by the first `MOST_CHUNKS` chunks of each.
 
     Returns:
         By document id; documents without vectors are left out.
     """
     import numpy as np
 
-    rows = reader.vectors.for_documents(model, document_ids, WHOLE)
+    rows = reader.vectors.for_documents(model, document_ids, MOST_CHUNKS)
     if not rows:
         return {}
     matrix = _matrix([vector for _, _, vector in rows])
