@@ -122,7 +122,7 @@ def ask_with_tokens(
         tokens = reply["tokens"][0]
         ids = np.array(tokens["ids"], np.int32)
         states = np.frombuffer(base64.b64decode(tokens["states"], validate=True), "<f2")
-        states = states.reshape(len(ids), -1 if len(ids) else spec.dimension).astype(np.float32)
+        states = states.reshape(len(ids), spec.dimension).astype(np.float32)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise TransientInferenceError(f"No token states from {server.url}.") from error
     if ids.ndim != 1 or not np.isfinite(states).all():

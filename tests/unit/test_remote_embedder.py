@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from support.embedder import HashEmbedder, HashTokenEmbedder
 from support.live_app import LiveApp
+from support.model_server import ModelServer
 from support.vault import make_vault
 
 from qmd import KnowledgeBase
@@ -103,21 +104,22 @@ def test_without_an_answer_the_token_states_are_made_here() -> None:
         [{"ids": [1], "states": "AA"}],
         [{"ids": [1], "states": "?"}],
         [{"ids": "x", "states": ""}],
-        [{"ids": [1], "states": base64.b64encode(b"\x00\x7c").decode()}],  # infinity
+        [{"ids": [1], "states": base64.b64encode(b"\x00\x7c" * 384).decode()}],  # infinity
+        [{"ids": [1], "states": base64.b64encode(bytes(2 * 3)).decode()}],  # another dimension
+        [{"ids": [[1]], "states": base64.b64encode(bytes(2 * 384)).decode()}],
     ],
 )
-def test_token_states_that_cannot_be_read_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tokens: object
-) -> None:
+def test_token_states_that_cannot_be_read_are_refused(tokens: object) -> None:
     reply = {
         "embeddings": [HashEmbedder().embed_query("a").tolist()],
         "fingerprint": HashEmbedder.spec.fingerprint,
         "tokens": tokens,
     }
-    monkeypatch.setattr(remote.running, "call", lambda *_, **__: (200, reply))
-    server = RunningServer("http://127.0.0.1:9", os.getpid(), None, "1.0.0")
-    with pytest.raises(TransientInferenceError, match="No token states"):
-        remote.ask_with_tokens(server, "a", HashEmbedder.spec)
+    with ModelServer(lambda call: call.answer_json(reply)) as broken:
+        server = RunningServer(broken.url, os.getpid(), None, "1.0.0")
+        with pytest.raises(TransientInferenceError, match="No token states"):
+            remote.ask_with_tokens(server, "a", HashEmbedder.spec)
+    assert broken.requests[0].body["tokens"] is True
 
 
 def test_a_loaded_model_is_used_and_nobody_asked(served: tuple[HashEmbedder, LiveApp]) -> None:
