@@ -42,6 +42,8 @@ END;
 INSERT INTO documents_fts (documents_fts, rank) VALUES ('hashsize', 8388608);
 INSERT INTO documents_fts (documents_fts, rank) VALUES ('automerge', 16);
 INSERT INTO documents_fts (documents_fts) VALUES ('rebuild');
+-- One segment instead of several: a search looks its words up in every one.
+INSERT INTO documents_fts (documents_fts) VALUES ('optimize');
 
 -- As in 0004; it reads documents_fts.
 --: Full-text search by hand: SELECT file, title FROM v_hits WHERE v_hits.match MATCH 'word' ORDER BY rank.

@@ -137,6 +137,23 @@ def test_its_descriptions_are_a_field_at_once_and_what_was_misread_is_read_again
     assert rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70") == upgraded
 
 
+def test_its_full_text_is_one_segment_afterwards(old: Path) -> None:
+    connection = sqlite.connect(old, read_only=False)
+    for (document_id,) in connection.execute("SELECT id FROM documents").fetchall():
+        # Each of these texts is more than FTS5 keeps in memory before it begins a new segment.
+        words = " ".join(f"{document_id}word{number:07}" for number in range(150_000))
+        connection.execute(
+            "UPDATE documents SET text = text || ? WHERE id = ?", [words, document_id]
+        )
+        connection.execute(
+            "INSERT INTO searchable (document_id, headings, front, words) VALUES (?, '', '', ?)",
+            [document_id, words],
+        )
+    connection.close()
+    open_store(old).close()
+    assert rows(old, "SELECT count(DISTINCT segid) FROM documents_fts_idx") == [(1,)]
+
+
 def test_a_chunk_whose_exact_vector_is_missing_waits_for_a_new_one(old: Path) -> None:
     connection = sqlite.connect(old, read_only=False)
     connection.execute("DELETE FROM embeddings WHERE model_id = 1 AND hash ="
