@@ -6,7 +6,8 @@ Embedding rate of the default model beside bare onnxruntime on the same texts.
 "Bare" is the time in `InferenceSession.run` alone: the same ONNX file, the texts already
 tokenized, the same number of threads, used in both ways onnxruntime offers (a text shared
 among the threads; a text a thread). The rounds alternate, so that a busy machine slows all
-alike; each rate is the best round.
+alike; each rate is the best round. "With token states" also makes and encodes what late
+interaction keeps of each text.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from qmd.inference import token_codes
 from qmd.inference.embedded import build
 from qmd.inference.fastembedder import available_cores
+from qmd.inference.protocols import token_embedder
+from qmd.inference.token_projections import shipped
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder, spec_of
 
 ENGLISH = (
@@ -114,22 +118,37 @@ def measure(arguments: argparse.Namespace, cache_dir: Path) -> None:
     def run_single(feed: Any) -> None:
         single.run(None, feed)
 
+    by_token, projection = token_embedder(embedder), shipped()
+    assert by_token is not None
+
+    def with_token_states() -> None:
+        for states in by_token.embed_passages_with_tokens(texts)[1]:
+            token_codes.encode(states, projection)
+
     with ThreadPoolExecutor(threads) as pool:
         variants: dict[str, Callable[[], object]] = {
             "qmd": lambda: embedder.embed_passages(texts),
+            "qmd, with token states": with_token_states,
             "bare, a text shared by the threads": lambda: [shared.run(None, i) for i in inputs],
             "bare, a text a thread": lambda: list(pool.map(run_single, inputs)),
         }
         seconds: dict[str, list[float]] = {name: [] for name in variants}
+        cpu_seconds: dict[str, list[float]] = {name: [] for name in variants}
         for _ in range(arguments.rounds):
             for name, action in variants.items():
+                began = time.process_time()
                 seconds[name].append(timed(action))
+                cpu_seconds[name].append(time.process_time() - began)
 
     tokens = statistics.mean(len(e.ids) for e in encodings)
     print(f"\n{len(texts)} texts of {tokens:.0f} tokens on average, {threads} threads:")
     rates = {name: len(texts) / min(values) for name, values in seconds.items()}
     for name, rate in rates.items():
-        print(f"{name:36} {rate:6.1f} texts/s   qmd is {rates['qmd'] / rate:5.0%} of it")
+        cpu_ms = min(cpu_seconds[name]) / len(texts) * 1000
+        print(
+            f"{name:36} {rate:6.1f} texts/s, {cpu_ms:5.1f} ms CPU a text;"
+            f" qmd is {rates['qmd'] / rate:5.0%} of it"
+        )
     queries = [
         timed(lambda number=n: embedder.embed_query(f"如何恢复备份 after crash {number}"))  # type: ignore[misc]
         for n in range(100)
