@@ -73,7 +73,8 @@ class FastEmbedder:
         model = self._model()
         if self._has_states is None or self._has_states[0] is not model:
             with self._errors():
-                self._has_states = (model, token_states.has_states(model, _tokenizer(model)))
+                has_states = token_states.has_states(model, _tokenizer(model), self._spec.dimension)
+                self._has_states = (model, has_states)
         return self._has_states[1]
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -77,6 +77,13 @@ class TokenStates:
     states: NDArray[np.float32]
 
 
+def no_states(dimension: int) -> TokenStates:
+    """The token states of a text without tokens."""
+    import numpy as np
+
+    return TokenStates(np.empty(0, np.int32), np.empty((0, dimension), np.float32))
+
+
 class TokenEmbedder(Embedder, Protocol):
     """An `Embedder` that also gives the token states of a text; one run of the model gives both."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qmd.errors import InferenceError, TransientInferenceError
-from qmd.inference.protocols import Embedder, TokenStates, token_embedder
+from qmd.inference.protocols import Embedder, TokenStates, no_states, token_embedder
 from qmd.system import running
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
@@ -68,7 +68,9 @@ class RemoteEmbedder:
         """Unit vectors, float32[len(texts), dimension], and token states; made in this process."""
         local = token_embedder(self._local())
         if local is None:
-            return self.embed_passages(texts), tuple(_no_states(self.spec) for _text in texts)
+            return self.embed_passages(texts), tuple(
+                no_states(self.spec.dimension) for _text in texts
+            )
         return local.embed_passages_with_tokens(texts)
 
     def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
@@ -81,7 +83,7 @@ class RemoteEmbedder:
                 pass  # as in `embed_query`, or the server is of an earlier version
         local = token_embedder(self._local())
         if local is None:
-            return self._local().embed_query(text), _no_states(self.spec)
+            return self._local().embed_query(text), no_states(self.spec.dimension)
         return local.embed_query_with_tokens(text)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -117,7 +119,7 @@ def ask_with_tokens(
     reply = _reply(server, text, spec, with_tokens=True)
     vector = _vector(server, reply, spec)
     if "tokens" not in reply:
-        return vector, _no_states(spec)
+        return vector, no_states(spec.dimension)
     try:
         tokens = reply["tokens"][0]
         ids = np.array(tokens["ids"], np.int32)
@@ -150,13 +152,9 @@ def _reply(
 def _vector(server: RunningServer, reply: dict[str, Any], spec: ModelSpec) -> NDArray[np.float32]:
     try:
         vector = np.array(reply["embeddings"][0], np.float32)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise TransientInferenceError(f"Not a vector from {server.url}.") from error
     norm = float(np.linalg.norm(vector)) if vector.shape == (spec.dimension,) else 0.0
     if not 0.9 < norm < 1.1:
         raise TransientInferenceError(f"Not a vector from {server.url}.")
     return vector
-
-
-def _no_states(spec: ModelSpec) -> TokenStates:
-    return TokenStates(np.empty(0, np.int32), np.empty((0, spec.dimension), np.float32))

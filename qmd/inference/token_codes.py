@@ -124,8 +124,8 @@ def encode(states: TokenStates, projection: TokenProjection) -> bytes:
 
 
 def is_sound(codes: bytes) -> bool:
-    """Whether codes have a possible length."""
-    return len(codes) % CODE_BYTES == 0
+    """Whether codes have a possible length. A damaged row could fill gigabytes when unpacked."""
+    return len(codes) % CODE_BYTES == 0 and len(codes) <= MOST_TOKENS * CODE_BYTES
 
 
 def decode(codes: Sequence[bytes]) -> TokenCodes:

@@ -29,12 +29,14 @@ _MAGIC = b"QTP1"
 _HEADER = "<4sIIII"  # magic, dimension, axes, texts, tokens
 
 
-def projection_of(fingerprint: str, stored: tuple[str, bytes] | None) -> TokenProjection | None:
+def projection_of(
+    fingerprint: str, dimension: int, stored: tuple[str, bytes] | None
+) -> TokenProjection | None:
     """
     The projection of a model's token states.
 
     Args:
-        fingerprint: Of the model.
+        fingerprint, dimension: Of the model.
         stored: The recipe and the packed projection that the database has; None if it has none.
 
     Returns:
@@ -49,7 +51,8 @@ def projection_of(fingerprint: str, stored: tuple[str, bytes] | None) -> TokenPr
         projection = unpack(stored[1])
     except ValueError:
         return None
-    return projection if projection.recipe == stored[0] else None
+    is_of_model = projection.recipe == stored[0] and len(projection.mean) == dimension
+    return projection if is_of_model else None
 
 
 def stored_form(fingerprint: str, projection: TokenProjection) -> tuple[str, int, bytes]:

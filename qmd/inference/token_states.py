@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qmd.inference.protocols import TokenStates
+from qmd.inference.protocols import TokenStates, no_states
 
 _PROBE = "one two"
 
@@ -39,11 +39,14 @@ def run(model: Any, text: str) -> ModelRun:
     return ModelRun(vector, states[0].astype(np.float32, copy=False) if states.ndim == 3 else None)
 
 
-def has_states(model: Any, tokenizer: Any) -> bool:
+def has_states(model: Any, tokenizer: Any, dimension: int) -> bool:
     """
     Whether `run` gives a state for each token, and the very vector that ``model.embed`` gives.
 
     Some models of fastembed do more than to run the network, and other models have no tokenizer.
+
+    Args:
+        dimension: Of the vectors. Behind the last layer some models have one that changes it.
     """
     if tokenizer is None:
         return False
@@ -55,7 +58,7 @@ def has_states(model: Any, tokenizer: Any) -> bool:
     count = len(tokenizer.encode(_PROBE).ids)
     return (
         ours.states is not None
-        and len(ours.states) == count
+        and ours.states.shape == (count, dimension)
         and bool(np.array_equal(ours.vector, vector))
     )
 
@@ -86,7 +89,7 @@ def of_text(encoding: Any, prefix: str, states: NDArray[np.float32]) -> TextToke
 def merged(parts: Sequence[TextTokens], dimension: int) -> TokenStates:
     """One mean state for each distinct token of all parts of a text."""
     if not sum(len(part.ids) for part in parts):
-        return TokenStates(np.empty(0, np.int32), np.empty((0, dimension), np.float32))
+        return no_states(dimension)
     all_ids = np.concatenate([part.ids for part in parts])
     order = np.argsort(all_ids, kind="stable")
     ids, starts, counts = np.unique(all_ids[order], return_index=True, return_counts=True)

@@ -97,9 +97,13 @@ class _Run:
         self._maker: TextMaker | None = None
 
     def start(self) -> None:
-        """Count the work."""
+        """Drop token states that no search can read, and count the work."""
         with self._store.reading() as reader:
             waiting = reader.embeddings.count_waiting(self._model, self._collection_ids)
+            outdated = token_states.are_outdated(reader, self._model)
+        if outdated:
+            self._store.write(lambda writer: writer.tokens.forget(self._model))
+        with self._store.reading() as reader:
             if token_states.are_expected(reader, self._model):
                 waiting += reader.tokens.count_waiting(self._model, self._collection_ids)
         self._add_done(0, waiting)
@@ -116,8 +120,9 @@ class _Run:
                 break
             self._last_id = chunks[-1].id
             texts = _texts(chunk for chunk in chunks if chunk.hash not in cached)
-            vectors, codes = self._text_maker().make(texts)
-            self._put(chunks, cached | vectors, codes)
+            maker = self._text_maker()
+            vectors, codes = maker.make(texts)
+            self._put(chunks, cached | vectors, maker, codes)
             self.embedded += len(texts)
             self.reused += len(chunks) - len(texts)
             self._add_done(len(chunks))
@@ -146,11 +151,14 @@ class _Run:
         if not chunks:
             return False
         self._last_filled_id = chunks[-1].id
-        _vectors, codes = self._text_maker().make(_texts(chunks))
-        self._store.write(lambda writer: writer.tokens.put(self._model, codes))
-        self.filled += len(chunks)
+        maker = self._text_maker()
+        if maker.tokens is None:  # this state of the model, or of the index, gives none
+            return False
+        _vectors, codes = maker.make(_texts(chunks))
+        if self._store.write(lambda writer: self._put_codes(writer, maker, codes)):
+            self.filled += len(chunks)
         self._add_done(len(chunks))
-        return bool(codes)
+        return True
 
     def _add_done(self, chunks: int, total: int = 0) -> None:
         self._done += chunks
@@ -164,10 +172,29 @@ class _Run:
         return self._maker
 
     def _put(
-        self, chunks: Sequence[WaitingChunk], vectors: dict[bytes, bytes], codes: dict[bytes, bytes]
+        self,
+        chunks: Sequence[WaitingChunk],
+        vectors: dict[bytes, bytes],
+        maker: TextMaker,
+        codes: dict[bytes, bytes],
     ) -> None:
         places = [(chunk.id, chunk.hash) for chunk in chunks]
-        self._store.write(lambda writer: writer.embeddings.put(self._model, places, vectors, codes))
+
+        def put(writer: Writer) -> None:
+            writer.embeddings.put(self._model, places, vectors)
+            self._put_codes(writer, maker, codes)
+
+        self._store.write(put)
+
+    def _put_codes(self, writer: Writer, maker: TextMaker, codes: dict[bytes, bytes]) -> bool:
+        """Store codes, unless another process has begun codes of another recipe meanwhile."""
+        if maker.tokens is None:
+            return False
+        if not maker.is_current(writer, self._model):
+            self._maker = None  # from now on, codes are made as the other process makes them
+            return False
+        writer.tokens.put(self._model, codes)
+        return True
 
 
 def _texts(chunks: Iterable[WaitingChunk]) -> dict[bytes, str]:

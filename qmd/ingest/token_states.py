@@ -17,7 +17,7 @@ from qmd.store.vectors import pack_vectors
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, TokenEmbedder
     from qmd.inference.token_codes import TokenProjection
-    from qmd.store import Reader, Store
+    from qmd.store import Reader, Store, Writer
     from qmd.store.models import StoredModel
 
 
@@ -34,6 +34,16 @@ class TextMaker:
     embedder: Embedder
     tokens: tuple[TokenEmbedder, TokenProjection] | None = None
     fitted: Mapping[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
+
+    @property
+    def recipe(self) -> str:
+        """Of the codes; empty if there are none."""
+        return self.tokens[1].recipe if self.tokens else ""
+
+    def is_current(self, reader: Reader, model: StoredModel) -> bool:
+        """Whether the codes may be stored: not if another process has begun others meanwhile."""
+        stored = reader.tokens.projection(model)
+        return stored is not None and stored.recipe == self.recipe
 
     def make(self, texts: Mapping[bytes, str]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
         """
@@ -80,15 +90,24 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
 
     with store.reading() as reader:
         stored = reader.tokens.projection(model)
-    projection = projection_of(model.fingerprint, stored and (stored.recipe, stored.data))
+    projection = projection_of(
+        model.fingerprint, model.dimension, stored and (stored.recipe, stored.data)
+    )
     fitted: dict[bytes, tuple[bytes, bytes]] = {}
     if projection is None:
         projection, fitted = _fit(store, tokens)
         if projection is None:
             return TextMaker(embedder)
     form = StoredProjection(*stored_form(model.fingerprint, projection))
-    if form != stored:
-        store.write(lambda writer: writer.tokens.begin(model, form))
+
+    def begin(writer: Writer) -> bool:
+        if writer.tokens.projection(model) != stored:
+            return False
+        writer.tokens.begin(model, form)
+        return True
+
+    if form != stored and not store.write(begin):
+        return text_maker(store, embedder, model)  # another process was first
     return TextMaker(embedder, (tokens, projection), fitted)
 
 
@@ -107,9 +126,22 @@ def _fit(
     if len(texts) < token_projections.FEWEST_PASSAGES:
         return None, {}
     vectors, states = embedder.embed_passages_with_tokens(list(texts.values()))
+    if sum(len(each.ids) > 0 for each in states) < token_projections.FEWEST_PASSAGES:
+        return None, {}
     projection = token_projections.fit(states)
     codes = [encode(each, projection) for each in states]
     return projection, dict(zip(texts, zip(pack_vectors(vectors), codes, strict=True), strict=True))
+
+
+def are_outdated(reader: Reader, model: StoredModel) -> bool:
+    """Whether the codes of a model are of another version of the program, or cannot be read."""
+    from qmd.inference.token_projections import projection_of, stored_form
+
+    stored = reader.tokens.projection(model)
+    if stored is None:
+        return False
+    projection = projection_of(model.fingerprint, model.dimension, (stored.recipe, stored.data))
+    return projection is None or stored_form(model.fingerprint, projection) != stored
 
 
 def are_expected(reader: Reader, model: StoredModel) -> bool:

@@ -20,6 +20,7 @@ from qmd.inference.protocols import (
     TokenStates,
     asks_server,
     is_in_memory,
+    no_states,
     token_embedder,
 )
 from qmd.values import ModelSpec
@@ -96,16 +97,22 @@ class CheckedEmbedder:
         return checked, self._checked_states(states)
 
     def _checked_states(self, returned: TokenStates) -> TokenStates:
-        """Finite, rounded to float16, one for each id. Raises InferenceError."""
+        """Finite, rounded to float16, float32[t, dimension]. Raises InferenceError."""
         import numpy as np
 
         try:
-            ids = np.asarray(returned.ids, np.int32)
-            states = np.asarray(returned.states).astype(np.float16).astype(np.float32)
-        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            ids, states = np.asarray(returned.ids), np.asarray(returned.states)
+        except (AttributeError, TypeError, ValueError) as error:
             raise self._unusable("what are no token states") from error
-        if ids.ndim != 1 or states.ndim != 2 or len(ids) != len(states):
+        if not ids.size and not states.size:
+            return no_states(self.spec.dimension)
+        if ids.dtype.kind not in "iu" or states.dtype.kind not in "fiu":
+            raise self._unusable("token states that are no numbers")
+        if ids.ndim != 1 or states.shape != (len(ids), self.spec.dimension):
             raise self._unusable(f"token states of shape {states.shape} for {ids.shape} tokens")
+        with np.errstate(over="ignore"):  # what is infinite now is refused below
+            states = states.astype(np.float16).astype(np.float32)
+        ids = ids.astype(np.int32)
         if (np.diff(ids) <= 0).any() or not np.isfinite(states).all():
             raise self._unusable("token states that are not finite, or not in the order of the ids")
         return TokenStates(ids, states)

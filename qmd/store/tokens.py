@@ -86,6 +86,10 @@ class TokensWriter(Tokens, Protocol):
         """Record how codes will be made. Codes that were made otherwise are dropped."""
         ...
 
+    def forget(self, model: StoredModel) -> None:
+        """Drop all codes of a model."""
+        ...
+
     def put(self, model: StoredModel, codes: Mapping[bytes, bytes]) -> int:
         """
         Keep codes by the hash of their text, for texts that have a vector of this model.

@@ -136,6 +136,8 @@ def _request(
             use_proxy=False,
         ) as reply:
             return reply.status, json.loads(reply.read(_MAX_REPLY_BYTES))
+    except RecursionError as error:  # brackets by the thousand
+        raise ValueError(f"Not an answer of qmd: {error}") from error
     except http_client.TimeLimitError as error:
         raise TimeoutError(f"No answer from {server.url} within {timeout_s:g} s") from error
     except (http_client.NotHttpError, http_client.UnreadableReplyError) as error:

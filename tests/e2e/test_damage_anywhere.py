@@ -238,6 +238,7 @@ def test_a_wrong_value_in_any_cell_is_a_result_or_an_error_with_a_hint(
         ("revisions", "content", "x'00'", "history n0"),
         ("chunks", "end_char", "'x'", "vsearch"),
         ("skipped_files", "detail", "x'00'", "status"),
+        ("documents", "collection_id", "4611686018427387904", "search sourdough"),
     ],
 )
 def test_a_wrong_value_where_it_counts_is_called_damage(

@@ -7,11 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InferenceError
 from qmd.inference import token_projections
+from qmd.inference.protocols import TokenStates
 from qmd.ingest import embedding
 from qmd.store.sqlite.library import dbapi
 from qmd.values import ModelSpec
@@ -275,3 +277,102 @@ def test_qmd_index_makes_those_of_an_earlier_version(
     assert f"token states for {COUNT - 5} chunks more" in out
     assert states(database) == COUNT
     assert "token states" not in scratch.call("index").out + scratch.call("status").out
+
+
+class Changed(HashTokenEmbedder):
+    """Changes the token states of passages."""
+
+    def __init__(self, change: Callable[[TokenStates], TokenStates]) -> None:
+        super().__init__()
+        self._change = change
+
+    def embed_passages_with_tokens(self, texts: Any) -> Any:
+        vectors, states = super().embed_passages_with_tokens(texts)
+        return vectors, tuple(map(self._change, states))
+
+
+def empty(_: TokenStates) -> TokenStates:
+    return TokenStates(np.empty(0, np.int32), np.empty((0, 7), np.float32))
+
+
+def test_texts_without_tokens_are_embedded_all_the_same(opened: Open, database: Path) -> None:
+    with opened(Changed(empty)) as kb:
+        assert kb.embed().embedded == COUNT
+        assert kb.status().token_states is None  # nothing to fit a projection on
+    few = Changed(lambda states: empty(states) if states.ids.sum() % 5 == 0 else states)
+    with opened(few) as kb:
+        kb.embed(force=True)
+        assert kb.status().token_states == COUNT
+        assert kb.query("word3 common").hits[0].path == "3.md"
+    assert 0 < len(query(database, "SELECT id FROM token_states WHERE codes = x''")) < COUNT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda states: TokenStates(states.ids, states.states[:, :100]),
+        lambda states: TokenStates(states.ids, states.states.astype(complex)),
+        lambda states: TokenStates(states.ids.astype(float), states.states),
+        lambda states: TokenStates(states.ids, states.states * np.float32(1e30)),
+    ],
+    ids=["width", "complex", "ids", "huge"],
+)
+def test_unusable_token_states_are_refused(opened: Open, change: Any) -> None:
+    with opened(Changed(change)) as kb, pytest.raises(InferenceError, match="token states"):
+        kb.embed()
+
+
+@pytest.mark.parametrize("damage", ["substr(projection, 1, 100)", "x''"])
+def test_after_damage_of_the_projection_all_are_made_anew(
+    opened: Open, database: Path, damage: str
+) -> None:
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute(f"UPDATE token_projections SET projection = {damage}")
+        connection.commit()
+    with opened(HashTokenEmbedder()) as kb:
+        assert kb.query("word3 common").hits[0].path == "3.md"
+        report = kb.embed()
+        assert (report.embedded, report.token_states) == (0, COUNT)
+        parts = kb.query("word3 common", explain=True).hits[0].explain["parts"]
+        assert any(part["part"] == "tokens" and part["contribution"] > 0 for part in parts)
+
+
+def test_codes_of_two_projections_are_never_mixed(
+    opened: Open, database: Path, notes: Path
+) -> None:
+    """Another process fits its own while this one embeds."""
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+
+    class Late(HashTokenEmbedder):
+        def embed_passages_with_tokens(self, texts: Any) -> Any:
+            made = super().embed_passages_with_tokens(texts)
+            with closing(dbapi.connect(database)) as connection:
+                connection.execute("UPDATE token_projections SET recipe = 'of another process'")
+                connection.execute("DELETE FROM token_states")
+                connection.commit()
+            return made
+
+    (notes / "new.md").write_text("# New\n\nentirely new\n")
+    with opened(Late()) as kb:
+        kb.index()
+        assert kb.embed().embedded == 1
+    assert states(database) == 0
+    with opened(HashTokenEmbedder()) as kb:
+        assert kb.embed().token_states == COUNT + 1
+
+
+def test_a_model_that_gives_no_token_states_any_more_is_not_run_for_them(
+    opened: Open, database: Path
+) -> None:
+    with opened(HashTokenEmbedder()) as kb:
+        kb.embed()
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute("DELETE FROM token_states WHERE id % 2")
+        connection.commit()
+    without = HashEmbedder()
+    with opened(without) as kb:
+        assert kb.embed().token_states == 0
+        assert without.calls == 0

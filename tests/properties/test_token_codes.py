@@ -68,6 +68,11 @@ def test_any_bytes_are_codes_or_refused(data: bytes) -> None:
             decode([data])
 
 
+def test_more_codes_than_a_text_can_have_are_refused() -> None:
+    assert is_sound(bytes(CODE_BYTES * MOST_TOKENS))
+    assert not is_sound(bytes(CODE_BYTES * (MOST_TOKENS + 1)))  # damage: it may be gigabytes
+
+
 def test_of_many_tokens_the_rarest_are_kept(projection: TokenProjection) -> None:
     frequent = projection.ids[np.argsort(-projection.counts)[:10]]
     rare = np.arange(6000, 6000 + MOST_TOKENS, dtype=np.int32)
@@ -93,7 +98,7 @@ def test_a_packed_projection_is_the_same(projection: TokenProjection) -> None:
     again = token_projections.unpack(data)
     assert again.recipe == projection.recipe
     assert token_projections.pack(again) == data
-    assert token_projections.projection_of("another", (projection.recipe, data)) is not None
+    assert token_projections.projection_of("another", DIMENSION, (projection.recipe, data))
 
 
 @given(data=st.binary(max_size=200), length=st.integers(0, 3000))
@@ -104,14 +109,20 @@ def test_a_damaged_projection_is_refused(
     for damaged in (data, whole[:length], whole + b"x"):
         with pytest.raises(ValueError, match="projection"):
             token_projections.unpack(damaged)
-        assert token_projections.projection_of("another", (projection.recipe, damaged)) is None
+        assert (
+            token_projections.projection_of("another", DIMENSION, (projection.recipe, damaged))
+            is None
+        )
 
 
 def test_a_changed_projection_has_another_recipe(projection: TokenProjection) -> None:
     data = bytearray(token_projections.pack(projection))
     data[30] ^= 1
     assert token_projections.unpack(bytes(data)).recipe != projection.recipe
-    assert token_projections.projection_of("another", (projection.recipe, bytes(data))) is None
+    assert (
+        token_projections.projection_of("another", DIMENSION, (projection.recipe, bytes(data)))
+        is None
+    )
 
 
 def test_the_axes_keep_the_directions_of_the_greatest_variance() -> None:

@@ -107,6 +107,7 @@ def test_without_an_answer_the_token_states_are_made_here() -> None:
         [{"ids": [1], "states": base64.b64encode(b"\x00\x7c" * 384).decode()}],  # infinity
         [{"ids": [1], "states": base64.b64encode(bytes(2 * 3)).decode()}],  # another dimension
         [{"ids": [[1]], "states": base64.b64encode(bytes(2 * 384)).decode()}],
+        [{"ids": [10**30], "states": base64.b64encode(bytes(2 * 384)).decode()}],
     ],
 )
 def test_token_states_that_cannot_be_read_are_refused(tokens: object) -> None:

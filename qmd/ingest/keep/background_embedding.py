@@ -75,7 +75,8 @@ class BackgroundEmbedder:
         self._stop = threading.Event()
         self._woken = threading.Event()
         self._next_tick = 0.0
-        #: The model and the version of the vectors when no token states were missing.
+        #: The model and the version of the vectors when no token states were missing, or none of
+        #: those could be made.
         self._complete: tuple[StoredModel, tuple[int, int]] | None = None
         self._thread = threading.Thread(target=self._run, name="qmd-embedder", daemon=True)
 
@@ -148,6 +149,9 @@ class BackgroundEmbedder:
             problem = self._embed_for(active, active.name if active else target)
         elif only_states and active is not None and self._models.is_available(active.name):
             self._embed_for(active, active.name)  # search works without: nothing to report
+            # If some are missing now, the model gives none: do not try again and again.
+            with self._store.reading() as reader:
+                self._complete = (active, reader.vectors.version())
         if active is None or target == active.name:
             return problem
         if chosen is None and (coming is None or coming.name != target):

@@ -31,7 +31,9 @@ def projection_for(reader: Reader, model: StoredModel) -> TokenProjection | None
 
     stored = reader.tokens.projection(model)
     return projection_of(
-        model.fingerprint, None if stored is None else (stored.recipe, stored.data)
+        model.fingerprint,
+        model.dimension,
+        None if stored is None else (stored.recipe, stored.data),
     )
 
 
@@ -58,7 +60,10 @@ def token_nearness(
     projection = projection_for(reader, model)
     if projection is None or not len(question.ids):
         return {}
-    codes = reader.tokens.of_chunks(model, chunk_ids, projection.recipe)
+    from qmd.inference.token_codes import is_sound
+
+    stored = reader.tokens.of_chunks(model, chunk_ids, projection.recipe)
+    codes = {chunk_id: code for chunk_id, code in stored.items() if is_sound(code)}
     missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in codes][:most]
     if missing and embedder is not None:
         codes |= _compute_codes(reader, projection, missing, embedder)

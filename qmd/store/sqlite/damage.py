@@ -81,6 +81,7 @@ def problems(connection: Connection) -> Iterator[str]:
         for table in tables:
             yield from _in_table(connection, table)
         yield from _in_counters(connection)
+        yield from _in_documents(connection)
         yield from _in_vectors(connection)
         if "token_states" in tables:  # not before 0006
             yield from _in_token_states(connection)
@@ -141,6 +142,14 @@ def _in_counters(connection: Connection) -> Iterator[str]:
     for (value,) in connection.execute("SELECT value FROM meta WHERE key = ?", [vector_state.KEY]):
         if re.fullmatch(rb"\d{1,18}:\d{1,18}", bytes(value)) is None:
             yield "meta.value: counters that are no numbers"
+
+
+def _in_documents(connection: Connection) -> Iterator[str]:
+    homeless = connection.execute(
+        "SELECT count(*) FROM documents WHERE collection_id NOT IN (SELECT id FROM collections)"
+    ).fetchone()[0]
+    if homeless:
+        yield f"documents.collection_id: {homeless} documents of no collection"
 
 
 def _in_vectors(connection: Connection) -> Iterator[str]:

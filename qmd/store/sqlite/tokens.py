@@ -123,15 +123,18 @@ class SqliteTokensWriter(SqliteTokens):
     def begin(self, model: StoredModel, projection: StoredProjection) -> None:
         if self.projection(model) == projection:
             return
-        self._connection.execute(
-            "DELETE FROM token_states"
-            " WHERE embedding_id IN (SELECT id FROM embeddings WHERE model_id = ?)",
-            [model.id],
-        )
+        self.forget(model)
         self._connection.execute(
             "INSERT OR REPLACE INTO token_projections (model_id, recipe, code_bytes, projection)"
             " VALUES (?, ?, ?, ?)",
             [model.id, *projection],
+        )
+
+    def forget(self, model: StoredModel) -> None:
+        self._connection.execute(
+            "DELETE FROM token_states"
+            " WHERE embedding_id IN (SELECT id FROM embeddings WHERE model_id = ?)",
+            [model.id],
         )
 
     def put(self, model: StoredModel, codes: Mapping[bytes, bytes]) -> int:
