@@ -18,7 +18,7 @@ from qmd.inference.remote import RemoteEmbedder
 from qmd.inference.token_codes import CODE_BYTES, encode
 from qmd.inference.token_projections import fit, pack
 from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
-from qmd.search.meaning.late_interaction import late_interaction
+from qmd.search.meaning.late_interaction import late_interaction, token_nearness
 from qmd.search.models import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.store import Writer
@@ -189,6 +189,31 @@ def test_for_chunks_without_stored_states_the_model_is_run_a_few_times(tmp_path:
         reply = search_by_both(reader, request, SearchModels(Fails))
         assert reply.degraded == "Tokens not compared: no memory"
         assert len(reply.hits) == 10
+    corpus.kb.close()
+
+
+@pytest.mark.parametrize(("chunk_s", "runs"), [(0.0, 5), (0.05, 5), (0.3, 3), (0.6, 1), (2.0, 1)])
+def test_a_slow_model_is_run_as_long_as_a_query_may_wait(
+    tmp_path: Path, chunk_s: float, runs: int
+) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill(FILES)
+    corpus.kb.embed()
+    corpus.store.write(begin)
+    embedder = HashTokenEmbedder()
+    with corpus.store.reading() as reader:
+        model = reader.models.active()
+        assert model is not None
+        nearness = token_nearness(
+            reader,
+            model,
+            EMBEDDER.token_states("red boat"),
+            [40, 3, 9, 30, 20, 10],
+            embedder,
+            5,
+            clock=lambda: embedder.passages * chunk_s,
+        )
+    assert list(nearness) == [40, 3, 9, 30, 20][:runs]  # the most important first
     corpus.kb.close()
 
 
