@@ -6,13 +6,12 @@ Token states are made with the vectors. Vectors of earlier versions get theirs a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qmd.ingest import token_states
-from qmd.ingest.token_states import TextMaker, text_maker
-from qmd.parse.chunk import embedded_text
-from qmd.store.embeddings import WaitingChunk
+from qmd.ingest.token_states import TextMaker, text_maker, texts_of
+from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
@@ -119,7 +118,7 @@ class _Run:
             if not chunks:
                 break
             self._last_id = chunks[-1].id
-            texts = _texts(chunk for chunk in chunks if chunk.hash not in cached)
+            texts = texts_of(chunk for chunk in chunks if chunk.hash not in cached)
             maker = self._text_maker()
             vectors, codes = maker.make(texts)
             self._put(chunks, cached | vectors, maker, codes)
@@ -141,7 +140,12 @@ class _Run:
             return is_coming and not reader.embeddings.count_waiting(self._model)
 
     def make_token_states(self) -> bool:
-        """Make token states for a batch of chunks that have only a vector; False if none has."""
+        """
+        Make token states for a batch of chunks that have only a vector.
+
+        Returns:
+            False if there is no such chunk, or the model gives no token states.
+        """
         with self._store.reading() as reader:
             if not token_states.are_expected(reader, self._model):
                 return False
@@ -154,7 +158,7 @@ class _Run:
         maker = self._text_maker()
         if maker.tokens is None:  # this state of the model, or of the index, gives none
             return False
-        _vectors, codes = maker.make(_texts(chunks))
+        _vectors, codes = maker.make(texts_of(chunks))
         if self._store.write(lambda writer: self._put_codes(writer, maker, codes)):
             self.filled += len(chunks)
         self._add_done(len(chunks))
@@ -173,7 +177,7 @@ class _Run:
 
     def _put(
         self,
-        chunks: Sequence[WaitingChunk],
+        chunks: Sequence[ChunkText],
         vectors: dict[bytes, bytes],
         maker: TextMaker,
         codes: dict[bytes, bytes],
@@ -195,10 +199,3 @@ class _Run:
             return False
         writer.tokens.put(self._model, codes)
         return True
-
-
-def _texts(chunks: Iterable[WaitingChunk]) -> dict[bytes, str]:
-    """Text hash → the text that is embedded."""
-    return {
-        chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks
-    }

@@ -1,10 +1,8 @@
-"""
-Makes the codes of token states with the vectors, and for vectors that were made without them.
-"""
+"""Makes what is stored of a text: its vector, and the codes of its token states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,13 +16,14 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, TokenEmbedder
     from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader, Store, Writer
+    from qmd.store.embeddings import ChunkText
     from qmd.store.models import StoredModel
 
 
 @dataclass(frozen=True, slots=True)
 class TextMaker:
     """
-    Makes what is stored of texts: vectors, and codes of their token states if there are any.
+    Makes vectors, and codes of token states if the model has any.
 
     Attributes:
         tokens: The same embedder if the model has token states and a projection for them.
@@ -114,15 +113,17 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
 def _fit(
     store: Store, embedder: TokenEmbedder
 ) -> tuple[TokenProjection | None, dict[bytes, tuple[bytes, bytes]]]:
-    """A projection, and vector and codes by hash of the texts it was fitted on."""
+    """
+    A projection, and what was made of the texts that it was fitted on: text hash → vector, codes.
+
+    The projection is None if the index has too few texts.
+    """
     from qmd.inference import token_projections
     from qmd.inference.token_codes import encode
 
     with store.reading() as reader:
         chunks = reader.tokens.sample(token_projections.PASSAGES)
-    texts = {
-        chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks
-    }
+    texts = texts_of(chunks)
     if len(texts) < token_projections.FEWEST_PASSAGES:
         return None, {}
     vectors, states = embedder.embed_passages_with_tokens(list(texts.values()))
@@ -144,10 +145,18 @@ def are_outdated(reader: Reader, model: StoredModel) -> bool:
     return projection is None or stored_form(model.fingerprint, projection) != stored
 
 
+def texts_of(chunks: Iterable[ChunkText]) -> dict[bytes, str]:
+    """Text hash → the text that is embedded."""
+    return {
+        chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks
+    }
+
+
 def are_expected(reader: Reader, model: StoredModel) -> bool:
     """
     Whether chunks with a vector of this model should have token states.
 
-    Until this version of the program has embedded a text, that is known of the default model only.
+    The default model's should. Another model's should once a projection was fitted to its states:
+    before, nobody has seen whether it has any.
     """
     return model.fingerprint == build.FINGERPRINT or reader.tokens.projection(model) is not None

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 from qmd.store.models import StoredModel
 
 
-class WaitingChunk(NamedTuple):
-    """A chunk without a vector; its title, heading path and text are embedded together."""
+class ChunkText(NamedTuple):
+    """A chunk with what is embedded of it: title, heading path and text together."""
 
     id: int
     hash: bytes
@@ -27,7 +27,7 @@ class Embeddings(Protocol):
         limit: int,
         collection_ids: Sequence[int] = (),
         after: int = 0,
-    ) -> list[WaitingChunk]:
+    ) -> list[ChunkText]:
         """
         Chunks that have no vector of this model yet, sorted by id.
 

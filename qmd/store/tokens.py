@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from qmd.store.embeddings import WaitingChunk
+from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
 
 
@@ -42,7 +42,7 @@ class Tokens(Protocol):
         """
         ...
 
-    def texts(self, chunk_ids: Sequence[int]) -> list[WaitingChunk]:
+    def texts(self, chunk_ids: Sequence[int]) -> list[ChunkText]:
         """These chunks with their texts, sorted by id; those that do not exist are left out."""
         ...
 
@@ -52,7 +52,7 @@ class Tokens(Protocol):
         limit: int,
         collection_ids: Sequence[int] = (),
         after: int = 0,
-    ) -> list[WaitingChunk]:
+    ) -> list[ChunkText]:
         """
         Chunks that have a vector of this model but no token states, sorted by id.
 
@@ -74,7 +74,7 @@ class Tokens(Protocol):
         """How many chunks have token states of the active model; a scan of all chunks."""
         ...
 
-    def sample(self, most: int) -> list[WaitingChunk]:
+    def sample(self, most: int) -> list[ChunkText]:
         """At most so many chunks, with a vector or without, spread evenly over the index."""
         ...
 

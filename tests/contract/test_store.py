@@ -22,7 +22,7 @@ from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
-from qmd.store.embeddings import WaitingChunk
+from qmd.store.embeddings import ChunkText
 from qmd.store.files import DocumentPlace, StoredFile
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.model_cache import MAX_ANSWER_BYTES
@@ -402,7 +402,7 @@ def unit(seed: int) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def embed(writer: Writer, model: StoredModel) -> list[WaitingChunk]:
+def embed(writer: Writer, model: StoredModel) -> list[ChunkText]:
     chunks = writer.embeddings.waiting(model, 100)
     packed = pack_vectors(np.stack([unit(chunk.id) for chunk in chunks]))
     vectors = dict(zip((chunk.hash for chunk in chunks), packed, strict=True))

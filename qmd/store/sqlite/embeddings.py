@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from qmd.store.embeddings import WaitingChunk
+from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
 from qmd.store.sqlite import vector_state
+from qmd.store.sqlite.chunk_texts import chunk_texts
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import SqliteModels
 from qmd.store.sqlite.tokens import SqliteTokensWriter
 from qmd.store.sqlite.vectors import quantize
-from qmd.store.sqlite.waiting_chunks import waiting_chunks
 
 
 class SqliteEmbeddings:
@@ -35,12 +35,12 @@ class SqliteEmbeddings:
         limit: int,
         collection_ids: Sequence[int] = (),
         after: int = 0,
-    ) -> list[WaitingChunk]:
+    ) -> list[ChunkText]:
         column = self._column(model)
         condition = ""
         if collection_ids:
             condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
-        return waiting_chunks(
+        return chunk_texts(
             self._connection,
             f" WHERE k.{column} IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
             [after, *collection_ids, limit],

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from qmd.store.embeddings import WaitingChunk
+from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
+from qmd.store.sqlite.chunk_texts import chunk_texts
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import SqliteModels
 from qmd.store.sqlite.rows import require_types
-from qmd.store.sqlite.waiting_chunks import waiting_chunks
 from qmd.store.tokens import StoredProjection
 
 
@@ -57,8 +57,8 @@ class SqliteTokens:
             if isinstance(codes, bytes) and len(codes) % projection.code_bytes == 0
         }
 
-    def texts(self, chunk_ids: Sequence[int]) -> list[WaitingChunk]:
-        return waiting_chunks(
+    def texts(self, chunk_ids: Sequence[int]) -> list[ChunkText]:
+        return chunk_texts(
             self._connection,
             " WHERE k.id IN (SELECT value FROM json_each(?)) ORDER BY k.id",
             [json.dumps(list(chunk_ids))],
@@ -70,9 +70,9 @@ class SqliteTokens:
         limit: int,
         collection_ids: Sequence[int] = (),
         after: int = 0,
-    ) -> list[WaitingChunk]:
+    ) -> list[ChunkText]:
         clauses, values = self._waiting(model, collection_ids)
-        return waiting_chunks(
+        return chunk_texts(
             self._connection,
             f"{clauses} AND k.id > ? ORDER BY k.id LIMIT ?",
             [*values, after, limit],
@@ -110,7 +110,7 @@ class SqliteTokens:
         ).fetchone()
         return int(row[0])
 
-    def sample(self, most: int) -> list[WaitingChunk]:
+    def sample(self, most: int) -> list[ChunkText]:
         ids = [row[0] for row in self._connection.execute("SELECT id FROM chunks ORDER BY id")]
         step = max(1.0, len(ids) / most)
         chosen = [ids[int(place * step)] for place in range(min(most, len(ids)))]

@@ -1,17 +1,20 @@
-"""Reads the chunks that wait for a vector or for token states, with their texts."""
+"""Reads chunks with what is embedded of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qmd.store.embeddings import WaitingChunk
+from qmd.store.embeddings import ChunkText
 from qmd.store.sqlite.library import Connection
 
 
-def waiting_chunks(
-    connection: Connection, clauses: str, values: Sequence[object]
-) -> list[WaitingChunk]:
-    """The chunks ``k`` (of documents ``d``) that the clauses select, with their texts."""
+def chunk_texts(connection: Connection, clauses: str, values: Sequence[object]) -> list[ChunkText]:
+    """
+    The chunks that the clauses select.
+
+    Args:
+        clauses: SQL behind ``FROM chunks k JOIN documents d``.
+    """
     rows = connection.execute(
         "SELECT k.id, k.hash, d.title, k.heading_path, k.document_id, k.start_char, k.end_char"
         f" FROM chunks k JOIN documents d ON d.id = k.document_id{clauses}",
@@ -26,5 +29,5 @@ def waiting_chunks(
                 "SELECT text FROM documents WHERE id = ?", [document_id]
             ).fetchone()
         text = texts[document_id][start:end]
-        chunks.append(WaitingChunk(chunk_id, digest, title, heading_path, text))
+        chunks.append(ChunkText(chunk_id, digest, title, heading_path, text))
     return chunks
