@@ -111,7 +111,7 @@ class LlmReranker:
     ) -> Sequence[float | None]:
         return score_in_time(
             self.name,
-            lambda some, left_s: self._marks(query, some, left_s),
+            lambda batch, left_s: self._marks(query, batch, left_s),
             passages,
             timeout_s,
             first=_first(self._chat.endpoint),
@@ -174,7 +174,7 @@ class RerankEndpoint:
             try:
                 scores = score_in_time(
                     self.name,
-                    lambda some, left_s: self._scores(query, some, left_s),
+                    lambda batch, left_s: self._scores(query, batch, left_s),
                     passages,
                     timeout_s,
                     first=_first(self._endpoint),

@@ -42,7 +42,7 @@ class CrossEncoder:
     Each pair is a run of its own: int8 activations are scaled per batch, so in a batch a score
     would depend on its neighbours. Each run has one core, and as many run at once as there are
     cores: two threads that share a pair take more than twice the CPU time of one, because they
-    wait for each other. Between two rounds it sees whether there is time for another.
+    wait for each other. Before each round it looks whether there is time for one more.
 
     Args:
         name: For messages and for the cache of scores.
@@ -83,7 +83,7 @@ class CrossEncoder:
         if not passages:
             return []
         end = self._clock() + timeout_s
-        model = self._loaded(timeout_s)
+        model = self._wait_for_model(timeout_s)
         question = clean(query)
 
         def score(passage: str) -> float:
@@ -91,7 +91,7 @@ class CrossEncoder:
 
         return score_in_time(
             self.name,
-            lambda some, left_s: _at_once(self.name, score, some, left_s),
+            lambda batch, left_s: _at_once(self.name, score, batch, left_s),
             passages,
             end - self._clock(),
             first=self._cores,
@@ -119,8 +119,14 @@ class CrossEncoder:
                 )
                 self._loading.start()
 
-    def _loaded(self, timeout_s: float) -> PairModel:
-        """The model, which is waited for. Raises InferenceError."""
+    def _wait_for_model(self, timeout_s: float) -> PairModel:
+        """
+        The model, as soon as its weights are read.
+
+        Raises:
+            TransientInferenceError: They are not within ``timeout_s``.
+            InferenceError: They cannot be read.
+        """
         self.prepare()
         with self._lock:
             loading = self._loading
@@ -140,7 +146,7 @@ class CrossEncoder:
             model = self._load()
         except InferenceError as error:
             problem = error
-        except Exception as error:  # noqa: BLE001 - raised in `_loaded`, for each question
+        except Exception as error:  # noqa: BLE001 - raised in `_wait_for_model`, for each question
             problem = InferenceError(f"Cannot load {self.name}: {error}")
         with self._lock:
             self._model, self._problem, self._loading = model, problem, None
@@ -185,6 +191,8 @@ def _at_once(
 
 def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
     """
+    Open a cross-encoder by its name, or by the path of its folder; reads no weights.
+
     Raises:
         ModelMissingError: There is no such model, or it is not on this machine; the hint says
             which.

@@ -1,6 +1,4 @@
-"""
-Embeds any text with fastembed, one text at a time.
-"""
+"""Embeds any text with fastembed, one text at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from qmd.errors import InferenceError
 from qmd.inference.text_parts import TextPart, text_parts
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import TokenStates
+
+T = TypeVar("T")
 
 
 class TextModel(Protocol):
@@ -79,32 +79,16 @@ class FastEmbedder:
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, float32[len(texts), dimension]."""
-        import numpy as np
-
-        vectors = np.empty((len(texts), self._spec.dimension), np.float32)
         prefix = self._spec.passage_prefix
-
-        def embed_row(row: int) -> None:
-            vectors[row] = self._embed(prefix, texts[row])
-
-        self._run_each(embed_row, len(texts))
-        return vectors
+        return self._rows(self._each(lambda text: self._embed(prefix, text), texts))
 
     def embed_passages_with_tokens(
         self, texts: Sequence[str]
     ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
         """Unit vectors, float32[len(texts), dimension], and the token states of each text."""
-        import numpy as np
-
-        vectors = np.empty((len(texts), self._spec.dimension), np.float32)
-        states: list[TokenStates | None] = [None] * len(texts)
         prefix = self._spec.passage_prefix
-
-        def embed_row(row: int) -> None:
-            vectors[row], states[row] = self._embed_with_tokens(prefix, texts[row])
-
-        self._run_each(embed_row, len(texts))
-        return vectors, tuple(each for each in states if each is not None)
+        pairs = self._each(lambda text: self._embed_with_tokens(prefix, text), texts)
+        return self._rows([vector for vector, _ in pairs]), tuple(states for _, states in pairs)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """A unit vector, float32[dimension]."""
@@ -114,20 +98,29 @@ class FastEmbedder:
         """A unit vector, float32[dimension], and the token states."""
         return self._embed_with_tokens(self._spec.query_prefix, text)
 
-    def _run_each(self, work: Callable[[int], None], count: int) -> None:
-        """Call ``work`` with each number below ``count``, on as many threads as there are."""
-        workers = min(self._threads, count)
+    def _each(self, work: Callable[[str], T], texts: Sequence[str]) -> list[T]:
+        """What ``work`` makes of each text, on at most `threads` threads; in the order of texts."""
+        results = []
+        workers = min(self._threads, len(texts))
         if workers < 2:
-            for row in range(count):
+            for text in texts:
                 cancellation.check()
-                work(row)
-            return
+                results.append(work(text))
+            return results
         pool = ThreadPoolExecutor(workers, thread_name_prefix="qmd-embed")
         try:
-            for _done in pool.map(work, range(count)):
+            for result in pool.map(work, texts):
                 cancellation.check()
+                results.append(result)
         finally:
             pool.shutdown(cancel_futures=True)  # at Ctrl-C, do not embed the rest first
+        return results
+
+    def _rows(self, vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """Vectors as one matrix: float32[len(vectors), dimension]."""
+        import numpy as np
+
+        return np.array(vectors, np.float32).reshape(len(vectors), self._spec.dimension)
 
     def _embed(self, prefix: str, text: str) -> NDArray[np.float32]:
         model = self._model()

@@ -1,4 +1,4 @@
-"""What all rerankers share: a passage is cut to a length, and the time may end before the last."""
+"""What all rerankers share: they cut passages to a length, and score as many as time allows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _RESERVE = 1.25
 #: A call that ends this many seconds before the time is up, or later, has used it up.
 _TOLERANCE_S = 0.01
 
+#: Scores a batch of passages within a number of seconds: a score for each, in their order.
 Score = Callable[[Sequence[str], float], Sequence[float]]
 
 
@@ -33,7 +34,7 @@ def score_in_time(
 
     Args:
         name: The model, for messages.
-        score: Scores some passages within a number of seconds.
+        score: Raises TransientInferenceError if its seconds are over.
         passages: The most important first.
         first: How many passages the first call has.
         most: The most passages of one call.
@@ -54,14 +55,14 @@ def score_in_time(
         if left_s <= _RESERVE * longest_s:
             break
         count = min(most, int(left_s / 2 / longest_s)) if longest_s else first
-        some = passages[len(scores) : len(scores) + max(1, count)]
+        batch = passages[len(scores) : len(scores) + max(1, count)]
         try:
-            scores += score(some, left_s)
+            scores += score(batch, left_s)
         except TransientInferenceError:
             if not scores or clock() < end - _TOLERANCE_S:
                 raise
             break
-        longest_s = max(longest_s, (clock() - began) / len(some))
+        longest_s = max(longest_s, (clock() - began) / len(batch))
     if passages and not scores:
         raise TransientInferenceError(
             f"{name} has scored none of {len(passages)} passages within {timeout_s:.1f} s.",

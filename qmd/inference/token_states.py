@@ -1,6 +1,4 @@
-"""
-Takes the state of each token out of a run of a model, besides the vector of the text.
-"""
+"""Takes the state of each token out of a run of a model, besides the vector of the text."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ class TextTokens(NamedTuple):
 
 def of_text(encoding: Any, prefix: str, states: NDArray[np.float32]) -> TextTokens:
     """
-    Without special tokens, and without those of the prefix.
+    The tokens of the text itself, without special tokens and those of the prefix.
 
     Args:
         encoding: The `tokenizers.Encoding` of prefix and text.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from qmd.store.models import StoredModel
@@ -73,16 +73,14 @@ class EmbeddingsWriter(Embeddings, Protocol):
         model: StoredModel,
         chunks: Sequence[tuple[int, bytes]],
         vectors: dict[bytes, bytes],
-        tokens: Mapping[bytes, bytes] | None = None,
     ) -> int:
         """
-        Store vectors in the cache, with their token states, and give them to their chunks.
+        Store vectors in the cache, and give them to their chunks.
 
         Args:
             chunks: Pairs of chunk id and text hash. A chunk that was removed or changed meanwhile
                 is passed over.
             vectors: Text hash → vector (float16[dimension], unit norm).
-            tokens: Text hash → codes of its token states (see `qmd.store.tokens`).
 
         Returns:
             How many chunks got a vector.

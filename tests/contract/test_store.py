@@ -524,7 +524,8 @@ def test_token_states_belong_to_texts_with_a_vector(store: Store, notes: int) ->
         (vector,) = pack_vectors(unit(1)[None])
         vectors = {first.hash: vector, second.hash: vector}
         places = [(first.id, first.hash), (second.id, second.hash)]
-        writer.embeddings.put(model, places, vectors, {first.hash: bytes(48)})
+        writer.embeddings.put(model, places, vectors)
+        assert writer.tokens.put(model, {first.hash: bytes(48)}) == 1
         assert writer.tokens.count() == 1
         assert writer.tokens.waiting(model, 10, [notes]) == [second]
         assert writer.tokens.waiting(model, 10, [notes + 1]) == []

@@ -8,7 +8,7 @@ hash of the embedded text; it is an ordinary table, and a cache that outlives th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
@@ -16,7 +16,6 @@ from qmd.store.sqlite import vector_state
 from qmd.store.sqlite.chunk_texts import chunk_texts
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import SqliteModels
-from qmd.store.sqlite.tokens import SqliteTokensWriter
 from qmd.store.sqlite.vectors import quantize
 
 
@@ -99,15 +98,12 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
         model: StoredModel,
         chunks: Sequence[tuple[int, bytes]],
         vectors: dict[bytes, bytes],
-        tokens: Mapping[bytes, bytes] | None = None,
     ) -> int:
         column = self._column(model)
         self._connection.executemany(
             "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
             [(model.id, digest, vector) for digest, vector in vectors.items()],
         )
-        if tokens:
-            SqliteTokensWriter(self._connection).put(model, tokens)
         stored = 0
         for chunk_id, digest in chunks:
             row = self._connection.execute(
