@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from qmd.parse.description import find_description
 from qmd.parse.segment import segment
+from qmd.system.surrogates import whole
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -32,7 +33,9 @@ def migrate(db: Database) -> None:
         if not rows:
             break
         last = rows[-1][0]
-        _fill(db, [(row_id, find_description(json.loads(stored))) for row_id, stored in rows])
+        described = [(row_id, find_description(json.loads(stored))) for row_id, stored in rows]
+        # A shell may have stored half of a surrogate pair as an escape.
+        _fill(db, [(row_id, whole(description)) for row_id, description in described])
     # The next index parses these again: photos, whose stored properties lack the description, and
     # documents with a date such as 202503011015, which was read as milliseconds, a day of 1976.
     db.execute(

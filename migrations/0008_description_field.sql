@@ -1,11 +1,12 @@
 -- The description of a document is a field of full text of its own.
 
-DROP TRIGGER searchable_insert;
-DROP TRIGGER searchable_delete;
-DROP TRIGGER documents_update;
-DROP VIEW v_hits;
+-- IF EXISTS: people may have dropped or renamed a view or a trigger.
+DROP TRIGGER IF EXISTS searchable_insert;
+DROP TRIGGER IF EXISTS searchable_delete;
+DROP TRIGGER IF EXISTS documents_update;
+DROP VIEW IF EXISTS v_hits;
 DROP TABLE documents_fts;
-DROP VIEW documents_fts_text;
+DROP VIEW IF EXISTS documents_fts_text;
 
 --: The text that the full-text index is built from. It is for FTS5, not for people.
 CREATE VIEW documents_fts_text AS

@@ -137,6 +137,15 @@ def test_its_descriptions_are_a_field_at_once_and_what_was_misread_is_read_again
     assert rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70") == upgraded
 
 
+def test_half_a_surrogate_pair_does_not_stop_the_upgrade(old: Path) -> None:
+    connection = sqlite.connect(old, read_only=False)
+    connection.execute('UPDATE documents SET properties = \'{"description": "half \\ud800"}\'')
+    connection.close()
+    open_store(old).close()
+    assert_sound(old)
+    assert set(rows(old, "SELECT DISTINCT description FROM documents")) == {("half \ufffd",)}
+
+
 def test_its_full_text_is_one_segment_afterwards(old: Path) -> None:
     connection = sqlite.connect(old, read_only=False)
     for (document_id,) in connection.execute("SELECT id FROM documents").fetchall():
