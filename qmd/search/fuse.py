@@ -1,5 +1,5 @@
 """
-The third step of a search: merge several runs into one ranking.
+Fusion, a part of the third step of a search: merge several runs into one ranking.
 
 `query` fuses the runs of both retrievers by reciprocal rank. `vsearch` fuses the runs of the query
 and of its expansions by nearness.

@@ -35,7 +35,7 @@ def _embed(call: Call) -> Generator[None, None, models.EmbedReply]:
         try:
             if arguments.tokens:
                 embedded, states = call.kb.embed_texts_with_tokens(batch, kind=arguments.kind)
-                tokens += map(_sent, states)
+                tokens += map(_packed, states)
             else:
                 embedded = call.kb.embed_texts(batch, kind=arguments.kind)
             vectors += embedded.tolist()
@@ -50,7 +50,7 @@ def _embed(call: Call) -> Generator[None, None, models.EmbedReply]:
     )
 
 
-def _sent(states: TokenStates) -> models.EmbeddedTokens:
+def _packed(states: TokenStates) -> models.EmbeddedTokens:
     packed = base64.b64encode(states.states.astype("<f2").tobytes())
     return models.EmbeddedTokens(tuple(states.ids.tolist()), packed.decode())
 
