@@ -16,6 +16,7 @@ from qmd.cli.terminal import (
     write_json,
     write_text,
 )
+from qmd.values.search import percent, rounded
 
 if TYPE_CHECKING:
     from qmd.values import Hit, SearchReply
@@ -67,7 +68,9 @@ def _csv(pairs: Sequence[Pair], *, with_body: bool) -> str:
 
 
 def _files(hits: Sequence[Hit]) -> str:
-    return csv_rows((hit.docid, f"{hit.score:.2f}", hit.file, flat(hit.context)) for hit in hits)
+    return csv_rows(
+        (hit.docid, f"{rounded(hit.score):.2f}", hit.file, flat(hit.context)) for hit in hits
+    )
 
 
 def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def _paragraph(notice: str | None) -> list[str]:
 
 def _markdown(hit: Hit, body: str | None) -> str:
     place = md_code(f"{one_line(hit.file)}:{hit.line}")
-    facts = [place, hit.docid, f"{hit.score:.0%}", flat(hit.context)]
+    facts = [place, hit.docid, f"{percent(hit.score)}%", flat(hit.context)]
     return (
         f"## {one_line(' '.join(hit.title.split()))}\n\n"
         + " · ".join(filter(None, facts))
@@ -123,7 +126,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair]) -> None:
         mark = highlighter(reply.query, lambda text: paint(text, "match", True))
     blocks = _paragraph(reply.notice and paint(reply.notice, "warning", color))
     for hit, body in pairs:
-        score = f"{hit.score:.0%}" + (" loosely" if hit.match == "relaxed" else "")
+        score = f"{percent(hit.score)}%" + (" loosely" if hit.match == "relaxed" else "")
         place = paint(one_line(hit.file), "file", color) + paint(f":{hit.line}", "line", color)
         context = one_line(flat(hit.context))
         lines = [
@@ -174,7 +177,9 @@ def explanation(explain: Mapping[str, Any]) -> list[str]:
 
 def _part(part: object) -> str:
     if isinstance(part, Mapping):
-        return "  ".join(f"{key} {_number(value)}" for key, value in part.items())
+        return "  ".join(
+            f"{key} {_number(value)}" for key, value in part.items() if value is not None
+        )
     return _number(part)
 
 

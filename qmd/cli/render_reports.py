@@ -60,10 +60,14 @@ def skipped_lines(skipped: Sequence[SkippedFile], shown: int | None = SHOWN) -> 
 
 
 def render_embed_report(report: EmbedReport) -> None:
-    text = f"Embedded {count(report.embedded, 'chunk')} with {report.model}"
+    made_states_only = report.token_states and not report.embedded
+    if made_states_only:
+        text = f"Made the token states of {count(report.token_states, 'chunk')} with {report.model}"
+    else:
+        text = f"Embedded {count(report.embedded, 'chunk')} with {report.model}"
     if report.reused:
         text += f", {report.reused:,} from the cache"
-    if report.token_states:
+    if report.token_states and not made_states_only:
         text += f"; token states for {count(report.token_states, 'chunk')} more"
     if report.remaining:
         text += f"; {report.remaining:,} remain: qmd embed"
@@ -119,11 +123,12 @@ def _vectors(status: Status, embedding: bool) -> str:
     text = f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}"
     if status.model:
         text += f", {status.model}"
+    how = "in the background" if embedding else "qmd embed"
     if status.needs_embedding:
-        how = "in the background" if embedding else "qmd embed"
         text += f"; {count(status.needs_embedding, 'document')} to do: {how}"
     if status.token_states is not None and status.token_states < status.chunks_embedded:
         text += f"; token states: {status.token_states:,} of {status.chunks_embedded:,} chunks"
+        text += "" if status.needs_embedding else f": {how}"
     if status.next_model:
         text += f"; {status.next_model} is to follow, with {status.next_embedded:,} so far"
     return text

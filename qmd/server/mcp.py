@@ -314,7 +314,8 @@ def instructions(collections: Sequence[Collection]) -> str:
         "qmd searches the user's own documents (Markdown; English and Chinese). "
         "Use search for words and exact phrases, query for questions, vsearch for meaning alone; "
         "then read with get or multi_get, by the hit's file. The best hit's score, 0 to 1, is the "
-        "estimated chance that it answers; notice says so if no hit seems to."
+        "estimated chance that it answers; the other hits' scores are in proportion to it, and "
+        "relevance is each hit's own chance. notice says so if no hit seems to answer."
     )
     if not collections:
         return (

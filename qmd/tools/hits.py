@@ -14,6 +14,7 @@ from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
 from qmd.values import Freshness, Hit, SearchReply, SearchRequest
+from qmd.values.search import rounded
 from qmd.values.wire import to_wire
 
 SearchOptions = ValueArguments[SearchRequest]
@@ -64,7 +65,7 @@ def _texts(reply: SearchReply) -> Iterator[str]:
 
 
 def _rounded(hit: Hit) -> Hit:
-    return replace(hit, score=texts.rounded(hit.score), relevance=texts.rounded(hit.relevance))
+    return replace(hit, score=rounded(hit.score), relevance=rounded(hit.relevance))
 
 
 def _shortened(hits: Sequence[Hit], excess: int) -> list[Hit]:

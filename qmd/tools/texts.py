@@ -15,6 +15,7 @@ from itertools import zip_longest
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
 from qmd.values import Hit, Status
+from qmd.values.search import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +52,6 @@ REST = Dialect(
     camel_case=False,
     context_in_text=False,
 )
-
-
-# --- numbers -------------------------------------------------------------------------
-
-
-def rounded(score: float) -> float:
-    """Round to two decimals, halves up, like the Math.round of JavaScript in the specification."""
-    return math.floor(score * 100 + 0.5) / 100
-
-
-def percent(score: float) -> int:
-    """A score as a whole percentage; it always agrees with the `rounded` score."""
-    return math.floor(rounded(score) * 100 + 0.5)
 
 
 # --- search --------------------------------------------------------------------------

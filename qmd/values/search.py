@@ -1,5 +1,6 @@
 """The values of a search: documents, filters, the request, hits and the reply."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
@@ -40,6 +41,16 @@ LEAST_DEPTH = 5
 RELEVANCE_DEPTH = 100
 #: The default minimum score of `vsearch`. It drops what is hopeless, and next to no right answer.
 VSEARCH_MIN_SCORE = 0.02
+
+
+def rounded(score: float) -> float:
+    """Round to two decimals, halves up, like the Math.round of JavaScript in the specification."""
+    return math.floor(score * 100 + 0.5) / 100
+
+
+def percent(score: float) -> int:
+    """A score as a whole percentage; it always agrees with the `rounded` score."""
+    return math.floor(rounded(score) * 100 + 0.5)
 
 
 def encode_uri(file: str) -> str:

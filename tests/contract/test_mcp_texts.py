@@ -17,6 +17,7 @@ from qmd.errors import (
 )
 from qmd.tools import texts
 from qmd.values import Collection, Hit, Status
+from qmd.values.search import percent, rounded
 
 HIT = Hit("#abc123", "path/to/file.md", "Title", 0.85, None, "1: x", 1, 0.5, "exact")
 
@@ -36,17 +37,19 @@ def test_one_result_is_singular_and_none_has_its_own_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "shown", "percent"),
+    ("score", "shown", "percentage"),
     [(0, 0.0, 0), (0.125, 0.13, 13), (0.845, 0.85, 85), (0.005, 0.01, 1), (0.999, 1.0, 100)],
 )
-def test_halves_are_rounded_up_as_javascript_does(score: float, shown: float, percent: int) -> None:
-    assert texts.rounded(score) == shown
-    assert texts.percent(score) == percent
+def test_halves_are_rounded_up_as_javascript_does(
+    score: float, shown: float, percentage: int
+) -> None:
+    assert rounded(score) == shown
+    assert percent(score) == percentage
 
 
 @given(st.floats(0, 1))
 def test_score_and_percentage_say_the_same(score: float) -> None:
-    assert texts.percent(score) == round(texts.rounded(score) * 100)
+    assert percent(score) == round(rounded(score) * 100)
 
 
 def test_line_numbers_start_where_told() -> None:

@@ -271,10 +271,10 @@ def test_qmd_index_makes_those_of_an_earlier_version(
         connection.execute("DELETE FROM token_states WHERE id > 5")
         connection.commit()
     scratch = Scratch(tmp_path / "scratch", {"QMD_DB": str(database)})
-    assert f"token states: 5 of {COUNT} chunks" in scratch.call("status").out
+    assert f"token states: 5 of {COUNT} chunks: qmd embed\n" in scratch.call("status").out
     out = scratch.call("index").out
     assert f"Making the token states of {COUNT - 5} chunks" in out
-    assert f"token states for {COUNT - 5} chunks more" in out
+    assert f"Made the token states of {COUNT - 5} chunks with" in out and "Embedded" not in out
     assert states(database) == COUNT
     assert "token states" not in scratch.call("index").out + scratch.call("status").out
 

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from qmd.cli.formats import _NOT_XML, flat, md_fenced, numbered, xml_element
 from qmd.cli.highlight import highlighter
-from qmd.cli.render_hits import render_hits
+from qmd.cli.render_hits import explanation, render_hits
 from qmd.cli.terminal import escape_json, harmless, one_line, use_color
 from qmd.values import Hit, SearchReply
 
@@ -234,3 +234,16 @@ class TestColour:
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         assert use_color(io.StringIO()) is expected
+
+
+def test_every_format_rounds_a_score_as_the_servers_do(capsys: pytest.CaptureFixture[str]) -> None:
+    hit = Hit("#abc123", "notes/a.md", "A", 0.805, None, "1: a", 1, 0.805, "exact")
+    for output, shown in (("cli", "A  81%"), ("md", " · 81%"), ("files", "#abc123,0.81,")):
+        render_hits(SearchReply("a", (hit,)), output, bodies=None, line_numbers=False)
+        assert shown in capsys.readouterr().out
+
+
+def test_an_explanation_leaves_out_what_was_not_measured() -> None:
+    assert explanation({"relevance": {"value": 0.805, "coverage": 1.0, "nearness": None}}) == [
+        "    relevance: value 0.805  coverage 1"
+    ]
