@@ -61,9 +61,9 @@ def query(request: SearchRequest, view: View) -> None:
     """
     Search by words and by meaning: the best answer.
 
-    Both rankings are fused and the best are reranked. Without vectors it answers from words
-    alone and says so. Lines 'lex: …', 'vec: …', 'hyde: …' and 'intent: …' address the
-    retrievers one by one.
+    Both decide the order, and so does a reranker that you name. Without vectors it answers
+    from words alone and says so. Lines 'lex: …', 'vec: …', 'hyde: …' and 'intent: …' address
+    the retrievers one by one.
     """
     _answer("query", request, view)
 

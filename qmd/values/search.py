@@ -156,7 +156,7 @@ class SearchRequest:
         Range(1),
         LocalOnly(),
         ForCommands("query"),
-        Describe("How many of the best are reranked"),
+        Describe("How many of the best a reranker scores"),
     ] = 30
     intent: Annotated[
         str | None,
