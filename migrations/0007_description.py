@@ -36,8 +36,15 @@ def migrate(db: Database) -> None:
         described = [(row_id, find_description(json.loads(stored))) for row_id, stored in rows]
         # A shell may have stored half of a surrogate pair as an escape.
         _fill(db, [(row_id, whole(description)) for row_id, description in described])
-    # The next index parses these again: photos, whose stored properties lack the description, and
-    # documents with a date such as 202503011015, which was read as milliseconds, a day of 1976.
+    # A program of 1.1.0 that still runs writes documents of parser version 2 without a description.
+    # So the version of those that have theirs is raised, and the next index parses the others.
+    for table in ("documents", "skipped_files"):
+        db.execute(
+            f"UPDATE {table} SET parser_version = parser_version + 1000"
+            " WHERE parser_version BETWEEN 2000 AND 2999"
+        )
+    # The next index parses these again, too: photos, whose stored properties lack the description,
+    # and documents with a date such as 202503011015, which was read as milliseconds, a day of 1976.
     db.execute(
         "UPDATE documents SET parser_version = 0"
         " WHERE properties LIKE '{\"kind\": \"%' OR date LIKE '1976-%T%'"

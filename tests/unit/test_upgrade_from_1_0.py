@@ -137,6 +137,28 @@ def test_its_descriptions_are_a_field_at_once_and_what_was_misread_is_read_again
     assert rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70") == upgraded
 
 
+def test_what_an_older_program_writes_afterwards_is_parsed_again(old: Path, tmp_path: Path) -> None:
+    """A server of 1.1.0 that runs through the upgrade knows no descriptions."""
+    root = tmp_path / "more"
+    root.mkdir()
+    for number in range(3):
+        (root / f"{number}.md").write_text(f"---\ndescription: boat{number}\n---\nbody\n")
+    with KnowledgeBase.open(old) as kb:
+        kb.add_collection(root, name="more")
+        kb.index(collections=["more"])
+        assert kb.index(collections=["more"]).updated == 0
+    connection = sqlite.connect(old, read_only=False)
+    connection.execute(
+        "UPDATE documents SET parser_version = parser_version - 1000, description = '',"
+        " properties = '{}' WHERE path = '1.md'"
+    )
+    connection.close()
+    with KnowledgeBase.open(old) as kb:
+        kb.index(collections=["more"])
+        assert [hit.path for hit in kb.search("description:boat1").hits] == ["1.md"]
+    assert rows(old, "SELECT description FROM documents WHERE path = '1.md'") == [("boat1",)]
+
+
 def test_half_a_surrogate_pair_does_not_stop_the_upgrade(old: Path) -> None:
     connection = sqlite.connect(old, read_only=False)
     connection.execute('UPDATE documents SET properties = \'{"description": "half \\ud800"}\'')
