@@ -122,13 +122,14 @@ def best_hits(
                 hits[0].relevance,
                 measured_features(hits[0].explain["relevance"]),
                 dropped,
+                hits[0].explain["relevance"]["script"],
             )
 
 
 def measured_features(explained: Mapping[str, Any]) -> dict[str, float]:
     from qmd.search.present.relevance import Evidence, features
 
-    names = ("coverage", "nearness", "lead", "documents")
+    names = ("coverage", "nearness", "lead", "documents", "title", "held", "script")
     return features(Evidence(*(explained[name] for name in names)))
 
 

@@ -44,6 +44,7 @@ class BestHit(NamedTuple):
         features: What relevance is estimated from, by name; without those that are not known.
         dropped: Whether a page that answers is among the first ten of `vsearch` without a minimum
             score, but not with the default; None if there is no such page.
+        script: What most words of the question are: `qmd.search.query.terms.Script`.
     """
 
     search: str
@@ -56,6 +57,7 @@ class BestHit(NamedTuple):
     relevance: float
     features: Mapping[str, float]
     dropped: bool | None = None
+    script: str = "alphabet"
 
 
 def bins(predicted: Array, edges: Sequence[float]) -> list[tuple[float, float, NDArray[np.bool_]]]:

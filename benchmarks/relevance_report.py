@@ -21,9 +21,9 @@ from relevance_fit import (
 )
 
 #: The features of the two estimates in `qmd.search.present.relevance`, in the order of constants.
-WORDS = ("coverage", "lead")
-BOTH = ("coverage", "nearness", "lead", "fewness")
-THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
+WORDS = ("coverage", "lead", "fewness", "title", "held")
+BOTH = ("coverage", "lead", "fewness", "title", "nearness")
+THRESHOLDS = (0.05, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 
 
 def show(title: str, hits: Sequence[BestHit], predicted: Array | None = None) -> None:
@@ -120,10 +120,12 @@ def part_of(hit: BestHit) -> str:
 
 def fit(hits: Sequence[BestHit], features: Sequence[str]) -> None:
     """Print the constants of `qmd.search.present.relevance`, and how well others would do."""
-    by_words = [hit for hit in hits if hit.search == "search" and "coverage" in hit.features]
-    _fit("WORDS, for a search without vectors", by_words, WORDS)
-    near = [hit for hit in hits if "nearness" in hit.features]
-    _fit("BOTH, for a search with vectors", near, features or BOTH)
+    for script in dict.fromkeys(hit.script for hit in hits):
+        of_script = [hit for hit in hits if hit.script == script]
+        by_words = [hit for hit in of_script if "nearness" not in hit.features]
+        near = [hit for hit in of_script if "nearness" in hit.features]
+        _fit(f"WORDS, {script}, for a search without vectors", by_words, WORDS)
+        _fit(f"BOTH, {script}, for a search with vectors", near, features or BOTH)
 
 
 def _fit(title: str, hits: Sequence[BestHit], features: Sequence[str]) -> None:

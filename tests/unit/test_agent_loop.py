@@ -363,7 +363,7 @@ class TestTools:
         )
 
     def test_a_search_says_that_nothing_seems_to_answer(self, kb: KnowledgeBase) -> None:
-        query = "parser zeppelin quasar marmalade trombone photosynthesis"
+        query = "parser zeppelin quasar marmalade trombone glacier orchid sonata walnut monsoon"
         result = executor(kb).execute(ToolCall("search", {"query": query}))
         assert "\n\nNothing here seems to answer this; the nearest are:\n\n" in result.text
 

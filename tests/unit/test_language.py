@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qmd.search.query.language import MAX_TERMS, parse
-from qmd.search.query.terms import LEAD, Term, loose_parts
+from qmd.search.query.terms import LEAD, Term, loose_parts, script_of
 
 
 def groups(query: str) -> list[list[str]]:
@@ -230,3 +230,26 @@ def test_a_pasted_text_has_so_many_terms_and_keeps_its_words_for_the_vectors() -
 )
 def test_loose_matching_takes_words_and_pairs(text: str, expected: list[str]) -> None:
     assert loose_parts(Term(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "数据库",
+        "库",
+        "数据库的备份 Kubernetes",
+        "Kubernetes 部署",
+        "데이터베이스 백업",
+        "東京の天気",
+    ],
+)
+def test_a_text_mostly_of_pairs_is_written_in_characters(text: str) -> None:
+    assert script_of(text) == "characters"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "?!", "red boat", "резервная копия", "how to translate 数据库", "Kubernetes v1.2 部署"],
+)
+def test_any_other_text_is_written_in_an_alphabet(text: str) -> None:
+    assert script_of(text) == "alphabet"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import log
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,6 +13,7 @@ from qmd.search.meaning.nearness import centre, document_nearness
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.present import relevance
 from qmd.search.present.relevance import Evidence
+from qmd.search.query.terms import Script
 from qmd.search.words import bm25, expressions
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
@@ -92,17 +94,37 @@ def test_what_all_texts_share_is_taken_out_of_a_question_on_the_scale_of_cosines
     corpus.kb.close()
 
 
-def test_relevance_rises_with_coverage_and_with_nearness() -> None:
+SCRIPTS: tuple[Script, ...] = get_args(Script)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_relevance_rises_with_coverage_and_with_nearness(script: Script) -> None:
+    def estimate(coverage: float | None, near: float | None) -> float:
+        return relevance.estimate(Evidence(coverage, near, documents=1000, script=script))
+
     shares = [number / 10 for number in range(11)]
-    alone = [relevance.estimate(Evidence(share, None)) for share in shares]
+    alone = [estimate(share, None) for share in shares]
     assert alone == sorted(alone)
     for share in shares:
-        near = [relevance.estimate(Evidence(share, level)) for level in shares]
+        near = [estimate(share, level) for level in shares]
         assert near == sorted(near)
-        held = [relevance.estimate(Evidence(each, share)) for each in shares]
+        held = [estimate(each, share) for each in shares]
         assert held == sorted(held)
-    assert 0 < relevance.estimate(Evidence(None, -99.0)) < 0.05
-    assert 0.95 < relevance.estimate(Evidence(1.0, 99.0)) < 1
+    assert 0 < estimate(None, -99.0) < 0.05
+    assert 0.7 < estimate(1.0, 99.0) < 1
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("near", [None, 0.5])
+def test_relevance_rises_with_the_words_of_the_title_and_with_those_that_are_held(
+    script: Script, near: float | None
+) -> None:
+    evidence = Evidence(0.5, near, documents=100, script=script)
+    titles = [relevance.estimate(evidence._replace(title=share / 4)) for share in range(5)]
+    assert titles == sorted(set(titles))
+    held = [relevance.estimate(evidence._replace(held=number)) for number in range(9)]
+    assert held == sorted(held)
+    assert held[6] == held[8]
 
 
 def test_the_best_hit_of_a_hopeless_question_does_not_look_relevant(corpus: Corpus) -> None:
@@ -111,14 +133,20 @@ def test_the_best_hit_of_a_hopeless_question_does_not_look_relevant(corpus: Corp
     assert corpus.kb.search("red boat").hits[0].relevance > 0.8
 
 
-def test_relevance_rises_with_the_lead_and_falls_with_the_number_of_documents() -> None:
-    for near in (None, 0.5):
-        leads = [relevance.estimate(Evidence(0.5, near, lead / 10, 100)) for lead in range(-10, 7)]
-        assert leads == sorted(leads)
-        assert leads[0] < leads[-1] == relevance.estimate(Evidence(0.5, near, 1.0, 100))
-    sizes = [relevance.estimate(Evidence(0.5, 0.5, 0.2, size)) for size in (10, 100, 9999)]
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("near", [None, 0.5])
+def test_relevance_rises_with_the_lead_and_falls_with_the_number_of_documents(
+    script: Script, near: float | None
+) -> None:
+    def estimate(lead: float, documents: int) -> float:
+        return relevance.estimate(Evidence(0.5, near, lead, documents, script=script))
+
+    leads = [estimate(lead / 10, 100) for lead in range(-10, 7)]
+    assert leads == sorted(leads)
+    assert leads[0] < leads[-1] == estimate(1.0, 100)
+    sizes = [estimate(0.2, size) for size in (10, 100, 9999)]
     assert sizes == sorted(sizes, reverse=True)
-    assert relevance.estimate(Evidence(0.5, 0.5, 0.2, 0)) == sizes[0]
+    assert estimate(0.2, 0) == sizes[0]
 
 
 def test_the_lead_is_the_distance_to_the_best_other_candidate() -> None:
@@ -138,8 +166,15 @@ def test_a_lead_that_says_nothing_is_taken_to_be_typical(
     assert leads == [relevance.TYPICAL_LEAD] * len(blends)
 
 
-def test_the_constants_fit_the_features() -> None:
+def test_the_lead_of_few_candidates_with_vectors_is_that_of_a_small_collection() -> None:
+    leads = relevance.measure_leads([0.8, 0.2], is_measured=True, small=relevance.SMALL_LEAD)
+    assert leads == [relevance.SMALL_LEAD] * 2
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_constants_fit_the_features(script: Script) -> None:
     """No feature lowers relevance, and each has a coefficient."""
     for constants, near in ((relevance.WORDS, None), (relevance.BOTH, 0.5)):
-        assert len(constants) == 1 + len(relevance.features(Evidence(0.5, near)))
-        assert min(constants[1:]) >= 0
+        features = relevance.features(Evidence(0.5, near, script=script))
+        assert len(constants[script]) == 1 + len(features)
+        assert min(constants[script][1:]) >= 0

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import exp
+from operator import mul
 from pathlib import Path
 
 import pytest
 
 from qmd.search.candidates import Candidate
-from qmd.search.present.relevance import LEAST_CONFIDENCE, calibrate
+from qmd.search.present.relevance import (
+    BOTH,
+    LEAST_CONFIDENCE,
+    WORDS,
+    Evidence,
+    calibrate,
+    features,
+)
 from qmd.search.query.language import parse
+from qmd.search.query.terms import Script
 from qmd.search.words.weights import QueryWords
 from qmd.values import SearchReply, SearchRequest
 from qmd.values.search import VSEARCH_MIN_SCORE
@@ -23,7 +33,7 @@ FILES = {
     "数据库.md": "# 数据库\n\n数据库的备份与迁移。\n",
 }
 #: Only "boat" is in the collection.
-HOPELESS = "boat zeppelin quasar marmalade trombone photosynthesis"
+HOPELESS = "boat zeppelin quasar marmalade trombone glacier orchid sonata walnut monsoon"
 
 Search = Callable[..., SearchReply]
 
@@ -122,6 +132,26 @@ def test_a_document_is_as_relevant_to_a_question_in_vsearch_as_in_query(
     }
     assert by_meaning == by_both
     assert len(by_both) == len(FILES)
+
+
+@pytest.mark.parametrize(
+    ("query", "script"),
+    [("red boat", "alphabet"), ("数据库 备份", "characters"), ("the red boat 数据", "alphabet")],
+)
+def test_relevance_is_computed_with_the_constants_of_the_query_s_script(
+    search: Search, query: str, script: Script
+) -> None:
+    names = ("coverage", "nearness", "lead", "documents", "title", "held", "script")
+    hits = search(query, min_score=0, explain=True).hits
+    assert hits
+    for hit in hits:
+        assert hit.explain is not None
+        shown = hit.explain["relevance"]
+        assert shown["script"] == script
+        constants = WORDS if shown["nearness"] is None else BOTH
+        values = features(Evidence(*(shown[name] for name in names))).values()
+        total = sum(map(mul, constants[script], (1.0, *values)))
+        assert shown["value"] == pytest.approx(1 / (1 + exp(-total)), abs=1e-4)
 
 
 def test_a_part_of_a_word_covers_nothing_of_a_query(corpus: Corpus) -> None:

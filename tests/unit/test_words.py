@@ -48,6 +48,34 @@ def counts(corpus: Corpus, query: str) -> dict[str, int]:
     return {text: word.documents for text, word in words.weights.items()}
 
 
+@pytest.mark.parametrize(
+    ("query", "title", "expected"),
+    [
+        ("filler", "Fillers, and how to FILLER", 1),
+        ("filler", "Fulfilling", 0),
+        ("数据迁移", "数据库的迁移", 2 / 3),  # 数据 and 迁移, but not 据迁
+        ('"rare common"', "The Rare Common Things", 1),
+        ('"rare common" "usual"', "The Rare Common Things", 1 / 2),
+        ("title:rare path:common", "A rare thing", 1 / 2),
+        ("", "A rare thing", 0),
+    ],
+)
+def test_a_title_covers_the_words_that_it_holds(
+    twenty: Corpus, query: str, title: str, expected: float
+) -> None:
+    with twenty.store.reading() as reader:
+        words = weigh_words(reader, parse(query))
+    assert words.title_coverage(title) == pytest.approx(expected)
+
+
+def test_a_rare_word_in_a_title_covers_more(twenty: Corpus) -> None:
+    with twenty.store.reading() as reader:
+        words = weigh_words(reader, parse("rare usual"))
+    rare, usual = words.title_coverage("A rare day"), words.title_coverage("The usual day")
+    assert rare > usual > 0
+    assert rare + usual == pytest.approx(1)
+
+
 def test_a_large_index_leaves_out_words_that_a_tenth_of_its_documents_hold(
     twenty: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

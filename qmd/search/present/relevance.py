@@ -12,12 +12,13 @@ order stays, and a score means the same in every reply.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from math import exp, fsum, log10
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.search.candidates import Candidate
+from qmd.search.query.terms import Script
 from qmd.search.words.weights import QueryWords
 from qmd.values import SearchRequest
 from qmd.values.search import LEAST_DEPTH
@@ -26,22 +27,33 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.store.documents import FullDocument
 
-#: The constant and the coefficients of `features`, for a search without vectors.
-WORDS: Sequence[float] = (-2.34, 3.11, 4.05)
-#: The same for a search with vectors, which has two features more.
-BOTH: Sequence[float] = (-4.32, 3.37, 6.45, 5.58, 0.93)
+#: The constant and the coefficients of `features` for a search without vectors, by the script of
+#: the query: a pair of Chinese characters is more often held by chance than a word. (The number of
+#: words that are held does not help an alphabet.)
+WORDS: Mapping[Script, Sequence[float]] = {
+    "alphabet": (-1.69, 3.53, 2.17, 0.57, 2.39, 0.0),
+    "characters": (-1.18, 2.07, 1.96, 0.78, 2.97, 2.49),
+}
+#: The same for a search with vectors: cosines are nearer to each other in Chinese.
+BOTH: Mapping[Script, Sequence[float]] = {
+    "alphabet": (-4.9, 2.17, 7.0, 0.16, 1.64, 3.57),
+    "characters": (-8.06, 0.17, 3.8, 1.03, 4.33, 12.68),
+}
 #: Documents that one statement reads. Few, as the later ones may not be needed.
 READ_AT_ONCE = 10
 #: Nearness is limited to this range, beyond which it says nothing more.
 NEAREST, FARTHEST = 1.25, -0.5
 #: A greater lead says nothing more. Of two documents, one often has all the evidence.
 GREATEST_LEAD = 0.6
+#: More words that are held say nothing more.
+MOST_WORDS = 6
 #: The size of the smallest collections that were measured.
 FEWEST_DOCUMENTS = 10
-#: The lead of a candidate whose lead is not known: the mean of best hits that do not answer.
-TYPICAL_LEAD = 0.16
+#: The lead of a candidate whose lead is not known: the mean of best hits with vectors in
+#: collections of ten to thirty documents, and that of all others.
+SMALL_LEAD, TYPICAL_LEAD = 0.3, 0.16
 #: If the best hit is less relevant than this, the reply says that nothing seems to answer.
-LEAST_CONFIDENCE = 0.2
+LEAST_CONFIDENCE = 0.16
 
 
 class Evidence(NamedTuple):
@@ -57,12 +69,18 @@ class Evidence(NamedTuple):
             that none answers has many that are about as good.
         documents: How many documents the index has. The more there are, the more of them have some
             of the words and are near by chance.
+        title: The share of the query's words that the title holds, 0..1, weighed like coverage.
+        held: How many words of the query the document holds.
+        script: What most words of the query are.
     """
 
     coverage: float | None
     near: float | None
     lead: float = TYPICAL_LEAD
     documents: int = 1
+    title: float = 0.0
+    held: int = 0
+    script: Script = "alphabet"
 
 
 class Estimated(NamedTuple):
@@ -112,7 +130,13 @@ def calibrate(
         At most ``request.limit`` candidates with at least the minimum relevance and the minimum
         score, in their order.
     """
-    leads = measure_leads([candidate.blend for candidate in candidates], is_measured=is_measured)
+    # Only a small collection has few candidates with vectors; few may hold the words anywhere.
+    has_vectors = any(candidate.nearness is not None for candidate in candidates)
+    leads = measure_leads(
+        [candidate.blend for candidate in candidates],
+        is_measured=is_measured,
+        small=SMALL_LEAD if has_vectors else TYPICAL_LEAD,
+    )
     estimated = _estimate_each(reader, candidates[: request.depth], leads, words)
     relevant = (entry for entry in estimated if entry.relevance >= request.min_relevance)
     good = takewhile(lambda entry: entry.score >= request.min_score, _score_each(relevant))
@@ -122,14 +146,24 @@ def calibrate(
 def _estimate_each(
     reader: Reader, candidates: Sequence[Candidate], leads: Sequence[float], words: QueryWords
 ) -> Iterator[Estimated]:
+    script = words.script
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
         pages = reader.documents.full([candidate.document_id for candidate in batch])
-        coverages = _coverages(reader, batch, words)
+        held = _held_words(reader, batch, words)
         batch_leads = leads[start : start + READ_AT_ONCE]
         for candidate, page, lead in zip(batch, pages, batch_leads, strict=True):
-            coverage = coverages.get(candidate.document_id)
-            evidence = Evidence(coverage, candidate.nearness, lead, words.document_count)
+            matched = held.get(candidate.document_id)
+            coverage = None if matched is None else words.coverage(matched)
+            evidence = Evidence(
+                1.0 if candidate.match == "exact" else coverage,
+                candidate.nearness,
+                lead,
+                words.document_count,
+                words.title_coverage(page.info.title),
+                len(matched or ()),
+                script,
+            )
             # A query that looks for nothing, such as tag:work, is answered by each document left.
             relevance = 1.0 if words.query.only_narrows else estimate(evidence)
             yield Estimated(candidate, page, evidence, round(relevance, 4))
@@ -152,24 +186,23 @@ def _score_each(estimated: Iterable[Estimated]) -> Iterator[Calibrated]:
         yield Calibrated(*entry, round(best.relevance * share, 4))
 
 
-def _coverages(
+def _held_words(
     reader: Reader, candidates: Sequence[Candidate], words: QueryWords
-) -> dict[int, float]:
+) -> dict[int, Collection[str]]:
     """
-    Document id → `Evidence.coverage` of the candidate, unless that is None.
+    Document id → the words of the query that the document holds; no entry if that is not known.
 
     Full text says which words a document holds, whoever found it. So it is as relevant to a
     question in `vsearch` as in `query`.
     """
     held = {each.document_id: each.words for each in candidates if each.words}
-    others = [each.document_id for each in candidates if each.match != "exact" and not each.words]
-    if words.weights and others:
-        held |= words.held_by(reader, others)
-    coverages = {document_id: words.coverage(matched) for document_id, matched in held.items()}
-    return coverages | {each.document_id: 1.0 for each in candidates if each.match == "exact"}
+    others = [each.document_id for each in candidates if not each.words]
+    return held | (words.held_by(reader, others) if words.weights and others else {})
 
 
-def measure_leads(blends: Sequence[float], *, is_measured: bool) -> list[float]:
+def measure_leads(
+    blends: Sequence[float], *, is_measured: bool, small: float = TYPICAL_LEAD
+) -> list[float]:
     """
     `Evidence.lead` of each candidate.
 
@@ -178,8 +211,11 @@ def measure_leads(blends: Sequence[float], *, is_measured: bool) -> list[float]:
     Args:
         blends: Best first.
         is_measured: As for `calibrate`.
+        small: What it is taken to be if there are few candidates.
     """
-    if not is_measured or len(blends) < LEAST_DEPTH or not blends[0]:
+    if is_measured and 0 < len(blends) < LEAST_DEPTH:
+        return [small] * len(blends)
+    if not is_measured or not blends or not blends[0]:
         return [TYPICAL_LEAD] * len(blends)
     best, second = blends[:2]
     return [(best - second) / best, *((blend - best) / best for blend in blends[1:])]
@@ -187,7 +223,7 @@ def measure_leads(blends: Sequence[float], *, is_measured: bool) -> list[float]:
 
 def estimate(evidence: Evidence) -> float:
     """The estimated probability that a hit answers the question, 0..1."""
-    constants = WORDS if evidence.near is None else BOTH
+    constants = (WORDS if evidence.near is None else BOTH)[evidence.script]
     values = [1.0, *features(evidence).values()]
     total = fsum(constant * value for constant, value in zip(constants, values, strict=True))
     return 1 / (1 + exp(-total))
@@ -195,10 +231,12 @@ def estimate(evidence: Evidence) -> float:
 
 def features(evidence: Evidence) -> dict[str, float]:
     """What the coefficients of an estimate are multiplied with, in the order of the constants."""
-    features = {"coverage": 0.0 if evidence.coverage is None else evidence.coverage}
-    if evidence.near is not None:
-        features["nearness"] = min(max(evidence.near, FARTHEST), NEAREST)
-    features["lead"] = min(evidence.lead, GREATEST_LEAD)
-    if evidence.near is not None:
-        features["fewness"] = -log10(max(evidence.documents, FEWEST_DOCUMENTS))
-    return features
+    features = {
+        "coverage": 0.0 if evidence.coverage is None else evidence.coverage,
+        "lead": min(evidence.lead, GREATEST_LEAD),
+        "fewness": -log10(max(evidence.documents, FEWEST_DOCUMENTS)),
+        "title": evidence.title,
+    }
+    if evidence.near is None:
+        return features | {"held": min(evidence.held, MOST_WORDS) / MOST_WORDS}
+    return features | {"nearness": min(max(evidence.near, FARTHEST), NEAREST)}

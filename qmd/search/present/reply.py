@@ -88,5 +88,8 @@ def _explanation(hit: Calibrated, best: Calibrated) -> Mapping[str, Any]:
             "nearness": hit.evidence.near,
             "lead": hit.evidence.lead,
             "documents": hit.evidence.documents,
+            "title": hit.evidence.title,
+            "held": hit.evidence.held,
+            "script": hit.evidence.script,
         },
     }

@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 from qmd.parse.segment import cjk_runs, has_token, is_cjk, normalize
 
 Field = Literal["title", "description", "path"]
+#: What most words of a text are: words of letters, or pairs of Chinese characters.
+Script = Literal["alphabet", "characters"]
 
 #: Full text searches for at most this many characters of a literal; the whole literal is then
 #: checked in the texts of the hits. A phrase of 50,000 words would take FTS5 a minute.
@@ -95,6 +97,23 @@ def loose_parts(term: Term) -> list[str]:
             position = match.end()
         parts[run[position:]] = None
     return [part for part in parts if part]
+
+
+def text_parts(text: str) -> list[str]:
+    """The words and pairs of Chinese characters of a text, without signs; see `loose_parts`."""
+    return [part for word in text.split() for part in loose_parts(Term(word))]
+
+
+def script_of(text: str) -> Script:
+    """
+    "characters" if at least half of a text's words are pairs of characters, else "alphabet".
+
+    The two are measured differently: ten Chinese characters are nine pairs, and a document often
+    has a pair by chance.
+    """
+    parts = text_parts(text)
+    pairs = sum(map(is_cjk, parts))
+    return "characters" if pairs and 2 * pairs >= len(parts) else "alphabet"
 
 
 def _belongs_to_term(character: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from qmd.parse import segment
 from qmd.search.query.language import ParsedQuery
-from qmd.search.query.terms import loose_parts
+from qmd.search.query.terms import Script, loose_parts, script_of, text_parts
 from qmd.search.words import bm25
 from qmd.search.words.expressions import phrase
 
@@ -85,6 +85,23 @@ class QueryWords(NamedTuple):
         total = fsum(word.idf for word in self.weights.values())
         share = fsum(self.weights[word].idf for word in held if word in self.weights)
         return share / total if total else 0.0
+
+    def title_coverage(self, title: str) -> float:
+        """
+        The same share of the words that a title holds; their stems are compared.
+
+        For a query of phrases or fields alone, the share of its terms that the title holds.
+        """
+        if not self.weights:
+            folded = segment.fold(title)
+            held_terms = [segment.fold(term.text) in folded for term in self.query.terms]
+            return sum(held_terms) / len(held_terms) if held_terms else 0.0
+        stems = {stem(part) for part in text_parts(title)}
+        return self.coverage(word for word in self.weights if stem(word) in stems)
+
+    @property
+    def script(self) -> Script:
+        return script_of(self.query.text)
 
 
 def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
