@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import fsum
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -149,6 +150,7 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
     return weights
 
 
+@lru_cache(maxsize=1024)  # each hit's title is compared with the same words of the query
 def stem(word: str) -> str:
     """A rough stem of a word, folded; enough to see whether a text holds the word."""
     word = segment.fold(word)
