@@ -1,5 +1,5 @@
 """
-The fifth step of every search, calibration: estimate how likely a hit is to answer the question.
+The fourth step of every search, calibration: estimate how likely a hit is to answer the question.
 
 A blend only orders the candidates of one search, and even a hopeless query has a best one.
 `relevance` is a probability: of the best hits with a relevance of 0.7, about seven in ten answer
