@@ -48,6 +48,10 @@ def parse_file(job: FileJob) -> ParsedFile:
         is_lasting = not isinstance(error, UnreadableFileError)
         state = settled(file_state(job.file), started) if is_lasting else None
         return NoDocument(error.reason, str(error), state)
+    except OSError as error:
+        # The system's answer may differ the next time, so such a file is tried each time.
+        unreadable = UnreadableFileError(f"Cannot read {job.file.path}: {error.strerror or error}")
+        return NoDocument(unreadable.reason, str(unreadable), None)
     digest = hashlib.sha256(parsed.text.encode()).hexdigest()
     state = settled(file_state(read), started)
     if digest == job.stored_hash:

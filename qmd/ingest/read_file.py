@@ -144,7 +144,7 @@ def _open_error(root: Path, path: str, error: OSError) -> UnreadableFileError:
                 f"{name} is a symbolic link.",
                 hint="Links are not followed; index what it leads to.",
             )
-        if not os.path.realpath(full_path).startswith(os.path.join(os.path.realpath(root), "")):
+        if _leads_out(root, full_path):
             return UnreadableFileError(
                 f"{name} leads out of the collection.",
                 hint="Add the folder it leads to as a collection of its own.",
@@ -159,3 +159,12 @@ def _open_error(root: Path, path: str, error: OSError) -> UnreadableFileError:
         f"Cannot open {name}: {error.strerror or error}",
         hint="Check the permissions of the file and of its folder.",
     )
+
+
+def _leads_out(root: Path, full_path: str) -> bool:
+    """False also if that cannot be said: realpath fails if a link is replaced as it is read."""
+    try:
+        real_path, real_root = os.path.realpath(full_path), os.path.realpath(root)
+    except OSError:
+        return False
+    return not real_path.startswith(os.path.join(real_root, ""))

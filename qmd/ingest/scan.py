@@ -329,7 +329,10 @@ def _judge_link(full_path: str, real_root: str) -> tuple[str, str]:
             return "symlink loop", "leads back to itself"
         if not is_vanished(error):
             return "unreadable", error.strerror or str(error)
-    target = os.path.realpath(full_path)
+    try:
+        target = os.path.realpath(full_path)
+    except OSError as error:  # another process has just replaced the link
+        return "unreadable", error.strerror or str(error)
     if target != real_root and not target.startswith(os.path.join(real_root, "")):
         return "symlink out of the collection", f"leads to {printable(target)}"
     inside = printable(os.path.relpath(target, real_root).replace(os.sep, "/"))

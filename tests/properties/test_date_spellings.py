@@ -129,11 +129,24 @@ def test_a_zone_in_hours_has_many_spellings(zone: str) -> None:
     assert find_date({"date": f"2025-03-01 10:15 {zone}"}) == (expected, ())
 
 
-@given(st.integers(100_000_000, 9_999_999_999), st.integers(0, 999))
-def test_a_count_since_1970_is_seconds_or_milliseconds(seconds: int, milliseconds: int) -> None:
+@given(st.integers(100_000_000, 9_999_999_999))
+def test_nine_or_ten_digits_count_seconds_since_1970(seconds: int) -> None:
     expected = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
-    for value in (seconds, str(seconds), seconds * 1000 + milliseconds):
+    for value in (seconds, str(seconds)):
         assert find_date({"date": value}) == (expected.isoformat(), ())
+
+
+@given(st.integers(1_000_000_000, 9_999_999_999), st.integers(0, 999))
+def test_thirteen_digits_count_milliseconds_since_1970(seconds: int, milliseconds: int) -> None:
+    expected = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+    assert find_date({"date": seconds * 1000 + milliseconds}) == (expected.isoformat(), ())
+
+
+@given(st.datetimes(datetime(1900, 1, 1), datetime(2100, 12, 31)))
+def test_twelve_digits_are_a_minute_if_they_can_be(written: datetime) -> None:
+    """Also 204207290000, which as milliseconds would be a day of 1976."""
+    expected = written.replace(second=0, microsecond=0).isoformat()
+    assert find_date({"date": int(written.strftime("%Y%m%d%H%M"))}) == (expected, ())
 
 
 @pytest.mark.parametrize(

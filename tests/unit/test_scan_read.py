@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
+from qmd.ingest.parse_file import parse_file
+from qmd.ingest.parse_messages import FileJob, NoDocument
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, scan
@@ -146,3 +149,22 @@ def test_a_file_that_outgrows_the_limit_while_it_is_read_is_too_large(
     before_each_read(monkeypatch, grow)
     with pytest.raises(FileTooLargeError):
         read_file(tmp_path, "a.md", max_bytes=40)
+
+
+def test_a_link_replaced_while_it_is_followed_does_not_skip_the_file_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system says EINVAL to the reading of a link that has just become a directory."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.md").write_text("x")
+    (tmp_path / "root" / "folder").symlink_to(tmp_path / "outside")
+
+    def no_link_any_more(path: str) -> str:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+
+    monkeypatch.setattr(os, "readlink", no_link_any_more)
+    job = FileJob(str(tmp_path / "root"), ScannedFile("folder/a.md", 1, 0, 1, 1), 10, None)
+    parsed = parse_file(job)
+    assert isinstance(parsed, NoDocument)
+    assert (parsed.reason, parsed.state) == ("vanished", None)
