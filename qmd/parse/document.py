@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from qmd.parse import frontmatter
@@ -15,6 +16,9 @@ from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
 from qmd.parse.warnings import limit_warnings
 from qmd.values import Heading, ParsedDocument
+
+# What a template has in place of a title: "{{title}}", "<% tp.file.title %>".
+_PLACEHOLDERS = re.compile(r"(?:(?:\{\{[^{}]*\}\}|<%(?:[^%]|%(?!>))*%>)[\s_-]*)+")
 
 #: Characters of a title; it goes to the embedding model with every chunk.
 MAX_TITLE = 1000
@@ -72,13 +76,18 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
 def _title(
     path: str, properties: dict[str, Any], headings: tuple[Heading, ...]
 ) -> tuple[str, Literal["frontmatter", "heading", "filename"]]:
+    """
+    The title and where it is from: the frontmatter, the first heading of level 1, the file's name.
+
+    Headings of other levels name parts of a document: dozens of notes may begin with the same one.
+    """
     value = properties.get("title")
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         title = " ".join(str(value).split())[:MAX_TITLE].rstrip()
-        if title:
+        if title and not _PLACEHOLDERS.fullmatch(title):
             return title, "frontmatter"
     for heading in headings:
-        if heading.text:
+        if heading.level == 1 and heading.text and not _PLACEHOLDERS.fullmatch(heading.text):
             return heading.text, "heading"
     name = path.rpartition("/")[2]
     stem, dot, _ = name.rpartition(".")
