@@ -62,10 +62,11 @@ REWORDED = {
     "contexts": "A description by the user of everything below a path prefix;"
     " if collection_id is NULL, it applies to all collections.",
     "documents": "One row per file: its decoded text, and the state of the file on the disk."
-    " name_key is the file name in lower case without its suffix, like links.target_key.",
-    "links": "Links as they are written. target_key is the target's file name in lower case without"
-    " its suffix, or NULL for a web address. text is the alias of a wikilink; the text of a"
-    " Markdown link is in the document.",
+    " name_key is the file name in NFC, its letters folded to lower case, without .md or .markdown;"
+    " links.target_key has the same form.",
+    "links": "Links as they are written. target_key is the name of the target's file, as"
+    " documents.name_key; NULL for a web address, empty for a link inside the note. text is the"
+    " alias of a wikilink; the text of a Markdown link is in the document.",
     "chunks": "A piece of a document: substr(text, start_char + 1, end_char - start_char)."
     " Ends are exclusive, as in Python; lines count from 1. Ids are never reused.",
     "searchable": "The text that the full-text index uses for a document, if that differs from the"
@@ -81,8 +82,6 @@ REWORDED = {
     " first; you may delete all of them at any time.",
     "pending_writes": "Temporary files of writes in progress. If a process is killed, the next one"
     " that opens the database for writing, or writes in the same directory, removes its files.",
-    "v_links": "Links, and the documents of the same collection that they may lead to;"
-    " target_file is NULL if there is no such document.",
     "v_skipped": "Files that were skipped, and why.",
 }
 
@@ -108,7 +107,8 @@ def document() -> str:
 def descriptions() -> dict[str, str]:
     """Table or view → its description: `REWORDED`, else the latest in the migrations."""
     described = dict(BY_LIBRARIES)
-    for script in sorted(migrate.migrations_folder().glob("*.sql")):
+    folder = migrate.migrations_folder()
+    for script in sorted(path for path in folder.iterdir() if path.suffix in {".sql", ".py"}):
         for comment, name in _DESCRIBED.findall(script.read_text(encoding="utf-8")):
             described[name] = re.sub(r"\s*^--:\s*", " ", comment, flags=re.MULTILINE).strip()
     return {**described, **REWORDED}

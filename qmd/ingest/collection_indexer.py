@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
+from qmd.ingest.attachments import SeenFiles, attachment_changes
 from qmd.ingest.events import DocumentChange
 from qmd.ingest.file_state import LARGEST, file_state, is_still
 from qmd.ingest.new_document import VERSION
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
-from qmd.ingest.scan import ScannedFile, ScanSkip, is_gone, printable, scan
+from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.store.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
 from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
@@ -94,6 +95,7 @@ class CollectionIndexer:
         self.changes: list[DocumentChange] = []
         self.touched: list[tuple[int, FileState]] = []
         self.moved: list[tuple[str, StoredFile]] = []
+        self.unreadable_folders: list[str] = []
 
     def run(self) -> CollectionReport:
         """
@@ -106,8 +108,9 @@ class CollectionIndexer:
         with self.store.reading() as reader:
             self.stored = reader.files.in_collection(self.collection.id)
             old_skips = reader.files.skips_in_collection(self.collection.id, VERSION)
-        self._store_differences(self._scan(), old_skips)
-        self._finish(old_skips, old_skips, whole=True)
+        walk = scan(self.root, self.rules)
+        self._store_differences(self._scan(walk), old_skips)
+        self._finish(old_skips, old_skips, others=walk.others, places=None)
         self._merge_full_text()
         return self.report
 
@@ -141,7 +144,7 @@ class CollectionIndexer:
         files = self._sort(item for items in places.values() for item in items)
         self._check_disk(walk.device, {file.path for file in files})
         self._store_differences(files, old_skips)
-        self._finish(all_skips, old_skips, whole=False)
+        self._finish(all_skips, old_skips, others=walk.others, places=tuple(places))
         return self.report
 
     def _store_differences(
@@ -164,9 +167,8 @@ class CollectionIndexer:
 
     # -- scanning ----------------------------------------------------------------------
 
-    def _scan(self) -> list[ScannedFile]:
+    def _scan(self, walk: Scan) -> list[ScannedFile]:
         """Scan the whole directory for the files that the rules include."""
-        walk = scan(self.root, self.rules)
         files = self._sort(walk)
         self.report.excluded = walk.excluded
         if not files:
@@ -211,6 +213,7 @@ class CollectionIndexer:
 
     def _keep_below(self, folder: str) -> None:
         """Keep the documents of an unreadable directory: they are unknown, not gone."""
+        self.unreadable_folders.append(folder)
         for path in [path for path in self.stored if path.startswith(folder + "/")]:
             del self.stored[path]
             self.report.unchanged += 1
@@ -413,21 +416,28 @@ class CollectionIndexer:
         all_skips: dict[str, tuple[SkippedFile, FileState | None]],
         old: dict[str, tuple[SkippedFile, FileState | None]],
         *,
-        whole: bool,
+        others: Sequence[str],
+        places: Sequence[str] | None,
     ) -> None:
         """
-        Delete vanished documents, store the skipped files, and record the end of the run.
+        Delete vanished documents, store the other files, and record the end of the run.
 
         Args:
             all_skips: The skips that were stored before the run, by path.
             old: Those of ``all_skips`` that this run has examined again.
-            whole: Whether the run was over the whole collection.
+            others: As `Scan.others`.
+            places: The paths at and below which the run has looked; None for the whole collection.
         """
+        whole = places is None
         self.report.removed = len(self.vanished)
         # A moved document has left its old path, unless another process has stored it at the new
         # path first: then the row of the old path is left.
         gone = [*self.vanished.items(), *self.moved]
         skips = {skip.path: (skip, state) for skip, state in self.skips}
+        with self.store.reading() as reader:
+            seen = SeenFiles(others, skips, self.unreadable_folders)
+            below = [""] if places is None else places
+            attachments = attachment_changes(reader, self.collection.id, below, seen)
 
         def finish(writer: Writer) -> None:
             writer.collections.require_unchanged(self.collection)
@@ -436,6 +446,7 @@ class CollectionIndexer:
                 kept = {path: skip for path, skip in all_skips.items() if path not in old}
                 noted = (kept | skips).values()
                 writer.files.replace_skips(self.collection.id, noted, VERSION)
+            writer.files.change_attachments(self.collection.id, *attachments)
             if whole:
                 writer.collections.mark_indexed(
                     self.collection.id,
@@ -445,7 +456,7 @@ class CollectionIndexer:
             elif self.report.changed:
                 writer.collections.mark_changed(self.collection.id)
 
-        if whole or gone or skips != old or self.report.changed:
+        if whole or gone or skips != old or any(attachments) or self.report.changed:
             self.store.write(finish)
         for path in self.vanished:
             self.changed(DocumentChange("removed", path))

@@ -17,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest.rules import IGNORE_FILES, Exclusion, RuledFolder, Rules
+from qmd.ingest.rules import HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
 from qmd.parse.formats import format_of
 from qmd.system.beneath import scandir_beneath
 from qmd.system.surrogates import is_utf8
+
+#: At most so many excluded files of a collection are named; a source tree may have millions.
+MAX_OTHERS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Scan:
 
     Attributes:
         excluded: Reason → how many files and directories the rules left out.
+        others: The paths of files that the rules exclude, such as images: notes may link to them.
+            Those in hidden and excluded directories are not among them, nor are hidden files.
         directories: How many directories were listed.
         device: The file system of the root when the scan began.
     """
@@ -69,6 +74,7 @@ class Scan:
         self.root = root
         self.rules = rules
         self.excluded: dict[str, int] = {}
+        self.others: list[str] = []
         self.directories = 0
         identity = _check_root(root)
         self.device = identity[0]
@@ -76,6 +82,7 @@ class Scan:
 
     def __iter__(self) -> Iterator[ScannedFile | ScanSkip]:
         self.excluded = {}
+        self.others = []
         yield from self._descend(None, "", os.path.realpath(self.root))
         self._check_same()
 
@@ -121,7 +128,9 @@ class Scan:
                 gone = is_vanished(error) or self.rules.exclude_file(parent, below, name)
                 return below, () if gone else [unreadable(below, error, is_directory=not is_last)]
             is_directory = stat.S_ISDIR(status.st_mode)
-            if exclusion_of(self.rules, parent, below, name, status) is not None:
+            exclusion = exclusion_of(self.rules, parent, below, name, status)
+            if exclusion is not None:
+                self._note_other(below, exclusion, None if is_directory else status)
                 return below, ()
             if not is_utf8(name):
                 return below, [bad_name(below, is_directory)]
@@ -205,12 +214,24 @@ class Scan:
             if exclusion is not None:
                 reason = exclusion.reason
                 excluded[reason] = excluded.get(reason, 0) + 1
+                self._note_other(path, exclusion, status)
             elif not name.isascii() and not is_utf8(name):
                 yield bad_name(path, status is None)
             elif status is None:
                 yield folder, path
             else:
                 yield self._judge(path, status, real_root)
+
+    def _note_other(self, path: str, exclusion: Exclusion, status: os.stat_result | None) -> None:
+        """Add an excluded entry to ``others`` if it belongs there; ``status`` as `exclusion_of`."""
+        if (
+            status is not None
+            and exclusion is not HIDDEN
+            and len(self.others) < MAX_OTHERS
+            and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
+            and (path.isascii() or is_utf8(path))
+        ):
+            self.others.append(path)
 
     def _ruled_folder(
         self,

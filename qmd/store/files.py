@@ -53,6 +53,10 @@ class Files(Protocol):
         """Path → the skip, and the state of the file if this version of the parser has read it."""
         ...
 
+    def attachments_at_or_below(self, collection_id: int, places: Iterable[str]) -> set[str]:
+        """The files that are no documents, at these paths or below them; "" is the root."""
+        ...
+
     def all_skips(self) -> list[SkippedFile]:
         """All files that were skipped, by collection and path."""
         ...
@@ -107,4 +111,10 @@ class FilesWriter(Files, Protocol):
         version: int,
     ) -> None:
         """Replace the records of a collection's skipped files."""
+        ...
+
+    def change_attachments(
+        self, collection_id: int, added: Iterable[str], removed: Iterable[str]
+    ) -> None:
+        """Record the paths of files that are no documents, and forget others."""
         ...

@@ -11,6 +11,7 @@ from qmd.store.documents import Documents
 from qmd.store.embeddings import Embeddings, EmbeddingsWriter
 from qmd.store.files import Files, FilesWriter
 from qmd.store.full_text import FullText
+from qmd.store.links import Links
 from qmd.store.meta import Meta, MetaWriter
 from qmd.store.model_cache import ModelCache, ModelCacheWriter
 from qmd.store.models import Models, ModelsWriter
@@ -80,6 +81,9 @@ class Reader(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    @property
+    def links(self) -> Links: ...
 
     @property
     def posts(self) -> Posts: ...

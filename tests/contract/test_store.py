@@ -260,6 +260,89 @@ def test_skips_are_replaced_and_remembered_by_the_parsers_version(store: Store, 
         assert reader.files.all_skips() == []
 
 
+# --- links ---------------------------------------------------------------------------
+
+LINKED = {
+    "deep/b.md": "# B\n\n[[A|shown]] and [x](../a.md#top)\n![[Pic.PNG]]\n",
+    "c.md": "[web](https://example.com/a.md), [[#top]], [[a#^block]] and [[nowhere]]\n",
+    "A.MD": "",
+    "é.md": "[[É]]",
+}
+
+
+@pytest.fixture
+def linked(store: Store) -> int:
+    """The id of a collection, ``linked``, with `LINKED` and two attachments."""
+
+    def fill(writer: Writer) -> int:
+        linked = add(writer, "linked")
+        for path, text in LINKED.items():
+            writer.files.put(linked, document(path, text))
+        writer.files.change_attachments(linked, ["img/pic.png", "z.pdf"], [])
+        other = add(writer, "other")
+        writer.files.put(other, document("a.md", "[[a]]"))
+        writer.files.change_attachments(other, ["pic.png"], [])
+        return linked
+
+    return store.write(fill)
+
+
+def test_links_of_a_document_come_as_they_are_written(store: Store, linked: int) -> None:
+    with store.reading() as reader:
+        number = ids(reader)["deep/b.md"]
+        links = reader.links.of_documents([number])
+        assert [link[3:] for link in links] == [
+            (0, "wikilink", "A", "a", "shown", None, None, 3),
+            (1, "link", "../a.md", "a", None, "top", None, 3),
+            (2, "embed", "Pic.PNG", "pic.png", None, None, None, 4),
+        ]
+        assert {link[:3] for link in links} == {(number, "linked", "deep/b.md")}
+        web, *_ = reader.links.of_documents([ids(reader)["c.md"]])
+        assert (web.target, web.target_key) == ("https://example.com/a.md", None)
+
+
+def test_links_are_looked_up_by_the_key_of_their_target(store: Store, linked: int) -> None:
+    with store.reading() as reader:
+        links = reader.links.to_keys("linked", ["a"])
+        assert [(link.path, link.seq) for link in links] == [
+            ("c.md", 2), ("deep/b.md", 0), ("deep/b.md", 1)
+        ]  # fmt: skip
+        assert [link.path for link in reader.links.to_keys("linked", ["\u00e9"])] == ["é.md"]
+        every = [(link.path, link.target_key) for link in reader.links.in_collection("linked")]
+        assert sorted(every) == [
+            ("c.md", ""), ("c.md", "a"), ("c.md", "nowhere"), ("deep/b.md", "a"),
+            ("deep/b.md", "a"), ("deep/b.md", "pic.png"), ("é.md", "é"),
+        ]  # fmt: skip
+
+
+def test_files_are_looked_up_by_the_key_of_their_name(store: Store, linked: int) -> None:
+    with store.reading() as reader:
+        files = reader.links.files_with_keys("linked", ["a", "pic.png", "é", "none"])
+        number = ids(reader)
+        assert sorted(files) == [
+            ("A.MD", number["A.MD"]), ("img/pic.png", None), ("é.md", number["é.md"])
+        ]  # fmt: skip
+        assert sorted(reader.links.files_that_links_name("linked")) == sorted(files)
+        assert reader.links.attachments("linked") == ["img/pic.png", "z.pdf"]
+        assert reader.links.attachments("linked", limit=1) == ["img/pic.png"]
+
+
+def test_attachments_change_by_place_and_go_with_their_collection(
+    store: Store, linked: int
+) -> None:
+    def change(writer: Writer) -> None:
+        writer.files.change_attachments(linked, ["img/new.png", "img/pic.png"], ["z.pdf", "none"])
+
+    store.write(change)
+    with store.reading() as reader:
+        at = reader.files.attachments_at_or_below
+        assert at(linked, [""]) == at(linked, ["img"]) == {"img/pic.png", "img/new.png"}
+        assert at(linked, ["img/pic.png", "im", "bad\udc80"]) == {"img/pic.png"}
+    store.write(lambda writer: writer.collections.remove("linked"))
+    with store.reading() as reader:
+        assert reader.files.attachments_at_or_below(linked, [""]) == set()
+
+
 # --- full text -----------------------------------------------------------------------
 
 

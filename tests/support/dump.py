@@ -24,6 +24,9 @@ _QUERIES = {
     " FROM documents x",
     "tags": f"SELECT {_FILE.format('document_id')}, tag FROM tags",
     "aliases": f"SELECT {_FILE.format('document_id')}, alias FROM aliases",
+    "names": f"SELECT {_FILE.format('document_id')}, kind, name_key FROM names",
+    "attachments": "SELECT c.name, a.path, a.name_key"
+    " FROM attachments a JOIN collections c ON c.id = a.collection_id",
     "links": f"SELECT {_FILE.format('document_id')}, seq, kind, target, target_key, text, heading,"
     " block, line FROM links",
     "chunks": f"SELECT {_FILE.format('document_id')}, seq, start_char, end_char, start_byte,"

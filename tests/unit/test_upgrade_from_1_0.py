@@ -23,6 +23,14 @@ from tests.support.embedder import HashEmbedder
 OLD = Path(__file__).parents[1] / "data" / "qmd-1.0.0.sqlite.gz"
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 
+LINK_KEYS = {
+    ("embed", "Albums.base"): "albums.base",
+    ("link", "a%20B.md#x"): "a b.md#x",
+    ("link", "https://example.com/a.md"): None,
+    ("wikilink", "STRASSE"): "strasse",
+    ("wikilink", "folder/Straße.md"): "strasse",
+}
+
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
@@ -135,6 +143,26 @@ def test_its_descriptions_are_a_field_at_once_and_what_was_misread_is_read_again
         ("2025-03-01T10:15:00",)
     ]
     assert rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70") == upgraded
+
+
+def test_its_names_and_links_get_the_keys_of_a_new_index(old: Path, tmp_path: Path) -> None:
+    connection = sqlite.connect(old, read_only=False)
+    connection.execute("UPDATE documents SET path = 'É.v1.MD', name_key = 'É.v1' WHERE id = 1")
+    connection.execute("DELETE FROM links")
+    for seq, (kind, target) in enumerate(LINK_KEYS):
+        connection.execute(
+            "INSERT INTO links VALUES (1, ?, ?, ?, 'old', NULL, NULL, NULL, 1)", [seq, kind, target]
+        )
+    connection.execute("INSERT INTO aliases VALUES (1, 'STRASSE')")
+    [(title,)] = connection.execute("SELECT title FROM documents WHERE id = 1").fetchall()
+    connection.close()
+    open_store(old).close()
+    assert rows(old, "SELECT name_key FROM documents WHERE id = 1") == [("é.v1",)]
+    assert rows(old, "SELECT kind, name_key FROM names WHERE document_id = 1") == [
+        ("alias", "strasse"), ("title", title.lower())
+    ]  # fmt: skip
+    keys = rows(old, "SELECT kind, target, target_key FROM links")
+    assert {(kind, target): key for kind, target, key in keys} == LINK_KEYS
 
 
 def test_what_an_older_program_writes_afterwards_is_parsed_again(old: Path, tmp_path: Path) -> None:

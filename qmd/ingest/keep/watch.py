@@ -223,7 +223,11 @@ class PollingWatch:
         started = monotonic()
         now_ns = time.time_ns()
         try:
-            return {item.path: _unsettled(item, now_ns) for item in scan(self._root, self._rules)}
+            walk = scan(self._root, self._rules)
+            items = {item.path: _unsettled(item, now_ns) for item in walk}
+            # Of a file that is no document only the name counts: it may be what a link names.
+            items.update((path, ScanSkip(path, "excluded", "")) for path in walk.others)
+            return items
         finally:
             duration_s = monotonic() - started
             self.next_look = monotonic() + max(self._every_s, duration_s / POLL_SHARE)

@@ -1,4 +1,4 @@
-"""Writes the rows of a document: itself, tags, aliases, links, chunks and full text."""
+"""Writes the rows of a document: itself, tags, names, links, chunks and full text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from operator import attrgetter
 
 from qmd.store.files import DocumentPlace
 from qmd.store.sqlite import vector_state
-from qmd.store.sqlite.documents import name_key
 from qmd.store.sqlite.library import Connection
 from qmd.system import clock
 from qmd.values import FullTextEntry, NewDocument, ParsedDocument
+from qmd.values.names import fold, link_key, name_key
 
 _COLUMNS = (
     "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
@@ -59,7 +59,7 @@ def _put_rows(
         assert document_id is not None  # an INSERT has one
     else:
         connection.execute(_UPDATE, [*row, document_id])
-        for table in ("tags", "aliases", "links"):
+        for table in ("tags", "aliases", "names", "links"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
     _put_names(connection, document_id, document.parsed)
     _put_links(connection, document_id, document.parsed)
@@ -112,6 +112,11 @@ def _put_names(connection: Connection, document_id: int, parsed: ParsedDocument)
                 f"INSERT OR IGNORE INTO {table} VALUES (?, ?)",
                 [(document_id, name) for name in names],
             )
+    keys = [("title", parsed.title), *(("alias", alias) for alias in parsed.aliases)]
+    connection.executemany(
+        "INSERT OR IGNORE INTO names (document_id, kind, name_key) VALUES (?, ?, ?)",
+        [(document_id, kind, fold(name)) for kind, name in keys],
+    )
 
 
 def _put_links(connection: Connection, document_id: int, parsed: ParsedDocument) -> None:
@@ -125,7 +130,7 @@ def _put_links(connection: Connection, document_id: int, parsed: ParsedDocument)
                 seq,
                 link.kind,
                 link.target,
-                name_key(link.target) if "://" not in link.target else None,
+                link_key(link.kind, link.target),
                 link.text if link.kind in {"wikilink", "embed"} else None,
                 link.heading,
                 link.block,

@@ -12,6 +12,7 @@ from qmd.store.sqlite.filters import path_below, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.values import DocumentInfo
+from qmd.values.names import name_key
 
 DOCID_DIGITS = 6
 
@@ -33,12 +34,6 @@ def _below(collection: str | None, prefix: str) -> tuple[str, list[object]]:
         where += f" AND {path_below('d.path')}"
         values += [prefix, prefix + "/", prefix + "0"]
     return where, values
-
-
-def name_key(path: str) -> str:
-    """A path's file name in lower case without its suffix: what a wikilink names."""
-    name = path.rpartition("/")[2].lower()
-    return name.rpartition(".")[0] or name
 
 
 def _info(row: Sequence[Any]) -> DocumentInfo:

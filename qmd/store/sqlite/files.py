@@ -10,6 +10,7 @@ from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
 from qmd.values import FileState, NewDocument, SkippedFile
+from qmd.values.names import name_key
 
 
 def _has_surrogates(path: str) -> bool:
@@ -47,6 +48,19 @@ class SqliteFiles:
 
     def with_hash(self, collection_id: int, digest: str) -> dict[str, StoredFile]:
         return self._select("collection_id = ? AND hash = ?", [collection_id, digest])
+
+    def attachments_at_or_below(self, collection_id: int, places: Iterable[str]) -> set[str]:
+        paths: set[str] = set()
+        for place in places:
+            if not place.isprintable() and _has_surrogates(place):
+                continue  # no stored path is such
+            rows = self._connection.execute(
+                "SELECT path FROM attachments WHERE collection_id = ?1"
+                + (" AND (path = ?2 OR path > ?3 AND path < ?4)" if place else ""),
+                [collection_id, place, f"{place}/", f"{place}0"] if place else [collection_id],
+            )
+            paths.update(path for (path,) in rows)
+        return paths
 
     def _select(self, condition: str, values: Sequence[object]) -> dict[str, StoredFile]:
         rows = self._connection.execute(
@@ -146,4 +160,16 @@ class SqliteFilesWriter(SqliteFiles):
                 )
                 for s, state in skips
             ],
+        )
+
+    def change_attachments(
+        self, collection_id: int, added: Iterable[str], removed: Iterable[str]
+    ) -> None:
+        self._connection.executemany(
+            "DELETE FROM attachments WHERE collection_id = ? AND path = ?",
+            [(collection_id, path) for path in removed],
+        )
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO attachments (collection_id, path, name_key) VALUES (?, ?, ?)",
+            [(collection_id, path, name_key(path)) for path in added],
         )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qmd.store.sqlite.filters import SqlSelection
     from qmd.store.sqlite.full_text import SqliteFullText
     from qmd.store.sqlite.library import Connection
+    from qmd.store.sqlite.links import SqliteLinks
     from qmd.store.sqlite.meta import SqliteMeta, SqliteMetaWriter
     from qmd.store.sqlite.model_cache import SqliteModelCache, SqliteModelCacheWriter
     from qmd.store.sqlite.models import SqliteModels, SqliteModelsWriter
@@ -108,6 +109,12 @@ class SqliteReader:
         from qmd.store.sqlite.files import SqliteFiles
 
         return SqliteFiles(self.connection)
+
+    @cached_property
+    def links(self) -> SqliteLinks:
+        from qmd.store.sqlite.links import SqliteLinks
+
+        return SqliteLinks(self.connection)
 
     @cached_property
     def posts(self) -> SqlitePosts:

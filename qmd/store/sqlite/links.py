@@ -1,0 +1,86 @@
+"""Reads the links of documents, and the files that links may name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from qmd.store.links import NamedFile, StoredLink
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.rows import require_types
+
+#: The columns of a `StoredLink`.
+_LINKS = (
+    "SELECT l.document_id, c.name, d.path, l.seq, l.kind, l.target, l.target_key, l.text,"
+    " l.heading, l.block, l.line"
+)
+_KEYS = "(SELECT value FROM json_each(?))"
+#: The plus keeps SQLite from reading the whole collection instead of the few rows with a key.
+_OF_COLLECTION = "+d.collection_id = (SELECT id FROM collections WHERE name = ?)"
+
+
+def _link(row: Sequence[object]) -> StoredLink:
+    text = str | None
+    require_types(row, int, str, str, int, str, str, text, text, text, text, int)
+    return StoredLink(*row)  # type: ignore[arg-type]  # just checked
+
+
+class SqliteLinks:
+    """`qmd.store.links.Links` in SQLite."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
+        rows = self._connection.execute(
+            f"{_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
+            " JOIN collections c ON c.id = d.collection_id"
+            f" WHERE l.document_id IN {_KEYS} ORDER BY l.document_id, l.seq",
+            [json.dumps(document_ids)],
+        )
+        return list(map(_link, rows))
+
+    def to_keys(self, collection: str, keys: Iterable[str]) -> list[StoredLink]:
+        rows = self._connection.execute(
+            f"{_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
+            " JOIN collections c ON c.id = d.collection_id"
+            f" WHERE l.target_key IN {_KEYS} AND {_OF_COLLECTION} ORDER BY d.path, l.seq",
+            [json.dumps(list(keys)), collection],
+        )
+        return list(map(_link, rows))
+
+    def in_collection(self, collection: str) -> Iterator[StoredLink]:
+        rows = self._connection.execute(
+            f"{_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
+            " JOIN collections c ON c.id = d.collection_id"
+            " WHERE c.name = ? AND l.target_key IS NOT NULL ORDER BY l.document_id, l.seq",
+            [collection],
+        )
+        yield from map(_link, rows)
+
+    def files_with_keys(self, collection: str, keys: Iterable[str]) -> list[NamedFile]:
+        array = json.dumps(list(keys))
+        return self._files(f"name_key IN {_KEYS}", [array, collection, array, collection])
+
+    def files_that_links_name(self, collection: str) -> list[NamedFile]:
+        keys = "name_key IN (SELECT target_key FROM links)"
+        return self._files(keys, [collection, collection])
+
+    def _files(self, condition: str, values: list[object]) -> list[NamedFile]:
+        rows = self._connection.execute(
+            f"SELECT d.path, d.id FROM documents d WHERE d.{condition} AND {_OF_COLLECTION}"
+            f" UNION ALL SELECT d.path, NULL FROM attachments d"
+            f" WHERE d.{condition} AND {_OF_COLLECTION}",
+            values,
+        ).fetchall()
+        for row in rows:
+            require_types(row, str, int | None)
+        return [NamedFile(path, document_id) for path, document_id in rows]
+
+    def attachments(self, collection: str, *, limit: int | None = None) -> list[str]:
+        rows = self._connection.execute(
+            "SELECT a.path FROM attachments a JOIN collections c ON c.id = a.collection_id"
+            " WHERE c.name = ? ORDER BY a.path LIMIT ?",
+            [collection, -1 if limit is None else limit],
+        )
+        return [path for (path,) in rows]

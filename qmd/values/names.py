@@ -1,0 +1,71 @@
+"""
+The keys under which names are looked up: one form for all spellings of a name.
+
+People type names in any case, and macOS may store "é" as two characters where others store one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import unquote
+
+#: The suffixes that a link to a note, and a person, may leave out.
+NOTE_SUFFIXES = (".md", ".markdown")
+
+#: A web address, ``mailto:`` and the like; one letter and a colon may be a drive of Windows.
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
+
+
+def fold(text: str) -> str:
+    """A text without the differences of letter case and Unicode form: NFC and case folding."""
+    if text.isascii():
+        return text.lower()
+    # Folding may decompose characters again.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def without_note_suffix(name: str) -> str:
+    """A folded name or path without ``.md`` or ``.markdown``. Any other suffix stays."""
+    for suffix in NOTE_SUFFIXES:
+        if name.endswith(suffix) and not name.endswith(("/" + suffix, "\\" + suffix)):
+            return name[: -len(suffix)] or name
+    return name
+
+
+def name_key(path: str) -> str:
+    """The key of a path's file name: ``Notes/Plan.md`` → ``plan``, ``Albums.base`` stays."""
+    return without_note_suffix(fold(path.rpartition("/")[2]))
+
+
+def link_path(kind: str, target: str) -> str | None:
+    """
+    The path that a link names, as it is to be looked up; "" is the note with the link itself.
+
+    The target of a Markdown link (``kind`` "link" or "image") is percent-decoded; that of a
+    wikilink is taken as it stands. None for a web address, which names no file.
+    """
+    if kind in ("link", "image"):
+        return None if _ADDRESS.match(target) else unquote(target)
+    return None if "://" in target else target
+
+
+def link_key(kind: str, target: str) -> str | None:
+    """
+    The key of the file that a link names, as `name_key` gives it for that file.
+
+    None for a web address; "" for a link inside its own note.
+    """
+    path = link_path(kind, target)
+    return None if path is None else name_key(path.rstrip("/"))
+
+
+def link_keys_to(path: str) -> tuple[str, ...]:
+    """
+    The keys of all links that may lead to a file.
+
+    Two for ``Plan.md.md``, which both ``[[Plan.md.md]]`` and ``[[Plan.md]]`` may name.
+    """
+    key = name_key(path)
+    shorter = without_note_suffix(key)
+    return (key,) if shorter == key else (key, shorter)
