@@ -45,12 +45,12 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     structure = outline(text, front.body_start)
     with_links = may_have_links(text, structure)
     with_tags = may_have_tags(text)
-    links = DocumentLinks((), [])
+    links = DocumentLinks()
     masked = ""
     if with_links or with_tags:
         masked = mask_code(text, front.body_start, structure)
         if with_links:
-            links = find_links(text, masked, structure)
+            links = find_links(text, masked, structure, front.body_start)
     title, title_source = _title(path, front.properties, structure.headings)
     date, date_warnings = find_date(front.properties)
     return ParsedDocument(
@@ -61,7 +61,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         description=find_description(front.properties),
         body_start=front.body_start,
         headings=structure.headings,
-        tags=find_tags(masked if with_tags else "", links.spans, front.properties),
+        tags=find_tags(masked if with_tags else "", links.written, front.properties),
         aliases=find_aliases(front.properties),
         date=date,
         properties=front.properties,

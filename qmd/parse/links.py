@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from operator import itemgetter
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from qmd.parse.markdown import Outline
@@ -39,23 +40,56 @@ _LABEL = re.compile(r"\[([^\[\]\0]{0,999})\]")
 _DEFINITION = re.compile(
     r"\[([^\[\]]{1,999})\]:[ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?(?:<([^<>\r\n]*)>|([^\s<]\S*))"
 )
+# Groups 1 to 3 are those of a double-quoted value, 4 to 6 of a single-quoted one.
+_PROPERTY_LINK = re.compile(
+    "|".join(
+        f"{q}[ \\t]*(?:!?\\[\\[([^\\[\\]\\r\\n\\\\{q}]+)\\]\\]"
+        f"|\\[([^\\[\\]\\r\\n\\\\{q}]*)\\]\\(([^\\s()<>\\\\{q}]+)\\))[ \\t]*{q}"
+        for q in "\"'"
+    )
+)
 _TOO_MANY_REFERENCES = (
     "The text refers to long link targets too often; the rest of these links was left out."
 )
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
+SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
-#: Start, end, kind, target and text of a link; start and end are character offsets.
-_WrittenLink = tuple[int, int, LinkKind, str, "str | None"]
+class WrittenLink(NamedTuple):
+    """
+    A link as it stands in the text; all offsets count characters of the text.
+
+    Attributes:
+        start, end: The whole link, without the ``!`` of an image or an embed.
+        target: As in `Link`, but with ``#heading`` and ``|text``.
+        target_start, target_end: Where ``target`` stands; for a reference link, in its definition.
+            Backslashes before punctuation are part of the span, not of the target.
+    """
+
+    start: int
+    end: int
+    kind: LinkKind
+    target: str
+    label: str | None
+    target_start: int
+    target_end: int
 
 
 class DocumentLinks(NamedTuple):
-    """The links in order of their lines, and their character spans ``[start, end)``, in order."""
+    """
+    The links of a text, in order.
 
-    links: tuple[Link, ...]
-    spans: list[tuple[int, int]]
+    Attributes:
+        written: `links`, as they stand in the text.
+    """
+
+    links: tuple[Link, ...] = ()
+    written: Sequence[WrittenLink] = ()
     warnings: tuple[str, ...] = ()
+
+
+#: A target, and the characters ``[start, end)`` at which it stands.
+_Target = tuple[str, int, int]
 
 
 class _Copies:
@@ -78,22 +112,47 @@ def may_have_links(text: str, outline: Outline) -> bool:
     return "](" in text or "[[" in text or bool(outline.definitions)
 
 
-def find_links(text: str, masked: str, outline: Outline) -> DocumentLinks:
+def find_links(text: str, masked: str, outline: Outline, body_start: int = 0) -> DocumentLinks:
     """
-    Every link outside code.
+    Every link outside code, those of the frontmatter's properties first.
 
     Args:
-        masked: `inline.mask_code` of the text.
+        masked: `code_mask.mask_code` of the text.
+        body_start: Where the text behind the frontmatter begins.
     """
+    properties = _property_links(text, body_start)
     special = ("[[", "\\[", "\\]")
     if not outline.definitions and not any(mark in masked for mark in special):
         plain = list(_PLAIN_LINK.finditer(masked))
         if len(plain) == masked.count("]("):
             # Nothing but plain links, as in most documents: no stack is needed.
-            return _document_links([_plain_link(text, masked, match) for match in plain], outline)
+            body = [_plain_link(text, masked, match) for match in plain]
+            return _document_links(properties + body, outline)
     scan = _BracketScan(text, masked, outline)
     scan.run()
-    return _document_links(scan.links, outline, scan.warnings)
+    return _document_links(properties + scan.links, outline, scan.warnings)
+
+
+def _property_links(text: str, body_start: int) -> list[WrittenLink]:
+    """
+    The values of properties that are a link and nothing else, as in Obsidian.
+
+    YAML needs quotes around a wikilink: ``[[Note]]`` without them is a list in a list.
+    """
+    if not body_start or text.find("](", 0, body_start) == text.find("[[", 0, body_start) == -1:
+        return []
+    links: list[WrittenLink] = []
+    for match in _PROPERTY_LINK.finditer(text, 0, body_start):
+        group = match.lastindex or 0
+        target, begin, end = match[group], *match.span(group)
+        if group % 3 == 1:
+            kind: LinkKind = "embed" if text[begin - 3] == "!" else "wikilink"
+            links.append(WrittenLink(begin - 2, end + 2, kind, target, None, begin, end))
+        else:
+            inner, stop = match.span(group - 1)
+            label = _label(text, inner, stop)
+            links.append(WrittenLink(inner - 1, end + 1, "link", target, label, begin, end))
+    return links
 
 
 class _BracketScan:
@@ -103,7 +162,7 @@ class _BracketScan:
         self.text = text
         self.masked = masked
         self.definitions, self.defined_at = _definitions(masked, outline)
-        self.links: list[_WrittenLink] = []
+        self.links: list[WrittenLink] = []
         self.warnings: tuple[str, ...] = ()
         self.open: list[tuple[int, int, bool]] = []  # start, start of the text, is an image
         self.skip_to = 0  # brackets before this are part of a link
@@ -121,7 +180,7 @@ class _BracketScan:
                     self.close_bracket(begin, end)
             elif character == "[":
                 self.open_bracket(match, begin, end)
-        self.links.sort(key=itemgetter(0))
+        self.links.sort(key=attrgetter("start"))
         if self.targets.left < 0:
             self.warnings = (_TOO_MANY_REFERENCES,)
 
@@ -132,7 +191,8 @@ class _BracketScan:
             return
         marked = begin > 0 and self.masked[begin - 1] == "!"
         if match[3] is not None:
-            self.links.append((begin, end, "embed" if marked else "wikilink", match[3], None))
+            kind: LinkKind = "embed" if marked else "wikilink"
+            self.links.append(WrittenLink(begin, end, kind, match[3], None, *match.span(3)))
             return
         if len(self.open) >= _MAX_OPEN:
             del self.open[: _MAX_OPEN // 2]
@@ -141,7 +201,7 @@ class _BracketScan:
     def close_bracket(self, begin: int, end: int) -> None:
         """The innermost open bracket ends here: a link, if a target follows or is defined."""
         start, inner, is_image = self.open.pop()
-        target: str | None = None
+        target: _Target | None = None
         stop = end
         if self.masked.startswith("(", end):
             target, stop = _destination(self.masked, end)
@@ -149,21 +209,22 @@ class _BracketScan:
             if not self.definitions or start in self.defined_at:
                 return
             target, stop = _reference(self.masked, inner, begin, end, self.definitions)
-            if target is None or not self.targets.fit(target):
+            if target is None or not self.targets.fit(target[0]):
                 return
-        if target:
+        if target[0]:
             label = _label(self.text, inner, begin)
             if label is not None and not self.labels.fit(label):
                 label = None
-            self.links.append((start, stop, "image" if is_image else "link", target, label))
+            kind: LinkKind = "image" if is_image else "link"
+            self.links.append(WrittenLink(start, stop, kind, target[0], label, *target[1:]))
         self.skip_to = stop
 
 
-def _plain_link(text: str, masked: str, match: re.Match[str]) -> _WrittenLink:
+def _plain_link(text: str, masked: str, match: re.Match[str]) -> WrittenLink:
     begin, end = match.span()
     inner, stop = match.span(1)
     kind: LinkKind = "image" if begin and masked[begin - 1] == "!" else "link"
-    return begin, end, kind, match[2], _label(text, inner, stop)
+    return WrittenLink(begin, end, kind, match[2], _label(text, inner, stop), *match.span(2))
 
 
 def _label(text: str, begin: int, end: int) -> str | None:
@@ -171,30 +232,31 @@ def _label(text: str, begin: int, end: int) -> str | None:
 
 
 def _document_links(
-    written: list[_WrittenLink], outline: Outline, warnings: tuple[str, ...] = ()
+    written: list[WrittenLink], outline: Outline, warnings: tuple[str, ...] = ()
 ) -> DocumentLinks:
     starts = outline.starts
     return DocumentLinks(
         tuple(
-            _link(kind, target, label, bisect_right(starts, begin))
-            for begin, _, kind, target, label in written
+            _link(each.kind, each.target, each.label, bisect_right(starts, each.start))
+            for each in written
         ),
-        [(begin, end) for begin, end, *_ in written],
+        written,
         warnings,
     )
 
 
-def _destination(masked: str, at: int) -> tuple[str | None, int]:
+def _destination(masked: str, at: int) -> tuple[_Target | None, int]:
     """The target in the parentheses at ``at``, None if there is none, and where they end."""
     match = _DESTINATION.match(masked, at)
     if match is not None:
-        return match[1] if match[1] is not None else match[2], match.end()
+        group = 1 if match[1] is not None else 2
+        return (match[group], *match.span(group)), match.end()
     if masked.startswith("()", at):
-        return "", at + 2
+        return ("", at + 1, at + 1), at + 2
     return _nested_destination(masked, at)
 
 
-def _nested_destination(masked: str, at: int) -> tuple[str | None, int]:
+def _nested_destination(masked: str, at: int) -> tuple[_Target | None, int]:
     """As `_destination`, for a target with backslashes or nested parentheses."""
     depth = 0
     begin = at + 1
@@ -206,19 +268,23 @@ def _nested_destination(masked: str, at: int) -> tuple[str | None, int]:
                 break
         elif character == ")":
             if depth == 0:
-                return _ESCAPED.sub(r"\1", masked[begin : token.start()]), token.end()
+                return _escaped_target(masked, begin, token.start()), token.end()
             depth -= 1
         elif character[0] != "\\":  # white space: only a title may follow
             end = _TITLE_END.match(masked, token.start()) if depth == 0 else None
             if end is None or token.start() == begin:
                 break
-            return _ESCAPED.sub(r"\1", masked[begin : token.start()]), end.end()
+            return _escaped_target(masked, begin, token.start()), end.end()
     return None, at
 
 
+def _escaped_target(masked: str, begin: int, end: int) -> _Target:
+    return _ESCAPED.sub(r"\1", masked[begin:end]), begin, end
+
+
 def _reference(
-    masked: str, inner: int, begin: int, end: int, definitions: dict[str, str]
-) -> tuple[str | None, int]:
+    masked: str, inner: int, begin: int, end: int, definitions: dict[str, _Target]
+) -> tuple[_Target | None, int]:
     """``[text][label]``, ``[label][]`` or ``[label]``."""
     label = _LABEL.match(masked, end)
     if label is not None and label[1].strip():
@@ -229,9 +295,9 @@ def _reference(
     return definitions.get(_normal_label(masked[inner:begin])), stop
 
 
-def _definitions(masked: str, outline: Outline) -> tuple[dict[str, str], set[int]]:
+def _definitions(masked: str, outline: Outline) -> tuple[dict[str, _Target], set[int]]:
     """Normalised label → target (the first definition counts), and the definitions' offsets."""
-    targets: dict[str, str] = {}
+    targets: dict[str, _Target] = {}
     offsets: set[int] = set()
     for line in outline.definitions:
         at = outline.starts[line]
@@ -241,7 +307,8 @@ def _definitions(masked: str, outline: Outline) -> tuple[dict[str, str], set[int
         if match is None or match[1].startswith("^"):
             continue
         offsets.add(at)
-        targets.setdefault(_normal_label(match[1]), match[2] if match[2] is not None else match[3])
+        group = 2 if match[2] is not None else 3
+        targets.setdefault(_normal_label(match[1]), (match[group], *match.span(group)))
     return targets, offsets
 
 
@@ -258,7 +325,7 @@ def _link(kind: LinkKind, target: str, label: str | None, line: int) -> Link:
             target = target.removesuffix("\\")  # in a table the bar is escaped
             label = alias.strip() or None
         target, heading, block = _anchor(target.strip())
-    elif "#" in target and not _SCHEME.match(target):
+    elif "#" in target and not SCHEME.match(target):
         # In a URL the part behind "#" may be what names the page: it stays.
         target, heading, block = _anchor(target)
     return Link(kind, target, label, heading, block, line)

@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from qmd.parse.links import WrittenLink
+
 # A tag begins behind white space and has letters of any script, digits, "_", "-", "/" and emoji;
 # other punctuation, Chinese punctuation too, ends it. (The pattern begins with "#" so that the
 # search can jump from one "#" to the next.)
@@ -27,20 +29,20 @@ def may_have_tags(text: str) -> bool:
 
 
 def find_tags(
-    masked: str, spans: Sequence[tuple[int, int]], properties: Mapping[str, Any]
+    masked: str, links: Sequence[WrittenLink], properties: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """
     The document's tags without ``#``, those of the frontmatter first, each once (ignoring case).
 
     Args:
         masked: `code_mask.mask_code` of the text.
-        spans: The character spans of links, in order; a ``#`` inside one is an anchor.
+        links: The links of the text, in order; a ``#`` inside one is an anchor.
     """
     by_folded: dict[str, str] = {}
     for tag in _frontmatter_tags(properties):
         by_folded.setdefault(tag.casefold(), tag)
     if "#" in masked:
-        for tag in _tags_in_text(masked, spans):
+        for tag in _tags_in_text(masked, links):
             by_folded.setdefault(tag.casefold(), tag)
     return tuple(by_folded.values())
 
@@ -53,14 +55,14 @@ def _frontmatter_tags(properties: Mapping[str, Any]) -> Iterator[str]:
                 yield tag
 
 
-def _tags_in_text(masked: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    begins = [begin for begin, _ in spans]
+def _tags_in_text(masked: str, links: Sequence[WrittenLink]) -> Iterator[str]:
+    begins = [link.start for link in links]
     for match in _TAG.finditer(masked):
         tag = match[1].strip("/")
         if tag in _DIRECTIVES or not _LETTER_OR_EMOJI.search(tag):
             continue
         index = bisect_right(begins, match.start()) - 1
-        if index >= 0 and match.start() < spans[index][1]:
+        if index >= 0 and match.start() < links[index].end:
             continue
         yield tag
 

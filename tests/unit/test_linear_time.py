@@ -26,8 +26,10 @@ from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
 from qmd.parse.formats import MARKDOWN, FileFormat
 from qmd.parse.frontmatter import split
+from qmd.parse.link_spans import link_spans
 from qmd.parse.photo.text import decoded
 from qmd.parse.photo.xmp import read_xmp
+from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
 from qmd.parse.segment import phrase_tokens
 from qmd.parse.tags import find_tags
 from qmd.search.present.snippet import make_snippet, needles
@@ -156,6 +158,12 @@ def photo_text(text: str) -> None:
     decoded(b"\xe9 " + text.encode("latin-1", "replace"))
 
 
+def linked_parts(text: str) -> None:
+    link_spans(text), outline_of(text), block_ids(text)
+    for name in (text[:50], "a", "x"):
+        section(text, heading_path(name)), section(text, ["a", "a", name]), block(text, name)
+
+
 def encoded_as(beginning: str, encoding: str) -> Any:
     return functools.partial(encoded, beginning=beginning, encoding=encoding)
 
@@ -204,13 +212,14 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "ignore lines": (ignore_lines, 1_000, FEW),
     "ignored path": (ignored_path, 1_000, PLAIN),
     "mask": (mask, 500, FEW),
+    "linked parts": (linked_parts, 2_000, FEW),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
 }
 
 
 #: These call many functions for each text, or one for each word of it.
-MANY_CALLS = ("query", "searched text", "posts literal", "tool blocks")
+MANY_CALLS = ("query", "searched text", "posts literal", "tool blocks", "linked parts")
 
 
 @pytest.mark.parametrize("name", PARSERS)

@@ -72,7 +72,7 @@ def test_a_link_is_found_with_its_target_text_and_line(text: str, expected: Link
         "[a][unknown]",
         "[^1]\n\n[^1]: note",
         "[ ] task",
-        "---\nrelated: '[[a]]'\n---\n",
+        "---\nrelated: see '[[a]] there'\n---\n",
     ],
 )
 def test_what_is_no_link(text: str) -> None:
