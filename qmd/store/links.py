@@ -76,14 +76,6 @@ class Links(Protocol):
         """The documents and attachments of a collection with these `name_key`s, in any order."""
         ...
 
-    def files_that_links_name(self, collection: str) -> list[NamedFile]:
-        """
-        The documents and attachments that some link of the collection may name, in any order.
-
-        One join; with `in_collection` it is all that resolving every link of a collection needs.
-        """
-        ...
-
     def attachments(self, collection: str, *, limit: int | None = None) -> list[str]:
         """The paths of files of a collection that are no documents, in order."""
         ...

@@ -18,9 +18,14 @@ _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
 
 
 def fold(text: str) -> str:
-    """A text without the differences of letter case and Unicode form: NFC and case folding."""
+    """
+    A text without the differences of letter case and Unicode form: NFC and case folding.
+
+    A space that does not break a line counts as a space, as in Obsidian.
+    """
     if text.isascii():
         return text.lower()
+    text = text.replace("\u00a0", " ").replace("\u202f", " ")
     # Folding may decompose characters again.
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 

@@ -32,10 +32,12 @@ from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
 from qmd.parse.segment import phrase_tokens
 from qmd.parse.tags import find_tags
+from qmd.search.lookup.link_targets import LinkedFiles
 from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.query import language, lines
 from qmd.search.query.terms import loose_parts
 from qmd.search.words import literals
+from qmd.store.links import NamedFile
 from qmd.values import FileState
 from tests.support import growth
 
@@ -140,6 +142,17 @@ def ignored_path(text: str) -> None:
     file.match(text, text.rpartition("/")[2], False)
 
 
+def link_paths(text: str) -> None:
+    """As many files with one name as lines, and a link to that name beside each of them."""
+    files = LinkedFiles()
+    folders = [f"{line}/{number}" for number, line in enumerate(text.split("\n"))]
+    files.add(NamedFile(f"{folder}/readme.md", None) for folder in folders)
+    for folder in folders:
+        for path in ("readme", "../readme", f"{folder[-20:]}/readme"):
+            files.find(path, f"{folder}/index.md")
+    files.find(text, "a/b.md")
+
+
 def mask(text: str) -> None:
     def match() -> None:
         matches = compile_mask(text)
@@ -211,6 +224,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "reply": (reply, 3_000, PLAIN),
     "ignore lines": (ignore_lines, 1_000, FEW),
     "ignored path": (ignored_path, 1_000, PLAIN),
+    "link paths": (link_paths, 1_000, (growth.line, growth.lines, growth.numbered)),
     "mask": (mask, 500, FEW),
     "linked parts": (linked_parts, 2_000, FEW),
     "XMP": (xmp, 8_000, PLAIN),

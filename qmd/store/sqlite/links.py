@@ -60,18 +60,11 @@ class SqliteLinks:
 
     def files_with_keys(self, collection: str, keys: Iterable[str]) -> list[NamedFile]:
         array = json.dumps(list(keys))
-        return self._files(f"name_key IN {_KEYS}", [array, collection, array, collection])
-
-    def files_that_links_name(self, collection: str) -> list[NamedFile]:
-        keys = "name_key IN (SELECT target_key FROM links)"
-        return self._files(keys, [collection, collection])
-
-    def _files(self, condition: str, values: list[object]) -> list[NamedFile]:
+        where = f"WHERE d.name_key IN {_KEYS} AND {_OF_COLLECTION}"
         rows = self._connection.execute(
-            f"SELECT d.path, d.id FROM documents d WHERE d.{condition} AND {_OF_COLLECTION}"
-            f" UNION ALL SELECT d.path, NULL FROM attachments d"
-            f" WHERE d.{condition} AND {_OF_COLLECTION}",
-            values,
+            f"SELECT d.path, d.id FROM documents d {where}"
+            f" UNION ALL SELECT d.path, NULL FROM attachments d {where}",
+            [array, collection, array, collection],
         ).fetchall()
         for row in rows:
             require_types(row, str, int | None)

@@ -1,0 +1,203 @@
+"""
+Find the file that a link in a note leads to, by the rules of Obsidian (``getFirstLinkpathDest``).
+
+A link path is compared without letter case, and ``.md`` may be left out; any other suffix must be
+there. Aliases and titles lead nowhere. A link stays inside its collection. In this order:
+
+1. An empty path is the note with the link.
+2. ``./`` and ``../`` lead from the folder of the note, ``/`` from the root of the collection.
+3. The file at just this path from the root.
+4. Of the files whose path ends with the whole components of the link path: those below the folder
+   of the note, then the others; in each group the one with the shortest path.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from qmd.system import cancellation
+from qmd.values.names import NOTE_SUFFIXES, fold, link_path, name_key
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+    from qmd.store.links import NamedFile, StoredLink
+
+#: Links that are resolved between two checks whether the caller has given up.
+_LINKS_AT_ONCE = 1000
+
+
+class LinkTarget(NamedTuple):
+    """
+    What a link leads to.
+
+    Attributes:
+        kind: "web" is an address outside; "nothing" a file that does not exist.
+        path: Of the file, relative to the collection; None for "web" and "nothing".
+        document_id: None for everything but a document.
+    """
+
+    kind: Literal["document", "attachment", "nothing", "web"]
+    path: str | None = None
+    document_id: int | None = None
+
+
+NOTHING = LinkTarget("nothing")
+WEB = LinkTarget("web")
+
+
+class LinkedFiles:
+    """
+    The files of one collection among which links are resolved.
+
+    The time for all links together grows with their number and that of the files: what the links
+    of many notes have in common is sorted once.
+    """
+
+    def __init__(self) -> None:
+        self._by_path: dict[str, list[NamedFile]] = {}
+        self._by_name: dict[str, set[str]] = {}
+        self._sorted: dict[str, _PathsByEnd] = {}
+
+    def add(self, files: Iterable[NamedFile]) -> None:
+        """Add files that are not among them yet."""
+        for file in files:
+            folded = fold(file.path)
+            name = folded.rpartition("/")[2]
+            self._by_path.setdefault(folded, []).append(file)
+            self._by_name.setdefault(name, set()).add(folded)
+            self._sorted.pop(name, None)
+
+    def find(self, path: str, source: str) -> NamedFile | None:
+        """
+        The file that a link leads to; None if there is none.
+
+        Args:
+            path: A link path that is not empty, see `qmd.values.names.link_path`.
+            source: The path of the note with the link.
+        """
+        folder = source.rpartition("/")[0]
+        if path.endswith("/"):
+            return None  # a folder
+        whole = path.startswith(("/", "./", "../"))
+        if path.startswith("/"):
+            path = path.lstrip("/")
+        elif whole or "/../" in path or "/./" in path:
+            path = posixpath.normpath(f"{folder}/{path}" if whole and folder else path)
+        while "//" in path:
+            path = path.replace("//", "/")
+        for spelling in _spellings(path):
+            folded = fold(spelling)
+            file = self._exact(folded, spelling)
+            if file is None and not whole:
+                file = self._by_end(folded, spelling, folder)
+            if file is not None:
+                return file
+        return None
+
+    def _exact(self, folded: str, path: str) -> NamedFile | None:
+        """The file at a folded path; if case tells several apart, the one with this spelling."""
+        files = self._by_path.get(folded)
+        if files is None:
+            return None
+        return min(files, key=lambda file: (not f"/{file.path}".endswith(f"/{path}"), file.path))
+
+    def _by_end(self, folded: str, path: str, folder: str) -> NamedFile | None:
+        name = folded.rpartition("/")[2]
+        if name not in self._by_name:
+            return None
+        if name not in self._sorted:
+            self._sorted[name] = _PathsByEnd(self._by_name[name])
+        nearest = self._sorted[name].nearest(folded, fold(folder))
+        return None if nearest is None else self._exact(nearest, path)
+
+
+def _spellings(path: str) -> Iterator[str]:
+    """The paths that a link path may stand for: a name without a dot is first of all a note's."""
+    if "." in path.rpartition("/")[2]:
+        yield path
+        yield from (path + suffix for suffix in NOTE_SUFFIXES)
+    else:
+        yield from (path + suffix for suffix in NOTE_SUFFIXES)
+        yield path
+
+
+class _PathsByEnd:
+    """Folded paths with one file name, by their ends."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._reversed = sorted(f"/{path}"[::-1] for path in paths)
+        self._ending: dict[str, list[str]] = {}
+        self._nearest: dict[tuple[str, str], str | None] = {}
+
+    def nearest(self, end: str, folder: str) -> str | None:
+        """The best of the paths that end with the whole components of ``end``; see the module."""
+        if (end, folder) not in self._nearest:
+            paths = self._paths_ending(end)
+            below = paths
+            if folder:
+                start = bisect_left(paths, f"{folder}/")
+                below = paths[start : bisect_left(paths, f"{folder}0", start)]
+            shortest = min(below or paths, key=lambda path: (len(path), path), default=None)
+            self._nearest[end, folder] = shortest
+        return self._nearest[end, folder]
+
+    def _paths_ending(self, end: str) -> list[str]:
+        if end not in self._ending:
+            prefix = f"/{end}"[::-1]
+            start = bisect_left(self._reversed, prefix)
+            stop = bisect_left(self._reversed, f"{prefix[:-1]}0", start)
+            self._ending[end] = sorted(path[-2::-1] for path in self._reversed[start:stop])
+        return self._ending[end]
+
+
+class LinkTargets:
+    """Resolves links of one collection; the files that they name are read when they are needed."""
+
+    def __init__(self, reader: Reader, collection: str) -> None:
+        self._reader = reader
+        self._collection = collection
+        self._keys: set[str] = set()
+        self._files = LinkedFiles()
+
+    def of(self, links: Sequence[StoredLink]) -> list[LinkTarget]:
+        """
+        What each of these links leads to, in their order.
+
+        Links of one collection only. For all of its links, pass several thousand at a time.
+        """
+        paths = [link_path(link.kind, link.target) for link in links]
+        self._read(path for path in paths if path)
+        targets = []
+        for number, (link, path) in enumerate(zip(links, paths, strict=True)):
+            if number % _LINKS_AT_ONCE == 0:
+                cancellation.check()
+            targets.append(self._target(link, path))
+        return targets
+
+    def _target(self, link: StoredLink, path: str | None) -> LinkTarget:
+        if path is None:
+            return WEB
+        if not path:
+            return LinkTarget("document", link.path, link.document_id)
+        file = self._files.find(path, link.path)
+        if file is None:
+            return NOTHING
+        if file.document_id is None:
+            return LinkTarget("attachment", file.path)
+        return LinkTarget("document", file.path, file.document_id)
+
+    def _read(self, paths: Iterable[str]) -> None:
+        """Read the files that these link paths may name."""
+        keys: set[str] = set()
+        for path in paths:
+            key = name_key(path)
+            keys.add(key)
+            # The file of [[Plan.md]] may be Plan.md.md, that of [[Plan.md.md]] cannot be Plan.md.
+            keys.add(fold(path.rpartition("/")[2]))
+        keys -= self._keys
+        if keys:
+            self._files.add(self._reader.links.files_with_keys(self._collection, keys))
+            self._keys |= keys
