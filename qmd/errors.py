@@ -21,7 +21,7 @@ Every exception qmd raises on purpose.
     │  └─ FolderNotFoundError         path
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
-    │  └─ FileChangedError            since somebody agreed to what would be written there
+    │  └─ FileChangedError            since it was read, or somebody agreed to the write
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
     │  └─ SteeringFileError           an agent named a file that steers other programs
@@ -247,9 +247,9 @@ class ConflictError(QmdError):
 class FileChangedError(ConflictError):
     code = "file_changed"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, since: str = "the person was asked") -> None:
         super().__init__(
-            f"{path} has changed since the person was asked; it was not written.",
+            f"{path} has changed since {since}; it was not written.",
             hint="Read it again, then ask for the write that is right now.",
         )
 

@@ -18,7 +18,13 @@ import click
 from qmd.cli.terminal import exact, one_line, paint, use_color
 from qmd.errors import DecodeError, WriteDeclinedError
 from qmd.parse.decode import decode
-from qmd.values.proposed import Proposed, ProposedFields, ProposedText
+from qmd.values.proposed import (
+    Proposed,
+    ProposedDeletion,
+    ProposedFields,
+    ProposedMove,
+    ProposedText,
+)
 
 _LINES, _LINE_CHARS = 120, 2_000  # shown at first; the answer "a" shows all
 _CONTEXT_LINES = 3
@@ -115,6 +121,10 @@ def heading(proposed: Proposed) -> str:
             action = f"make a new file of {size}:"
         else:
             action = f"change {len(proposed.before):,} bytes to {size} in"
+    elif isinstance(proposed, ProposedDeletion):
+        action = f"delete, with its {len(proposed.before):,} bytes,"
+    elif isinstance(proposed, ProposedMove):
+        action = "move"
     return f"{proposed.tool} would {action} {exact(one_line(str(proposed.path)))}"
 
 
@@ -130,6 +140,11 @@ def described(proposed: Proposed) -> list[str]:
                 *(f"+ {value}" for value in proposed.after[field]),
             )
         ]
+    if isinstance(proposed, ProposedMove):
+        return [exact(one_line(f"to {proposed.target}"))]
+    if isinstance(proposed, ProposedDeletion):
+        deleted = _lines(_text(proposed.before))
+        return [exact(line) for line in _split_lines(f"-{line}" for line in deleted)]
     after = _text(proposed.after)
     if proposed.before is None:
         return [exact(line) for line in _split_lines(f"+{line}" for line in _lines(after))]

@@ -90,6 +90,11 @@ class FileHistory:
             revision = self._newest_different(file, kept)
         else:
             revision = _revision_with_number(file, kept, number)
+        if revision.kind == "none":
+            raise ConflictError(
+                f"Revision {revision.number} holds no content: {_without_content(revision)}.",
+                hint="Take the change back with 'qmd undo'; see 'qmd undo --list'.",
+            )
         if revision.kind != "content":
             raise ConflictError(
                 f"Revision {revision.number} holds what the photo said of itself, not the photo.",
@@ -101,6 +106,7 @@ class FileHistory:
         return Restored(written.path, revision, written.problem)
 
     def _newest_different(self, file: Path, kept: Sequence[Revision]) -> Revision:
+        kept = [revision for revision in kept if revision.kind != "none"]
         if not kept:
             raise NotFoundError(
                 f"No earlier content of {file} is kept.",
@@ -119,6 +125,11 @@ class FileHistory:
         )
 
     def _content(self, file: Path, revision: Revision) -> bytes:
+        if revision.kind == "none":
+            raise NotFoundError(
+                f"Revision {revision.number} holds no content: {_without_content(revision)}.",
+                hint="See 'qmd history PATH'.",
+            )
         with self._store.reading() as reader:
             content = reader.revisions.content(revision.number)
         if content is None:  # another process has just replaced it with a newer one
@@ -134,6 +145,14 @@ class FileHistory:
                 if kept:
                     return file, kept
         return candidates[0], []
+
+
+def _without_content(revision: Revision) -> str:
+    """Why a revision of the kind "none" holds no content; no full stop."""
+    return {
+        "create": "the file was created then",
+        "move": f"the file was moved then, from {revision.moved_from}",
+    }.get(revision.action, "it is too long to be kept")
 
 
 def _revision_with_number(file: Path, kept: Sequence[Revision], number: int) -> Revision:

@@ -1,4 +1,4 @@
-"""Index several collections, or one file in each collection that contains it."""
+"""Index several collections, or some files in each collection that contains them."""
 
 from __future__ import annotations
 
@@ -79,14 +79,17 @@ def index_collections(
     )
 
 
-def index_file(
-    store: Store, file: Path, collections: Sequence[Collection], events: EventBus | None = None
+def index_files(
+    store: Store,
+    files: Sequence[Path],
+    collections: Sequence[Collection],
+    events: EventBus | None = None,
 ) -> None:
     """
-    Update one file in each collection that contains it.
+    Update some files in each collection that contains them. A file may have been deleted.
 
     Args:
-        file: The absolute path, without links.
+        files: Absolute paths, without links. A file that was moved is given by both paths.
 
     Raises:
         NotFoundError, InputError: A collection's directory cannot be read.
@@ -94,14 +97,17 @@ def index_file(
     """
     for collection in collections:
         root = Path(os.path.realpath(collection.path))
-        if not file.is_relative_to(root):
-            continue
-        for _ in range(_ATTEMPTS):
+        paths = [
+            file.relative_to(root).as_posix()
+            for file in dict.fromkeys(files)
+            if file.is_relative_to(root)
+        ]
+        for _ in range(_ATTEMPTS if paths else 0):
             report = CollectionIndexer(
                 store,
                 collection,
                 changed=events.publisher(collection.name) if events else None,
-            ).run_paths([file.relative_to(root).as_posix()])
-            # Another process may replace the file at the moment at which it is opened.
+            ).run_paths(paths)
+            # Another process may replace a file at the moment at which it is opened.
             if not any(skip.reason == "unreadable" for skip in report.skipped):
                 break

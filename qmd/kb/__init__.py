@@ -95,6 +95,6 @@ def _remove_abandoned_files(store: Store) -> None:
     with store.reading() as reader:
         if not reader.pending.all():
             return
-    from qmd.files.writing.writer import clean_up
+    from qmd.files.writing.records import clean_up
 
     clean_up(store)

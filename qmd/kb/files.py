@@ -116,12 +116,12 @@ class FileMethods(Parts):
 
     def _writer(self, store: Store) -> FileWriter:
         from qmd.files.writing.writer import FileWriter
-        from qmd.ingest.index import index_file
+        from qmd.ingest.index import index_files
 
         return FileWriter(
             store,
             self._policy(store),
-            lambda file: index_file(store, file, _collections(store), self._events),
+            lambda files: index_files(store, files, _collections(store), self._events),
             confirm=self._settings.confirm_writes,
         )
 

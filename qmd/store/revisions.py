@@ -1,4 +1,4 @@
-"""Earlier contents of files that a tool replaced."""
+"""Changes of files by tools, and the earlier contents of the files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import zlib
 from typing import Literal, NamedTuple, Protocol
 
 from qmd.values import Revision
+from qmd.values.revisions import FileAction, FileChange
 
 #: The most revisions of one file; the oldest are removed first.
 MAX_REVISIONS = 20
@@ -23,16 +24,37 @@ class RevisionContent(NamedTuple):
     A content in the form that a revision keeps.
 
     Attributes:
-        hash: SHA-256 of the content, in hexadecimal.
+        hash: SHA-256 of the content, in hexadecimal; "" if there was no file.
         size: Bytes of the content.
-        stored: The content, compressed if it is long.
-        kind: "content", "metadata", or the kind of a compressed content.
+        stored: The content, compressed if it is long; empty for the kind "none".
+        kind: "content", "metadata", "none", or the kind of a compressed content.
     """
 
     hash: str
     size: int
     stored: bytes
     kind: str
+
+
+#: The content before a file was created.
+NO_FILE = RevisionContent("", 0, b"", "none")
+
+
+class FileStep(NamedTuple):
+    """
+    What a change does to one file; paths are absolute.
+
+    Attributes:
+        before: The content before it.
+        hash_after: SHA-256 of the content after it, in hexadecimal; "" for a deleted file.
+        moved_from: The earlier path, for a move.
+    """
+
+    path: str
+    action: FileAction
+    before: RevisionContent
+    hash_after: str
+    moved_from: str | None = None
 
 
 def pack_revision(
@@ -61,6 +83,10 @@ def unpack_revision(stored: bytes, kind: str, size: int, digest: str) -> bytes:
     Raises:
         ValueError, zlib.error: The content is damaged: its length or hash has changed.
     """
+    if kind == "none":
+        if stored:
+            raise ValueError("a revision without a content has one")
+        return b""
     content = zlib.decompress(stored) if kind == _COMPRESSED else stored
     if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
         raise ValueError("a revision does not hold what was kept")
@@ -68,29 +94,56 @@ def unpack_revision(stored: bytes, kind: str, size: int, digest: str) -> bytes:
 
 
 class Revisions(Protocol):
-    """Reads revisions, by the absolute path of the file."""
+    """Reads revisions, by the absolute path of the file, and changes."""
 
     def history(self, path: str) -> list[Revision]:
-        """The revisions of a file, newest first."""
+        """
+        The revisions of a file, newest first.
+
+        A file that was moved to the path brings along its revisions from before the move.
+        """
         ...
 
     def content(self, revision_id: int) -> bytes | None:
         """
-        The content of a revision; None if the revision was removed.
+        The content of a revision; None if it was removed, or is of the kind "none".
 
         Raises:
             ValueError, TypeError, zlib.error: The content is damaged.
         """
         ...
 
+    def changes(self, session: str | None = None, *, limit: int) -> list[FileChange]:
+        """The latest changes, newest first; with ``session`` only those of this session."""
+        ...
+
+    def change(self, number: int) -> FileChange | None:
+        """A change by its number; None if it is not kept."""
+        ...
+
 
 class RevisionsWriter(Revisions, Protocol):
     """Keeps revisions."""
 
-    def keep(self, path: str, content: RevisionContent, *, tool: str) -> None:
-        """
-        Add a revision with the content of a file, and remove the oldest that exceed the limits.
+    def begin_change(self, *, tool: str, session: str) -> int:
+        """Add a change that has no files yet; returns its number."""
+        ...
 
-        Nothing is added if the last revision has the same content.
+    def keep(self, change: int, step: FileStep) -> int:
         """
+        Add what a change does to a file, and remove the oldest revisions that exceed the limits.
+
+        A change that has no revision left is removed.
+
+        Returns:
+            The number of the revision.
+        """
+        ...
+
+    def forget(self, revision_id: int) -> None:
+        """Remove a revision whose change of the file did not happen after all."""
+        ...
+
+    def set_undone(self, change: int, by: int) -> None:
+        """Record that a change was undone by a later one."""
         ...

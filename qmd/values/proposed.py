@@ -45,7 +45,39 @@ class ProposedFields:
     after: Mapping[str, tuple[str, ...]]
 
 
-Proposed = ProposedText | ProposedFields
+@dataclass(frozen=True, slots=True)
+class ProposedDeletion:
+    """
+    The deletion of a file.
+
+    Attributes:
+        tool: The name of the tool that deletes.
+        path: The file, all links followed.
+        before: The whole content on the disk.
+    """
+
+    tool: str
+    path: Path
+    before: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedMove:
+    """
+    The move of a file to another path.
+
+    Attributes:
+        tool: The name of the tool that moves.
+        path: The file, all links followed.
+        target: The new path.
+    """
+
+    tool: str
+    path: Path
+    target: Path
+
+
+Proposed = ProposedText | ProposedFields | ProposedDeletion | ProposedMove
 
 Confirm = Callable[[Proposed], bool]
 """

@@ -27,7 +27,13 @@ from qmd.store.files import DocumentPlace, StoredFile
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.model_cache import MAX_ANSWER_BYTES
 from qmd.store.models import StoredModel
-from qmd.store.revisions import MAX_REVISIONS, RevisionContent, pack_revision
+from qmd.store.revisions import (
+    MAX_REVISIONS,
+    NO_FILE,
+    FileStep,
+    RevisionContent,
+    pack_revision,
+)
 from qmd.store.tokens import StoredProjection
 from qmd.store.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
@@ -684,15 +690,86 @@ def content(text: str) -> RevisionContent:
     return packed
 
 
-def test_revisions_are_kept_once_and_the_oldest_go(store: Store) -> None:
+def keep(writer: Writer, step: FileStep, session: str = "s") -> tuple[int, int]:
+    change = writer.revisions.begin_change(tool="create_note", session=session)
+    return change, writer.revisions.keep(change, step)
+
+
+def test_the_oldest_revisions_of_a_file_go(store: Store) -> None:
     def run(writer: Writer) -> None:
-        for number in (*range(MAX_REVISIONS + 3), MAX_REVISIONS + 2):
-            writer.revisions.keep("/n/a.md", content(str(number)), tool="create_note")
+        for number in range(MAX_REVISIONS + 3):
+            keep(writer, FileStep("/n/a.md", "write", content(str(number)), "after"))
         history = writer.revisions.history("/n/a.md")
         texts = [writer.revisions.content(each.number) for each in history]
         assert texts == [str(number).encode() for number in range(MAX_REVISIONS + 2, 2, -1)]
         assert writer.revisions.history("/n/b.md") == []
         assert writer.revisions.content(999) is None
+        changes = writer.revisions.changes("s", limit=100)
+        assert [change.number_in_session for change in changes] == list(range(23, 3, -1))
+        assert writer.revisions.changes("other", limit=100) == []
+
+    store.write(run)
+
+
+def test_a_change_of_several_files_knows_when_one_is_not_kept_any_more(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        change = writer.revisions.begin_change(tool="move_note", session="s")
+        for path in ("/n/a.md", "/n/b.md"):
+            writer.revisions.keep(change, FileStep(path, "write", content("old"), "new"))
+        stored = writer.revisions.change(change)
+        assert stored is not None
+        assert [(each.path, each.hash_after) for each in stored.files] == [
+            ("/n/a.md", "new"),
+            ("/n/b.md", "new"),
+        ]
+        assert stored.is_kept
+        for number in range(MAX_REVISIONS):
+            keep(writer, FileStep("/n/a.md", "write", content(str(number)), "after"))
+        stored = writer.revisions.change(change)
+        assert stored is not None
+        assert [each.path for each in stored.files] == ["/n/b.md"]
+        assert not stored.is_kept
+
+    store.write(run)
+
+
+def test_a_revision_that_is_forgotten_takes_its_empty_change_along(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        change, revision = keep(writer, FileStep("/n/a.md", "create", NO_FILE, "after"))
+        writer.revisions.forget(revision)
+        assert writer.revisions.change(change) is None
+        change, revision = keep(writer, FileStep("/n/a.md", "create", NO_FILE, "after"))
+        second = writer.revisions.keep(change, FileStep("/n/b.md", "create", NO_FILE, "after"))
+        writer.revisions.forget(second)
+        stored = writer.revisions.change(change)
+        assert stored is not None
+        assert [each.number for each in stored.files] == [revision]
+        assert stored.is_kept
+        writer.revisions.set_undone(change, 99)
+        stored = writer.revisions.change(change)
+        assert stored is not None
+        assert stored.undone_by == 99
+
+    store.write(run)
+
+
+def test_the_history_of_a_file_follows_it_when_it_moves(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        moved = content("b")._replace(stored=b"", kind="none")
+        _, first = keep(writer, FileStep("/n/a.md", "write", content("a"), "b"))
+        _, second = keep(writer, FileStep("/n/b.md", "move", moved, "b", "/n/a.md"))
+        _, third = keep(writer, FileStep("/n/a.md", "create", NO_FILE, "c"))  # another file
+        _, fourth = keep(writer, FileStep("/n/c.md", "move", moved, "b", "/n/b.md"))
+        numbers = {
+            path: [each.number for each in writer.revisions.history(path)]
+            for path in ("/n/a.md", "/n/b.md", "/n/c.md")
+        }
+        assert numbers == {
+            "/n/a.md": [third, second, first],
+            "/n/b.md": [fourth, second, first],
+            "/n/c.md": [fourth, second, first],
+        }
+        assert writer.revisions.content(second) is None
 
     store.write(run)
 

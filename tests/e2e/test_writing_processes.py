@@ -115,6 +115,7 @@ def test_appends_survive_beside_a_process_that_overwrites(notes: Path, database:
         history = [
             kb.revisions.content(path, revision.number).decode()
             for revision in kb.revisions.history(path)
+            if revision.kind != "none"
         ]
     texts = [path.read_text(), *history]
     found = {line for text in texts for line in text.splitlines()}
@@ -153,7 +154,7 @@ with KnowledgeBase.open(sys.argv[1]) as kb, ThreadPoolExecutor(8) as pool:
 #: Dies before its n-th call of one of these, for n = 1, 2, … until it gets through.
 KILLED = """
 import os, signal, sys
-import qmd.store.sqlite.store, qmd.files.writing.writer, qmd.files.writing.locked_folder
+import qmd.store.sqlite.store, qmd.files.writing.change_writer, qmd.files.writing.locked_folder
 import qmd.ingest.collection_indexer
 import qmd.parse.document
 from qmd import KnowledgeBase
@@ -307,10 +308,10 @@ def test_a_writer_that_hangs_does_not_stop_the_others_for_ever(notes: Path, data
     code = """
 import sys
 from qmd import KnowledgeBase
-import qmd.files.writing.writer
+import qmd.files.writing.change_writer
 from functools import partial
 from qmd.files.writing.locked_folder import locked
-qmd.files.writing.writer.locked = partial(locked, wait_s=0.1)
+qmd.files.writing.change_writer.locked = partial(locked, wait_s=0.1)
 with KnowledgeBase.open(sys.argv[1]) as kb:
     try:
         kb.files.write(sys.argv[2], b"new", tool="test")

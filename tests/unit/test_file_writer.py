@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,9 +47,12 @@ def write(kb: KnowledgeBase, path: Path | str, text: str) -> Path:
 
 
 def kept(kb: KnowledgeBase, path: Path) -> list[bytes]:
-    """What the history holds, the oldest first."""
-    found = kb.revisions.history(path)
-    return [kb.revisions.content(path, revision.number) for revision in reversed(found)]
+    """The contents that the history holds, the oldest first."""
+    return [
+        kb.revisions.content(path, revision.number)
+        for revision in reversed(kb.revisions.history(path))
+        if revision.kind != "none"
+    ]
 
 
 def everything_below(directory: Path) -> list[str]:
@@ -67,7 +70,8 @@ def test_a_new_file_has_the_bytes_and_the_directories_it_needs(
     assert written == type(written)(notes / "a/b/new.md", existed=False, bytes=len(data))
     assert written.path.read_bytes() == data
     assert everything_below(notes) == ["a", "a/b", "a/b/new.md"]
-    assert kb.revisions.history(written.path) == []
+    (revision,) = kb.revisions.history(written.path)
+    assert (revision.action, revision.kind, revision.bytes) == ("create", "none", 0)
 
 
 def test_an_append_is_given_what_is_there(kb: KnowledgeBase, notes: Path) -> None:
@@ -124,7 +128,7 @@ def test_subscribers_hear_of_it(kb: KnowledgeBase, notes: Path) -> None:
 def test_where_the_index_cannot_follow_the_answer_says_so(kb: KnowledgeBase, notes: Path) -> None:
     """An error would only make the client write once more."""
 
-    def indexed(path: Path) -> None:
+    def indexed(paths: Sequence[Path]) -> None:
         raise DatabaseBusyError("busy", hint="wait")
 
     files = FileWriter(kb._store, kb.policy, indexed)
@@ -320,10 +324,8 @@ def test_each_replaced_content_is_kept_once(kb: KnowledgeBase, notes: Path) -> N
         write(kb, path, text)
     kb.files.append(path, lambda old: b"d", tool="other")
     assert kept(kb, path) == [b"a", b"b", b"c"]
-    assert [revision.tool for revision in kb.revisions.history(path)] == ["other", "test", "test"]
-    path.write_text("c")  # by hand
-    write(kb, path, "e")
-    assert kept(kb, path) == [b"a", b"b", b"c"]  # the last one is the same
+    history = kb.revisions.history(path)
+    assert [revision.tool for revision in history] == ["other", "test", "test", "test"]
 
 
 def test_at_most_twenty_revisions_of_a_file_are_kept(kb: KnowledgeBase, notes: Path) -> None:
@@ -336,7 +338,7 @@ def test_at_most_twenty_revisions_of_a_file_are_kept(kb: KnowledgeBase, notes: P
 
 
 def limit_revisions(monkeypatch: pytest.MonkeyPatch, limit_bytes: int) -> None:
-    for module in ("files.writing.writer", "store.revisions", "store.sqlite.revisions"):
+    for module in ("files.writing.change_writer", "store.revisions", "store.sqlite.revisions"):
         monkeypatch.setattr(f"qmd.{module}.MAX_REVISION_BYTES", limit_bytes)
 
 
@@ -359,7 +361,7 @@ def test_a_long_content_is_kept_compressed(
     write(kb, path, "x" * 500)
     write(kb, path, "new")
     assert kept(kb, path) == [b"a" * 40, b"x" * 500]
-    assert [revision.bytes for revision in kb.revisions.history(path)] == [500, 40]
+    assert [revision.bytes for revision in kb.revisions.history(path)] == [500, 40, 0]
     kb.revisions.restore(path)
     assert path.read_text() == "x" * 500
 
@@ -448,7 +450,7 @@ def test_a_restore_writes_the_file_that_had_the_history(
         return [path]
 
     with pytest.raises(OSError):
-        FileHistory(kb._store, kb.files, files_meant).restore(path, 1)
+        FileHistory(kb._store, kb.files, files_meant).restore(path, 2)
     assert (tmp_path / "elsewhere/x.md").read_text() == "theirs"
     assert everything_below(tmp_path / "elsewhere") == ["x.md"]
 
@@ -466,13 +468,17 @@ def test_a_revision_is_chosen_by_its_number(kb: KnowledgeBase, notes: Path) -> N
     path = notes / "x.md"
     for text in ("one", "two", "three"):
         write(kb, path, text)
-    oldest = kb.revisions.history(path)[-1]
+    oldest, creation = kb.revisions.history(path)[-2:]
+    with pytest.raises(ConflictError, match="the file was created then"):
+        kb.revisions.restore(path, creation.number)
     assert kb.revisions.restore(path, oldest.number).revision == oldest
     assert path.read_text() == "one"
     with pytest.raises(NotFoundError) as caught:
         kb.revisions.restore(path, 999)
     assert str(oldest.number) in (caught.value.hint or "")
     write(kb, notes / "other.md", "x")
+    with pytest.raises(NotFoundError, match="No earlier content"):
+        kb.revisions.restore(notes / "other.md")
     with pytest.raises(NotFoundError):  # the number of another file's revision
         kb.revisions.restore(notes / "other.md", oldest.number)
 

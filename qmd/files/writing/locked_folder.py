@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from qmd.files.writing.directories import make_directories, open_directory, sync_directory
+from qmd.files.writing.rename import rename_exclusive
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -308,6 +309,52 @@ class LockedFolder:
             raise self._named(error, target) from error
         if self._fd is not None:
             sync_directory(self._fd)
+
+    def remove(self, name: str) -> None:
+        """Delete a file, and make that durable. Raises FileNotFoundError."""
+        try:
+            os.unlink(self._name_for_system(name), dir_fd=self._fd)
+        except OSError as error:
+            raise self._named(error, name) from error
+        if self._fd is not None:
+            sync_directory(self._fd)
+
+    def move(self, name: str, folder: LockedFolder, new_name: str) -> None:
+        """
+        Move a file to another directory, or rename it, and make that durable.
+
+        Raises:
+            FileExistsError: Something has the new name.
+        """
+        try:
+            if folder is self and self._is_in_other_case(name, new_name):
+                os.rename(
+                    self._name_for_system(name),
+                    self._name_for_system(new_name),
+                    src_dir_fd=self._fd,
+                    dst_dir_fd=self._fd,
+                )
+            else:
+                rename_exclusive(
+                    self._name_for_system(name),
+                    folder._name_for_system(new_name),
+                    source_dir=self._fd,
+                    target_dir=folder._fd,
+                )
+        except OSError as error:
+            raise folder._named(error, new_name) from error
+        for each in {self, folder}:
+            if each._fd is not None:
+                sync_directory(each._fd)
+
+    def _is_in_other_case(self, name: str, new_name: str) -> bool:
+        """Whether both names mean one file, of which the directory lists the first name alone."""
+        try:
+            is_one_file = os.path.samestat(self._stat(name), self._stat(new_name))
+        except OSError:
+            return False
+        names = os.listdir(self.path if self._fd is None else self._fd)
+        return is_one_file and new_name not in names
 
     def discard(self, name: str) -> None:
         """Remove a temporary file, if it is there."""

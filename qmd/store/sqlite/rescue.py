@@ -42,9 +42,17 @@ def _check_collection(collection_id: int, name: str, path: str, *_: object) -> N
 
 
 def _check_revision(
-    revision_id: int, path: str, digest: str, size: int, content: bytes, *rest: str
+    revision_id: int,
+    path: str,
+    digest: str,
+    size: int,
+    content: bytes,
+    tool: str,
+    created_at: str,
+    kind: str,
+    *_: object,
 ) -> None:
-    unpack_revision(content, rest[-1], size, digest)
+    unpack_revision(content, kind, size, digest)
 
 
 def _check_vector(embedding_id: int, model: int, digest: bytes, vector: bytes) -> None:
@@ -59,8 +67,14 @@ def _check_projection(
         raise ValueError
 
 
-#: What stands for a column that databases before 0003 lack.
-_BEFORE = {"kind": "'content'"}
+#: What stands for columns that older databases lack: kind before 0003, the others before 0011.
+_BEFORE = {
+    "kind": "'content'",
+    "change_id": "NULL",
+    "action": "'write'",
+    "hash_after": "NULL",
+    "moved_from": "NULL",
+}
 
 _TABLES = (
     _Table(
@@ -77,8 +91,17 @@ _TABLES = (
         {
             **{"id": int, "path": str, "hash": str, "bytes": int, "content": bytes},
             **{"tool": str, "created_at": str, "kind": str},
+            **{"change_id": int | None, "action": str},
+            **{"hash_after": str | None, "moved_from": str | None},
         },
         _check_revision,
+    ),
+    _Table(
+        "changes",
+        {
+            **{"id": int, "tool": str, "session": str, "number_in_session": int},
+            **{"created_at": str, "files": int, "undone_by": int | None},
+        },
     ),
     _Table(
         "models",

@@ -1,19 +1,28 @@
-"""Reads and writes revisions, the earlier contents of files."""
+"""Reads and writes changes, and revisions, the earlier contents of files."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from qmd.store.revisions import (
     MAX_REVISION_BYTES,
     MAX_REVISIONS,
-    RevisionContent,
+    FileStep,
     unpack_revision,
 )
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
 from qmd.values import Revision
+from qmd.values.revisions import FileChange
 
-_COLUMNS = "SELECT id, path, created_at, tool, kind, bytes, hash FROM revisions "
+_REVISIONS = """
+    SELECT r.id, r.path, r.created_at, r.tool, r.kind, r.bytes, r.hash, r.action, r.moved_from,
+           coalesce(c.session, ''), c.id, r.hash_after
+    FROM revisions r LEFT JOIN changes c ON c.id = r.change_id
+"""
+_CHANGES = "SELECT id, tool, session, created_at, files, undone_by, number_in_session FROM changes "
+_LARGEST_ID = 2**63 - 1
 
 
 class SqliteRevisions:
@@ -23,15 +32,20 @@ class SqliteRevisions:
         self._connection = connection
 
     def history(self, path: str) -> list[Revision]:
-        rows = self._connection.execute(
-            _COLUMNS + "WHERE path = ? ORDER BY id DESC", [path]
-        ).fetchall()
-        for row in rows:
-            require_types(row, int, str, str, str, str, int, str)
-        return [
-            Revision(revision_id, path, created, tool, kind.partition(",")[0], size, digest)
-            for revision_id, path, created, tool, kind, size, digest in rows
-        ]
+        revisions: dict[int, Revision] = {}
+        places = [(path, _LARGEST_ID)]
+        while places:
+            path, before = places.pop()
+            rows = self._revisions(
+                "WHERE (r.path = ? OR r.moved_from = ?) AND r.id < ? ORDER BY r.id DESC",
+                [path, path, before],
+            )
+            for revision in rows:
+                is_new = revision.number not in revisions
+                revisions[revision.number] = revision
+                if is_new and revision.moved_from is not None and revision.path == path:
+                    places.append((revision.moved_from, revision.number))
+        return [revisions[number] for number in sorted(revisions, reverse=True)]
 
     def content(self, revision_id: int) -> bytes | None:
         row = self._connection.execute(
@@ -40,31 +54,125 @@ class SqliteRevisions:
         if row is None:
             return None
         require_types(row, bytes, str, int, str)
-        return unpack_revision(*row)
+        return None if row[1] == "none" else unpack_revision(*row)
+
+    def changes(self, session: str | None = None, *, limit: int) -> list[FileChange]:
+        where, parameters = "", list[object]()
+        if session is not None:
+            where, parameters = "WHERE session = ? ", [session]
+        return self._changes(f"{where}ORDER BY id DESC LIMIT ?", [*parameters, limit])
+
+    def change(self, number: int) -> FileChange | None:
+        return next(iter(self._changes("WHERE id = ?", [number])), None)
+
+    def _changes(self, where: str, parameters: Sequence[object]) -> list[FileChange]:
+        changes = []
+        for row in self._connection.execute(_CHANGES + where, parameters).fetchall():
+            require_types(row, int, str, str, str, int, int | None, int)
+            number, tool, session, created, count, undone_by, number_in_session = row
+            files = self._revisions("WHERE r.change_id = ? ORDER BY r.id", [number])
+            changes.append(
+                FileChange(
+                    number=number,
+                    tool=tool,
+                    session=session,
+                    created=created,
+                    files=tuple(files),
+                    is_kept=len(files) == count,
+                    undone_by=undone_by,
+                    number_in_session=number_in_session,
+                )
+            )
+        return changes
+
+    def _revisions(self, where: str, parameters: Sequence[object]) -> list[Revision]:
+        rows = self._connection.execute(_REVISIONS + where, parameters).fetchall()
+        texts = (str, str, str, str)
+        for row in rows:
+            require_types(row, int, *texts, int, str, str, str | None, str, int | None, str | None)
+        return [
+            Revision(
+                number=row[0],
+                path=row[1],
+                created=row[2],
+                tool=row[3],
+                kind=row[4].partition(",")[0],  # without the form in which it is stored
+                bytes=row[5],
+                hash=row[6],
+                action=row[7],
+                moved_from=row[8],
+                session=row[9],
+                change=row[10],
+                hash_after=row[11],
+            )
+            for row in rows
+        ]
 
 
 class SqliteRevisionsWriter(SqliteRevisions):
     """`qmd.store.revisions.RevisionsWriter` in SQLite."""
 
-    def keep(self, path: str, content: RevisionContent, *, tool: str) -> None:
-        last = self._connection.execute(
-            "SELECT hash, kind FROM revisions WHERE path = ? ORDER BY id DESC LIMIT 1", [path]
+    def begin_change(self, *, tool: str, session: str) -> int:
+        (last,) = self._connection.execute(
+            "SELECT coalesce(max(number_in_session), 0) FROM changes WHERE session = ?", [session]
         ).fetchone()
-        if last is not None and tuple(last) == (content.hash, content.kind):
-            return
-        self._connection.execute(
-            "INSERT INTO revisions (path, hash, bytes, content, tool, created_at, kind)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [path, content.hash, content.size, content.stored, tool, clock.now(), content.kind],
+        cursor = self._connection.execute(
+            "INSERT INTO changes (tool, session, number_in_session, created_at)"
+            " VALUES (?, ?, ?, ?)",
+            [tool, session, last + 1, clock.now()],
         )
-        total = 0
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def keep(self, change: int, step: FileStep) -> int:
+        before = step.before
+        cursor = self._connection.execute(
+            "INSERT INTO revisions (path, hash, bytes, content, tool, created_at, kind,"
+            " change_id, action, hash_after, moved_from)"
+            " SELECT ?, ?, ?, ?, tool, ?, ?, id, ?, ?, ? FROM changes WHERE id = ?",
+            [
+                *(step.path, before.hash, before.size, before.stored, clock.now(), before.kind),
+                *(step.action, step.hash_after, step.moved_from, change),
+            ],
+        )
+        revision_id = cursor.lastrowid
+        assert revision_id is not None
+        self._connection.execute("UPDATE changes SET files = files + 1 WHERE id = ?", [change])
+        self._remove_oldest(step.path)
+        return revision_id
+
+    def forget(self, revision_id: int) -> None:
+        row = self._connection.execute(
+            "SELECT change_id FROM revisions WHERE id = ?", [revision_id]
+        ).fetchone()
+        self._connection.execute("DELETE FROM revisions WHERE id = ?", [revision_id])
+        if row is not None and row[0] is not None:
+            self._connection.execute("UPDATE changes SET files = files - 1 WHERE id = ?", [row[0]])
+            self._remove_if_empty(row[0])
+
+    def set_undone(self, change: int, by: int) -> None:
+        self._connection.execute("UPDATE changes SET undone_by = ? WHERE id = ?", [by, change])
+
+    def _remove_oldest(self, path: str) -> None:
+        """Remove the oldest revisions of a file that exceed the limits."""
         rows = self._connection.execute(
-            "SELECT id, length(content) FROM revisions WHERE path = ? ORDER BY id DESC", [path]
+            "SELECT id, length(content), change_id FROM revisions WHERE path = ? ORDER BY id DESC",
+            [path],
         ).fetchall()
-        for position, (revision_id, size) in enumerate(rows):
+        total = 0
+        for position, (revision_id, size, _) in enumerate(rows):
             total += size
             if position >= MAX_REVISIONS or total > MAX_REVISION_BYTES:
                 self._connection.execute(
                     "DELETE FROM revisions WHERE path = ? AND id <= ?", [path, revision_id]
                 )
+                for change in {row[2] for row in rows[position:]} - {None}:
+                    self._remove_if_empty(change)
                 return
+
+    def _remove_if_empty(self, change: int) -> None:
+        self._connection.execute(
+            "DELETE FROM changes WHERE id = ?1"
+            " AND NOT EXISTS (SELECT 1 FROM revisions WHERE change_id = ?1)",
+            [change],
+        )

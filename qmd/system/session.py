@@ -1,0 +1,45 @@
+"""
+The session that the work of this thread belongs to; each recorded change of a file names it.
+
+A face sets it around a call: one session for each MCP session, for the clients of REST that send
+the same header, and for each run of a command. Other programs have one session per process.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+#: The most characters of a session's name; the rest of a longer one is dropped.
+MAX_LENGTH = 100
+
+_current: ContextVar[str | None] = ContextVar("qmd_session", default=None)
+_of_process: list[str] = []
+
+
+def new_session(face: str) -> str:
+    """A new name: the face (``cli``, ``mcp``), and eight random hexadecimal digits."""
+    return f"{face}-{secrets.token_hex(4)}"
+
+
+def current_session() -> str:
+    """The session of this thread's work."""
+    session = _current.get()
+    if session is not None:
+        return session
+    if not _of_process:
+        _of_process.append(new_session("process"))
+    return _of_process[0]
+
+
+@contextmanager
+def in_session(session: str) -> Iterator[None]:
+    """Let all changes of the block belong to a session."""
+    printable = "".join(each if each.isprintable() else "?" for each in session)
+    token = _current.set(printable.encode("utf-8", "replace").decode()[:MAX_LENGTH])
+    try:
+        yield
+    finally:
+        _current.reset(token)
