@@ -161,7 +161,7 @@ def test_links_of_a_collection_are_resolved_together(kb: KnowledgeBase) -> None:
     with kb._store.reading() as reader:
         number = {path: number for number, _, path, _ in reader.documents.identities()}
         links = reader.links.of_documents([number["a/one.md"]])
-        targets = LinkTargets(reader, "notes").of(links)
+        targets = LinkTargets(reader, "notes").resolve(links)
         assert [(link.target, target.kind, target.path)
                 for link, target in zip(links, targets, strict=True)] == [
             ("Two", "document", "two.md"),
@@ -177,7 +177,7 @@ def test_links_of_a_collection_are_resolved_together(kb: KnowledgeBase) -> None:
         ]  # fmt: skip
         assert targets[0] == LinkTarget("document", "two.md", number["two.md"])
         accented = unicodedata.normalize("NFD", "é.md")
-        [target] = LinkTargets(reader, "notes").of(reader.links.to_keys("notes", ["é"]))
+        [target] = LinkTargets(reader, "notes").resolve(reader.links.to_keys("notes", ["é"]))
         assert target.path == accented
         [link] = reader.links.in_collection("other")
-        assert LinkTargets(reader, "other").of([link])[0].kind == "nothing"
+        assert LinkTargets(reader, "other").resolve([link])[0].kind == "nothing"

@@ -162,7 +162,7 @@ class LinkTargets:
         self._keys: set[str] = set()
         self._files = LinkedFiles()
 
-    def of(self, links: Sequence[StoredLink]) -> list[LinkTarget]:
+    def resolve(self, links: Sequence[StoredLink]) -> list[LinkTarget]:
         """
         What each of these links leads to, in their order.
 
