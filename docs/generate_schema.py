@@ -73,7 +73,8 @@ REWORDED = {
     " document's own: NULL means that the title, body, path, frontmatter or description is used"
     " unchanged."
     " Runs of Chinese, Japanese and Korean characters are stored as overlapping pairs:"
-    ' "数据库" as "数据 据库 库". words holds the parts of CamelCase names.',
+    ' "数据库" as "数据 据库 库". title also holds the file name and the aliases, if they'
+    " have words that the title lacks. words holds the parts of CamelCase names.",
     "embeddings": "Exact vectors by the hash of the embedded text (float16, unit norm):"
     " no text is embedded twice.",
     "skipped_files": "Files that match a collection's mask but are not documents, with the reason.",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from qmd.parse import PARSER_VERSION
 from qmd.parse.chunk import embedded_text
-from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, segment
+from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, is_cjk, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
+from qmd.values.names import file_stem
 
 #: The version of the parser and the segmenter. A stored document of another version is made again.
 VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
+
+_TOKEN = re.compile(r"[^\W_]+")
 
 
 def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
@@ -28,7 +32,7 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
         parser_version=VERSION,
         parsed=parsed,
         fulltext=FullTextEntry(
-            title=_segmented(parsed.title),
+            title=_segmented_names(path, parsed),
             headings=segment("\n".join(heading.text for heading in parsed.headings)),
             body=_segmented(parsed.text[parsed.body_start :]),
             path=_segmented(path),
@@ -47,6 +51,29 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
             for chunk in parsed.chunks
         ],
     )
+
+
+def _segmented_names(path: str, parsed: ParsedDocument) -> str | None:
+    """
+    The title, the file's name and the aliases as full text stores them; None for the title itself.
+
+    A name whose words stand in those before it is left out, so that no word counts twice.
+    """
+    names = [parsed.title]
+    words = _words(parsed.title)
+    for name in (file_stem(path), *parsed.aliases):
+        others = _words(name)
+        if not others <= words:
+            names.append(name)
+            words |= others
+    segmented = segment("\n".join(names))
+    return None if segmented == parsed.title else segmented
+
+
+def _words(name: str) -> set[str]:
+    """The tokens of a name in full text, without the last character of a run of Chinese."""
+    tokens = _TOKEN.findall(segment(name).casefold())
+    return {token for token in tokens if len(token) > 1 or not is_cjk(token)} or set(tokens)
 
 
 def _segmented(text: str) -> str | None:

@@ -16,6 +16,7 @@ from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
 from qmd.parse.warnings import limit_warnings
 from qmd.values import Heading, ParsedDocument
+from qmd.values.names import file_stem
 
 # What a template has in place of a title: "{{title}}", "<% tp.file.title %>".
 _PLACEHOLDERS = re.compile(r"(?:(?:\{\{[^{}]*\}\}|<%(?:[^%]|%(?!>))*%>)[\s_-]*)+")
@@ -89,6 +90,4 @@ def _title(
     for heading in headings:
         if heading.level == 1 and heading.text and not _PLACEHOLDERS.fullmatch(heading.text):
             return heading.text, "heading"
-    name = path.rpartition("/")[2]
-    stem, dot, _ = name.rpartition(".")
-    return stem if dot and stem else name, "filename"
+    return file_stem(path), "filename"

@@ -64,5 +64,5 @@ def _start_by_words(page: FullDocument, query_needles: Sequence[Needle]) -> int:
     """The position at which the passage of a document without vectors begins."""
     if len(page.text) - page.body_start <= PASSAGE_CHARS // 2:
         return page.body_start
-    best_line = make_snippet(page.text, page.body_start, query_needles).line
+    best_line = make_snippet(page.text, page.body_start, query_needles, names=page.names).line
     return max(page.body_start, line_starts(page.text)[best_line - 1] - BEFORE)

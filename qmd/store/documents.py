@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from qmd.store.selection import Selection
 from qmd.values import DocumentInfo
+from qmd.values.names import file_stem
 
 
 class FullDocument(NamedTuple):
@@ -15,6 +16,12 @@ class FullDocument(NamedTuple):
     info: DocumentInfo
     text: str
     body_start: int
+    aliases: Sequence[str] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The title, the file's name without its suffix, and the aliases."""
+        return [self.info.title, file_stem(self.info.path), *self.aliases]
 
 
 class Documents(Protocol):
@@ -98,11 +105,14 @@ class Documents(Protocol):
     def searched_text(
         self, document_id: int, field: Literal["title", "description", "path"] | None
     ) -> str:
-        """The title, description or path, or (None) ``title newline text`` of a document."""
+        """
+        What a field of a document holds: its names (`FullDocument.names`), a name on each line,
+        for the title; its description or path; or (None) its names and its text.
+        """
         ...
 
-    def titles_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:
-        """Id and ``title newline text`` of all selected documents, by id."""
+    def names_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:
+        """Id, and names and text in lines (`FullDocument.names`), of all selected documents."""
         ...
 
     def latest_ids(self, selection: Selection) -> Iterator[int]:

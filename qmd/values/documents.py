@@ -103,6 +103,7 @@ class FullTextEntry:
     The segmented texts of a document for full text; None if segmenting changed nothing.
 
     Attributes:
+        title: The title, and the file's name and the aliases where they have other words.
         front: The frontmatter.
         words: The parts of CamelCase names.
     """

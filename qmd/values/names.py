@@ -30,6 +30,12 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
+def file_stem(path: str) -> str:
+    """The name of a file without its folders and its suffix: ``notes/Plan.md`` → ``Plan``."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
 def without_note_suffix(name: str) -> str:
     """A folded name or path without ``.md`` or ``.markdown``. Any other suffix stays."""
     for suffix in NOTE_SUFFIXES:

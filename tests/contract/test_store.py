@@ -462,7 +462,7 @@ def test_filters_select_documents(
         numbers = ids(reader)
         selection = reader.select(filters)
         assert set(reader.documents.latest_ids(selection)) == {numbers[path] for path in paths}
-        texts = dict(reader.documents.titles_and_texts(selection))
+        texts = dict(reader.documents.names_and_texts(selection))
         assert set(texts) == {numbers[path] for path in paths}
         found = search(reader, any_of(YELLOW, SWEET), filters)
         assert found == [path for path in ("a.md", "b.md", "deep/b.md") if path in paths]

@@ -180,6 +180,58 @@ def test_a_title_counts_more_than_the_body(corpus: Corpus) -> None:
     assert corpus.found("boat")[0] == "boat.md"
 
 
+NAMED = {
+    "work/Tidal ferries.md": "# Plan\n\nfirst second third\n",
+    "aliased.md": "---\naliases: [Harbour pilots, 引水员]\n---\n# Plan\n\nfirst second third\n",
+    "work/数据库备份.md": "# Plan\n\nfirst second third\n",
+    "snake_case.md": "# Plan\n\nfirst second third\n",
+    "body.md": "# Other\n\ntidal ferries, harbour pilots, 数据库备份, 引水员, snake_case\n",
+    "🙂.md": "# Smile\n",
+}
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    made = Corpus(tmp_path_factory.mktemp("named"))
+    made.fill(NAMED)
+    yield made
+    made.kb.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("tidal ferries", "work/Tidal ferries.md"),
+        ('"tidal ferries"', "work/Tidal ferries.md"),
+        ("harbour pilots", "aliased.md"),
+        ('"harbour pilots"', "aliased.md"),
+        ("引水员", "aliased.md"),
+        ("数据库备份", "work/数据库备份.md"),
+        ('"数据库备份"', "work/数据库备份.md"),
+        ("snake_case", "snake_case.md"),
+    ],
+)
+def test_file_name_and_aliases_are_searched_as_titles(named: Corpus, query: str, best: str) -> None:
+    assert named.found(query) == [best, "body.md"]
+    assert named.exact(f"title:{query}") == {best}
+
+
+def test_a_file_name_of_signs_is_searched(named: Corpus) -> None:
+    assert named.found("🙂") == ["🙂.md"]
+
+
+def test_no_word_counts_twice_because_the_file_name_repeats_the_title(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    others = {f"{number}.md": "# Other\n\nwords\n" for number in range(9)}
+    corpus.fill({"Red boat.md": "# The red boat\n\nsea\n", **others})
+    titles = corpus.store.write(
+        lambda writer: writer.connection.execute("SELECT title FROM documents_fts_text").fetchall()
+    )
+    assert ("The red boat",) in titles
+    assert ("Other\n1",) in titles
+    corpus.kb.close()
+
+
 def test_a_description_counts_more_than_other_frontmatter(tmp_path: Path) -> None:
     corpus = Corpus(tmp_path)
     corpus.fill(

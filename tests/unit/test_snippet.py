@@ -63,6 +63,59 @@ def test_an_empty_document_has_an_empty_snippet() -> None:
     assert snippet("needle", "") == ("", 1)
 
 
+NOTE = """\
+---
+title: Red boat
+aliases:
+  - Dinghy
+author: Li Lei
+status: draft
+---
+
+# *Red* boat
+
+It sails to the islands.
+
+## Sails and masts
+
+Two of each.
+"""
+
+
+def named_snippet(query: str, text: str = NOTE, span: tuple[int, int] | None = None) -> int:
+    start = text.index("---\n\n") + 4
+    names = ["Red boat", "2025 plans", "Dinghy"]
+    return make_snippet(text, start, needles(parse(query)), span, names).line
+
+
+def test_a_hit_by_its_names_shows_the_first_paragraph() -> None:
+    for query in ("red boat", "dinghy", "2025 plans", "boat nowhere"):
+        assert named_snippet(query) == 11
+
+
+def test_body_then_headings_then_frontmatter_show_what_matched() -> None:
+    assert named_snippet("red islands") == 11
+    assert named_snippet("masts") == 13
+    assert named_snippet("li lei") == 5
+    assert named_snippet("draft boat") == 6
+
+
+def test_a_heading_that_repeats_the_title_is_no_match_however_it_is_underlined() -> None:
+    text = "---\ntitle: Red boat\n---\n\nRed boat\n========\n\n\nIt floats.\n"
+    assert named_snippet("red boat", text) == 9
+
+
+def test_a_hit_by_meaning_shows_its_chunk_and_a_hit_by_name_the_lead() -> None:
+    start = NOTE.index("## Sails")
+    assert named_snippet("nowhere", span=(start, len(NOTE))) == 13
+    assert named_snippet("dinghy", span=(start, len(NOTE))) == 11
+
+
+def test_a_note_of_names_alone_has_a_snippet() -> None:
+    for text in ("---\ntitle: Red boat\n---\n\n", "---\ntitle: Red boat\n---\n\n# Red boat\n"):
+        assert named_snippet("red boat", text) in {1, 4, 5}
+
+
 LINES = st.lists(
     st.one_of(
         st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=80),

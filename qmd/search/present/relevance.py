@@ -69,7 +69,8 @@ class Evidence(NamedTuple):
             that none answers has many that are about as good.
         documents: How many documents the index has. The more there are, the more of them have some
             of the words and are near by chance.
-        title: The share of the query's words that the title holds, 0..1, weighed like coverage.
+        title: The share of the query's words that a name of the document holds (its title, its
+            file name or an alias), 0..1, weighed like coverage.
         held: How many words of the query the document holds.
         script: What most words of the query are.
     """
@@ -160,7 +161,7 @@ def _estimate_each(
                 candidate.nearness,
                 lead,
                 words.document_count,
-                words.title_coverage(page.info.title),
+                max(map(words.title_coverage, page.names)),
                 len(matched or ()),
                 script,
             )

@@ -43,7 +43,7 @@ def present(
         candidate, page = each.candidate, each.page
         span = spans.get(candidate.chunk_id) if candidate.chunk_id is not None else None
         snippet = make_snippet(
-            page.text, page.body_start, query_needles, span[:2] if span else None
+            page.text, page.body_start, query_needles, span[:2] if span else None, page.names
         )
         hits.append(
             Hit(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from qmd.parse.lines import line_starts, lines_and_starts
-from qmd.parse.segment import cjk_runs, fold, is_cjk, pairs_of
+from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
@@ -23,6 +24,11 @@ MAX_SCAN = 2_000_000
 MAX_EXACT = 100_000
 #: The most needles of a query; each is searched for in the whole text of a hit.
 MAX_NEEDLES = 128
+#: A longer line repeats no name.
+MAX_NAME = 500
+
+_UNDERLINE = re.compile(r"(=+|-{2,})\s*")
+_NAME_KEY = re.compile(r"(title|alias|aliases)\s*[:=]", re.IGNORECASE)
 
 
 class Needle(NamedTuple):
@@ -66,53 +72,121 @@ def make_snippet(
     body_start: int,
     query_needles: Sequence[Needle],
     span: tuple[int, int] | None = None,
+    names: Sequence[str] = (),
 ) -> Snippet:
     """
     Show the line that holds most of the query, and its neighbours.
 
+    A reply shows the names of a hit anyway, so a line that only repeats one is not chosen. If the
+    query stands nowhere else, the snippet begins with the first paragraph.
+
     Args:
         body_start: The position at which the frontmatter ends, in characters.
         span: start_char and end_char of the best chunk, if there is one. Its lines win ties, and
-            if no line holds a word of the query, the snippet starts with it.
+            if neither a line nor a name holds a word of the query, the snippet starts with it.
+        names: The title of the document, its file name and its aliases.
     """
     lines, starts = lines_and_starts(text)
     if not lines:
         return Snippet("", 1)
     first = bisect_right(starts, body_start) - 1 if body_start < len(text) else 0
-    best = _best_line(text, lines, starts, max(first, 0), query_needles, span)
+    page = _Page(lines, starts, max(first, 0), frozenset(map(_letters, names)))
+    best = _best_line(text, page, query_needles, span)
+    if best is None:
+        is_named = any(needle.text in fold("\n".join(names)) for needle in _heavy(query_needles))
+        best = page.first_paragraph() if span is None or is_named else page.line_at(span[0])
     return Snippet(_window(lines, best, query_needles), best + 1)
 
 
+class _Page(NamedTuple):
+    """
+    The lines of a document.
+
+    Attributes:
+        starts: The position at which each line starts, in characters.
+        first: The index of the first line of the body.
+        names: The names of the document, as `_letters` gives them.
+    """
+
+    lines: Sequence[str]
+    starts: Sequence[int]
+    first: int
+    names: frozenset[str]
+
+    def line_at(self, position: int) -> int:
+        """The index of the first line with a text from this position on."""
+        start = bisect_right(self.starts, position) - 1
+        indexes = range(start, len(self.lines))
+        return next((index for index in indexes if self.lines[index].strip()), start)
+
+    def first_paragraph(self) -> int:
+        """The index of the first line of text in the body, or of its first heading."""
+        for index in range(self.first, len(self.lines)):
+            if not self.is_heading(index) and has_token(self.lines[index]):
+                return index
+        return self.line_at(self.starts[self.first])
+
+    def worth(self, index: int, name_lines: Collection[int]) -> float:
+        """How much a match in this line counts; body text explains most, a name nothing."""
+        if index in name_lines:
+            return 0.0
+        if index < self.first:
+            return 0.5
+        if not self.is_heading(index):
+            return 1.0
+        line = self.lines[index]
+        return 0.0 if len(line) <= MAX_NAME and _letters(line) in self.names else 0.95
+
+    def is_heading(self, index: int) -> bool:
+        """Whether the line is a heading, by the look of it; one in code is taken for one too."""
+        if self.lines[index].startswith("#"):
+            return True
+        return (
+            index + 1 < len(self.lines) and _UNDERLINE.fullmatch(self.lines[index + 1]) is not None
+        )
+
+    def name_lines(self) -> set[int]:
+        """The indexes of the lines of the frontmatter that give names."""
+        indexes = set()
+        in_names = False
+        for index in range(self.first):
+            line = self.lines[index]
+            if line[:1].isalnum():
+                in_names = _NAME_KEY.match(line) is not None
+            if in_names:
+                indexes.add(index)
+        return indexes
+
+
+def _letters(text: str) -> str:
+    """A text without signs, blanks and letter case: ``# *Red* boat`` is ``redboat``."""
+    return "".join(filter(str.isalnum, fold(text)))
+
+
+def _heavy(query_needles: Sequence[Needle]) -> Sequence[Needle]:
+    """The needles without those of stop words, if any other is left."""
+    return [needle for needle in query_needles if needle.weight >= 1] or query_needles
+
+
 def _best_line(
-    text: str,
-    lines: list[str],
-    starts: list[int],
-    first: int,
-    query_needles: Sequence[Needle],
-    span: tuple[int, int] | None,
-) -> int:
-    """The index of the line to show first; ``first`` is the index of the first line of the body."""
+    text: str, page: _Page, query_needles: Sequence[Needle], span: tuple[int, int] | None
+) -> int | None:
+    """The index of the line that holds most of the query; None if none holds any of it."""
+    starts = page.starts
     low = high = -1
     if span is not None:
         low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
     folded = fold(text[:MAX_SCAN])  # folding adds and removes no line ends
-    best, best_score = -1, 0.0
     heavy = [needle for needle in query_needles if needle.weight >= 1 and needle.text in folded]
     folded_starts = starts if text.isascii() else line_starts(folded)
     weights = _weights(folded, folded_starts, heavy or query_needles)
+    name_lines = page.name_lines()
+    best, best_score = None, 0.0
     for index, weight in sorted(weights.items()):
-        score = weight + 1.5 if low <= index <= high else weight
-        if index < first:
-            score *= 0.5  # frontmatter counts, but the body explains more
+        score = (weight + 1.5 if low <= index <= high else weight) * page.worth(index, name_lines)
         if score > best_score:
             best, best_score = index, score
-    if best >= 0:
-        return best
-    start = low if low >= 0 else first
-    for index in range(start, len(lines)):
-        if lines[index].strip():
-            return index
-    return start
+    return best
 
 
 def _weights(
@@ -132,7 +206,7 @@ def _weights(
     return weights
 
 
-def _window(lines: list[str], best: int, query_needles: Sequence[Needle]) -> str:
+def _window(lines: Sequence[str], best: int, query_needles: Sequence[Needle]) -> str:
     """The best line, then as many of its neighbours as fit: below, above, below, above."""
     low = high = best
     shown = {

@@ -107,7 +107,7 @@ def scan_documents(
     """
     quick_checks = [re.compile("|".join(map(_unfolded, group))) for group in literals]
     patterns = [[pattern(literal) for literal in group] for group in literals]
-    for document_id, raw in reader.documents.titles_and_texts(selection):
+    for document_id, raw in reader.documents.names_and_texts(selection):
         # Folding takes many times longer than this search: only texts that pass it are folded.
         if all(check.search(raw) for check in quick_checks) and _holds_each_group(raw, patterns):
             yield document_id

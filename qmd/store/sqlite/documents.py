@@ -12,7 +12,7 @@ from qmd.store.sqlite.filters import path_below, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.values import DocumentInfo
-from qmd.values.names import name_key
+from qmd.values.names import file_stem, name_key
 
 DOCID_DIGITS = 6
 
@@ -22,6 +22,8 @@ _INFO = """
     (SELECT max(hash) FROM documents WHERE hash < d.hash),
     (SELECT min(hash) FROM documents WHERE hash > d.hash)
 """
+#: A JSON list. (Without aliases the list is empty.)
+_ALIASES = "(SELECT json_group_array(alias) FROM aliases WHERE document_id = d.id)"
 _FROM = "FROM documents d JOIN collections c ON c.id = d.collection_id"
 
 
@@ -43,6 +45,11 @@ def _info(row: Sequence[Any]) -> DocumentInfo:
     document_id, collection, path, title, digest, size, modified = stored
     docid = _docid(digest, before, after)
     return DocumentInfo(document_id, collection, path, title, docid, size, modified)
+
+
+def _names_and_text(title: str, path: str, aliases: str, text: str) -> str:
+    """A document's names and its text, on lines of their own."""
+    return "\n".join([title, file_stem(path), *json.loads(aliases), text])
 
 
 def _docid(digest: str, *neighbours: str | None) -> str:
@@ -144,14 +151,14 @@ class SqliteDocuments:
 
     def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
         rows = self._connection.execute(
-            f"SELECT d.text, d.body_start, {_INFO} {_FROM}"
+            f"SELECT d.text, d.body_start, {_ALIASES}, {_INFO} {_FROM}"
             " WHERE d.id IN (SELECT value FROM json_each(?))",
             [json.dumps(document_ids)],
         )
         documents = {}
-        for text, body_start, *info_row in rows:
+        for text, body_start, aliases, *info_row in rows:
             require_types((text, body_start), str, int)
-            document = FullDocument(_info(info_row), text, body_start)
+            document = FullDocument(_info(info_row), text, body_start, json.loads(aliases))
             documents[document.info.id] = document
         return [documents[document_id] for document_id in document_ids]
 
@@ -165,19 +172,27 @@ class SqliteDocuments:
     def searched_text(
         self, document_id: int, field: Literal["title", "description", "path"] | None
     ) -> str:
-        column = field or "title || char(10) || text"
+        if field in ("description", "path"):
+            row = self._connection.execute(
+                f"SELECT {field} FROM documents WHERE id = ?", [document_id]
+            ).fetchone()
+            return str(row[0])
+        column = "''" if field == "title" else "d.text"
         row = self._connection.execute(
-            f"SELECT {column} FROM documents WHERE id = ?", [document_id]
+            f"SELECT d.title, d.path, {_ALIASES}, {column} FROM documents d WHERE d.id = ?",
+            [document_id],
         ).fetchone()
-        return str(row[0])
+        return _names_and_text(*row)
 
-    def titles_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:
+    def names_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:
         where = require_sql(selection)
-        yield from self._connection.execute(
-            "SELECT d.id, d.title || char(10) || d.text FROM documents d"
+        rows = self._connection.execute(
+            f"SELECT d.id, d.title, d.path, {_ALIASES}, d.text FROM documents d"
             f" WHERE {where.sql} ORDER BY d.id",
             where.values,
         )
+        for document_id, *row in rows:
+            yield document_id, _names_and_text(*row)
 
     def latest_ids(self, selection: Selection) -> Iterator[int]:
         where = require_sql(selection)
