@@ -96,6 +96,33 @@ def block(text: str, block_id: str) -> TextSpan | None:
     return source.span(first, last, tuple(lines[1:]))
 
 
+class Anchors:
+    """What links may name in one text. For many links: the text is parsed once, for the first."""
+
+    def __init__(self, text: str) -> None:
+        source = _Text(text)
+        self._sections = source.sections()
+        self._names = [source.names(each) for each in self._sections]
+        self._all_names = frozenset(name for names in self._names for name in names)
+        self._slugs = frozenset(_slug(each.heading.text) for each in self._sections)
+        self._blocks = frozenset(each.casefold() for each, _ in source.block_ids())
+
+    def has_section(self, headings: Sequence[str]) -> bool:
+        """Whether `section` gives one for these headings."""
+        names = [_plain(name) for name in headings]
+        if len(names) == 1:
+            return names[0] in self._all_names or headings[0].casefold() in self._slugs
+        return (
+            bool(names)
+            and self._all_names.issuperset(names)
+            and _walk(self._sections, self._names, names) is not None
+        )
+
+    def has_block(self, block_id: str) -> bool:
+        """Whether `block` gives one for this name."""
+        return block_id.casefold() in self._blocks
+
+
 class _Text:
     """A text, its lines and its blocks."""
 

@@ -61,6 +61,18 @@ def link_path(kind: str, target: str) -> str | None:
     return None if "://" in target else target
 
 
+def link_anchor(kind: str, heading: str | None, block: str | None) -> tuple[str, str]:
+    """
+    The heading (``Heading#Sub``) and the block that a link names; "" where it names none.
+
+    Those of a Markdown link are percent-decoded, as its path is.
+    """
+    if kind not in ("link", "image"):
+        return heading or "", block or ""
+    heading, block = unquote(heading or ""), unquote(block or "")
+    return ("", heading[1:]) if heading.startswith("^") and not block else (heading, block)
+
+
 def link_key(kind: str, target: str) -> str | None:
     """
     The key of the file that a link names, as `name_key` gives it for that file.

@@ -14,6 +14,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.search.lookup.link_targets import LinkedFiles, LinkTarget, LinkTargets
 from qmd.store.links import NamedFile
 from qmd.values.names import fold
+from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 
 VAULT = [
@@ -181,3 +182,49 @@ def test_links_of_a_collection_are_resolved_together(kb: KnowledgeBase) -> None:
         assert target.path == accented
         [link] = reader.links.in_collection("other")
         assert LinkTargets(reader, "other").resolve([link])[0].kind == "nothing"
+
+
+SECTIONS = """# Top
+
+## My *heading*: one
+
+text ^block-1
+
+### Sub
+"""
+
+
+@pytest.mark.parametrize(
+    ("link", "kind"),
+    [
+        ("[[s#Top]]", "document"),
+        ("[[S#my heading one]]", "document"),
+        ("[[s#Top#Sub]]", "document"),
+        ("[[s#Sub#Top]]", "section missing"),
+        ("[[s#Nowhere]]", "section missing"),
+        ("[[s#^block-1]]", "document"),
+        ("[[s#^BLOCK-1]]", "document"),
+        ("[[s#^block-2]]", "section missing"),
+        ("![[s#^block-2]]", "section missing"),
+        ("[x](s.md#My%20heading%20one)", "document"),
+        ("[x](s.md#my-heading-one)", "document"),
+        ("[x](s.md#%5Eblock-1)", "document"),
+        ("[x](s.md#%5Eblock-2)", "section missing"),
+        ("[[#Own]]", "document"),
+        ("[[#Other]]", "section missing"),
+        ("[[p.pdf#page=3]]", "attachment"),
+        ("[[nothing#Top]]", "nothing"),
+        ("[x](https://x.org/s.md#Nowhere)", "web"),
+    ],
+)
+def test_a_missing_section_is_told(tmp_path: Path, link: str, kind: str) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill({"s.md": SECTIONS, "source.md": f"# Own\n\n{link}\n"})
+    corpus.store.write(lambda w: w.files.change_attachments(corpus.number, ["p.pdf"], []))
+    with corpus.store.reading() as reader:
+        links = list(reader.links.of_documents([1, 2]))
+        [target] = LinkTargets(reader, "notes").resolve(links, check_sections=True)
+        assert target.kind == kind
+        [plain] = LinkTargets(reader, "notes").resolve(links)
+        assert plain == (target._replace(kind="document") if target.document_id else target)
+    corpus.kb.close()

@@ -18,8 +18,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from qmd.parse.sections import Anchors, heading_path
 from qmd.system import cancellation
-from qmd.values.names import NOTE_SUFFIXES, fold, link_path, name_key
+from qmd.values.names import NOTE_SUFFIXES, fold, link_anchor, link_path, name_key
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Links that are resolved between two checks whether the caller has given up.
 _LINKS_AT_ONCE = 1000
+#: The headings and blocks of at most so many documents are in memory.
+_MOST_ANCHORS = 1000
 
 
 class LinkTarget(NamedTuple):
@@ -34,12 +37,13 @@ class LinkTarget(NamedTuple):
     What a link leads to.
 
     Attributes:
-        kind: "web" is an address outside; "nothing" a file that does not exist.
+        kind: "section missing" is a document without the heading or block that the link names;
+            "nothing" a file that does not exist; "web" an address outside.
         path: Of the file, relative to the collection; None for "web" and "nothing".
-        document_id: None for everything but a document.
+        document_id: None for everything but a document, whether it has the section or not.
     """
 
-    kind: Literal["document", "attachment", "nothing", "web"]
+    kind: Literal["document", "section missing", "attachment", "nothing", "web"]
     path: str | None = None
     document_id: int | None = None
 
@@ -160,13 +164,19 @@ class LinkTargets:
         self._reader = reader
         self._collection = collection
         self._keys: set[str] = set()
+        self._anchors: dict[int, Anchors] = {}
         self._files = LinkedFiles()
 
-    def resolve(self, links: Sequence[StoredLink]) -> list[LinkTarget]:
+    def resolve(
+        self, links: Sequence[StoredLink], *, check_sections: bool = False
+    ) -> list[LinkTarget]:
         """
         What each of these links leads to, in their order.
 
-        Links of one collection only. For all of its links, pass several thousand at a time.
+        Args:
+            links: Of one collection. For all of its links, pass several thousand at a time.
+            check_sections: Read the documents whose headings and blocks are named, each once.
+                Otherwise no link has "section missing".
         """
         paths = [link_path(link.kind, link.target) for link in links]
         self._read(path for path in paths if path)
@@ -174,8 +184,28 @@ class LinkTargets:
         for number, (link, path) in enumerate(zip(links, paths, strict=True)):
             if number % _LINKS_AT_ONCE == 0:
                 cancellation.check()
-            targets.append(self._target(link, path))
+            target = self._target(link, path)
+            if check_sections and not self._has_section(link, target):
+                target = target._replace(kind="section missing")
+            targets.append(target)
         return targets
+
+    def _has_section(self, link: StoredLink, target: LinkTarget) -> bool:
+        """Whether the target has the heading or block that the link names, if it names one."""
+        heading, block = link_anchor(link.kind, link.heading, link.block)
+        if target.document_id is None or not (heading or block):
+            return True
+        if target.path is None or not fold(target.path).endswith(NOTE_SUFFIXES):
+            return True  # such as a page of a PDF file
+        anchors = self._anchors.get(target.document_id)
+        if anchors is None:
+            if len(self._anchors) >= _MOST_ANCHORS:
+                self._anchors.clear()
+            anchors = Anchors(self._reader.documents.text(target.document_id))
+            self._anchors[target.document_id] = anchors
+        if block:
+            return anchors.has_block(block)
+        return anchors.has_section(heading_path(heading))
 
     def _target(self, link: StoredLink, path: str | None) -> LinkTarget:
         if path is None:
