@@ -40,6 +40,10 @@ _SECTIONS = {
         "posts": "qmd.cli.posts:posts",
         "ask": "qmd.cli.ask:ask",
     },
+    "Explore": {
+        "tags": "qmd.cli.graph:tags",
+        "recent": "qmd.cli.graph:recent",
+    },
     "Look after it": {
         "status": "qmd.cli.upkeep:status",
         "why": "qmd.cli.upkeep:why",

@@ -14,6 +14,7 @@ from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
 from qmd.kb.embedding import EmbeddingMethods
 from qmd.kb.files import FileMethods
+from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
 from qmd.kb.search import SearchMethods
 from qmd.kb.upkeep import UpkeepMethods
@@ -27,6 +28,7 @@ class KnowledgeBase(
     EmbeddingMethods,
     SearchMethods,
     DocumentMethods,
+    GraphMethods,
     FileMethods,
     UpkeepMethods,
 ):

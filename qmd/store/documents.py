@@ -31,6 +31,10 @@ class Documents(Protocol):
         """The document of this id, which must exist."""
         ...
 
+    def by_ids(self, document_ids: Sequence[int]) -> list[DocumentInfo]:
+        """Documents that exist, in the order of the ids; each id once."""
+        ...
+
     def below(
         self,
         collection: str | None,

@@ -17,8 +17,10 @@ from qmd.store.model_cache import ModelCache, ModelCacheWriter
 from qmd.store.models import Models, ModelsWriter
 from qmd.store.pending import PendingWrites, PendingWritesWriter
 from qmd.store.posts import Posts
+from qmd.store.recent import Recent
 from qmd.store.revisions import Revisions, RevisionsWriter
 from qmd.store.selection import Selection
+from qmd.store.tags import Tags
 from qmd.store.tokens import Tokens, TokensWriter
 from qmd.store.upkeep import Upkeep, UpkeepWriter
 from qmd.store.vectors import Vectors
@@ -87,6 +89,12 @@ class Reader(Protocol):
 
     @property
     def posts(self) -> Posts: ...
+
+    @property
+    def tags(self) -> Tags: ...
+
+    @property
+    def recent(self) -> Recent: ...
 
     @property
     def revisions(self) -> Revisions: ...

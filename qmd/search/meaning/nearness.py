@@ -85,7 +85,7 @@ def centre(reader: Reader, model: StoredModel, vector: NDArray[np.float32]) -> Q
     sample = reader.vectors.sample(model, SAMPLE)
     if len(sample) < LEAST_SAMPLE:
         return bare(vector)
-    mean = _matrix(sample).mean(axis=0, dtype=np.float64)
+    mean = vector_matrix(sample).mean(axis=0, dtype=np.float64)
     shared = (CENTRED * mean).astype(np.float32)
     # The offset keeps nearness on the scale of cosines: for an average text both are equal.
     return QuestionVector(vector, vector - shared, float(CENTRED * (mean @ mean)))
@@ -104,7 +104,7 @@ def best_chunks(
 
     if not rows:
         return []
-    matrix = _matrix([vector for _, _, vector in rows])
+    matrix = vector_matrix([vector for _, _, vector in rows])
     nearness = (matrix @ question.centred + np.float32(question.offset)).tolist()
     cosines = (matrix @ question.vector).tolist()
     best: dict[int, SemanticHit] = {}
@@ -157,7 +157,7 @@ def document_nearness(
     rows = reader.vectors.for_documents(model, document_ids, MOST_CHUNKS)
     if not rows:
         return {}
-    matrix = _matrix([vector for _, _, vector in rows])
+    matrix = vector_matrix([vector for _, _, vector in rows])
     nearness = (matrix @ question.centred + np.float32(question.offset)).tolist()
     starts = [n for n in range(len(rows)) if n == 0 or rows[n][1] != rows[n - 1][1]]
     best, means = [], []
@@ -184,7 +184,7 @@ def nearness_score(nearness: float, spec: ModelSpec) -> float:
     return min(1.0, max(0.0, relative_nearness(nearness, spec)))
 
 
-def _matrix(packed: Sequence[bytes]) -> NDArray[np.float32]:
+def vector_matrix(packed: Sequence[bytes]) -> NDArray[np.float32]:
     """
     Stored vectors (float16[dimension]) as one matrix, float32[n, dimension].
 

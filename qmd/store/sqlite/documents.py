@@ -77,6 +77,11 @@ class SqliteDocuments:
     def by_id(self, document_id: int) -> DocumentInfo:
         return next(self._infos("WHERE d.id = ?", [document_id]))
 
+    def by_ids(self, document_ids: Sequence[int]) -> list[DocumentInfo]:
+        condition = "WHERE d.id IN (SELECT value FROM json_each(?))"
+        documents = {each.id: each for each in self._infos(condition, [json.dumps(document_ids)])}
+        return [documents[document_id] for document_id in document_ids]
+
     def below(
         self,
         collection: str | None,

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from qmd.store.sqlite.models import SqliteModels, SqliteModelsWriter
     from qmd.store.sqlite.pending import SqlitePendingWrites, SqlitePendingWritesWriter
     from qmd.store.sqlite.posts import SqlitePosts
+    from qmd.store.sqlite.recent import SqliteRecent
     from qmd.store.sqlite.revisions import SqliteRevisions, SqliteRevisionsWriter
+    from qmd.store.sqlite.tags import SqliteTags
     from qmd.store.sqlite.tokens import SqliteTokens, SqliteTokensWriter
     from qmd.store.sqlite.upkeep import SqliteUpkeep, SqliteUpkeepWriter
     from qmd.store.sqlite.vectors import SqliteVectors
@@ -121,6 +123,18 @@ class SqliteReader:
         from qmd.store.sqlite.posts import SqlitePosts
 
         return SqlitePosts(self.connection)
+
+    @cached_property
+    def tags(self) -> SqliteTags:
+        from qmd.store.sqlite.tags import SqliteTags
+
+        return SqliteTags(self.connection)
+
+    @cached_property
+    def recent(self) -> SqliteRecent:
+        from qmd.store.sqlite.recent import SqliteRecent
+
+        return SqliteRecent(self.connection)
 
     @cached_property
     def revisions(self) -> SqliteRevisions:

@@ -1,0 +1,1 @@
+"""The graph of documents: links, tags, what changed and what is similar."""

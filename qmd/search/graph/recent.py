@@ -1,0 +1,107 @@
+"""What changed last, and who wrote it."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from qmd.errors import InputError
+from qmd.search.query.dates import iso_date
+from qmd.values.graph import RecentChange, RecentChanges
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+    from qmd.store.recent import RecentDocument
+    from qmd.values import Revision
+
+#: What the time of a change calls a program that is not a tool of qmd.
+DISK = "disk"
+_SPAN = re.compile(r"(\d{1,6}) ?(m|min|h|d|w|y)", re.IGNORECASE)
+_HOURS = {"m": 1 / 60, "min": 1 / 60, "h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
+#: A photo, and a content in another encoding, has another hash than its text. Its tool is told by
+#: the time instead: the writer records a change right before the file gets its time.
+_AT_ONCE = timedelta(seconds=2)
+
+
+def recent_changes(
+    reader: Reader, *, since: str | None = None, collection: str | None = None, limit: int
+) -> RecentChanges:
+    """
+    The documents whose files changed last, the latest first.
+
+    Args:
+        since: A span such as ``7d`` (m, h, d, w, y) or a date; None for any time.
+
+    Raises:
+        CollectionNotFoundError.
+        InputError: ``since`` is no span and no date.
+    """
+    if collection is not None:
+        ids = [reader.collections.by_name(collection).id]
+    else:
+        ids = [each.id for each in reader.collections.all()]
+    start = None if since is None else moment(since, datetime.now(timezone.utc))
+    documents = reader.recent.latest(ids, since=start, limit=limit)
+    changes = tuple(_change(reader, document) for document in documents)
+    return RecentChanges(changes, reader.recent.count_since(ids, start))
+
+
+def moment(since: str, now: datetime) -> str:
+    """
+    The time that ``since`` means, as the database stores times.
+
+    A date is its beginning in the local time zone; a time without an offset is UTC.
+
+    Raises:
+        InputError: It is neither a span such as ``7d`` nor a date.
+    """
+    text = since.strip()
+    span = _SPAN.fullmatch(text)
+    try:
+        if span is not None:
+            start = now - timedelta(hours=int(span[1]) * _HOURS[span[2].lower()])
+        else:
+            start = datetime.fromisoformat(iso_date(text).replace("Z", "+00:00"))
+            if start.tzinfo is None and len(text) > len("2025-03-01"):
+                start = start.replace(tzinfo=timezone.utc)
+        utc = start.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+        return utc.replace("+00:00", "Z")
+    except InputError:
+        raise InputError(
+            f"{since!r} is neither a span of time nor a date.",
+            hint="Write 7d, 12h, 2w or 2025-03-01.",
+        ) from None
+    except (OverflowError, ValueError, OSError):
+        return ""  # before all times
+
+
+def _change(reader: Reader, recent: RecentDocument) -> RecentChange:
+    """A document with the tool whose change left the file as it is now, if a tool did."""
+    path = os.path.realpath(recent.absolute_path)
+    for revision in reader.revisions.history(path):
+        if revision.path == path:  # else it was moved away
+            if _is_its_content(reader, revision, recent):
+                return RecentChange(recent.info, revision.tool, revision.session)
+            break
+    return RecentChange(recent.info, DISK)
+
+
+def _is_its_content(reader: Reader, revision: Revision, recent: RecentDocument) -> bool:
+    """Whether the document shows the content that this newest change of the file left."""
+    document = recent.info
+    is_text = revision.kind != "metadata" and recent.encoding == "utf-8"
+    # With a byte order mark, the file is longer than its text and has another hash.
+    if is_text and document.bytes == reader.documents.text_bytes(document.id):
+        return revision.hash_after == recent.hash
+    return _is_close(revision.created, document.modified)
+
+
+def _is_close(created: str, modified: str) -> bool:
+    difference = _time(modified) - _time(created)
+    return abs(difference) <= _AT_ONCE
+
+
+def _time(stored: str) -> datetime:
+    return datetime.fromisoformat(stored.replace("Z", "+00:00"))

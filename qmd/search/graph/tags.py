@@ -1,0 +1,141 @@
+"""The tree of tags, with the number of documents at each place of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from qmd.system import cancellation
+from qmd.values.graph import TagCount, TagTree
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+
+#: A longer tag, in characters, is no name that people chose, and is left out.
+MAX_TAG = 1000
+#: At most this many spellings of one tag are counted, such as ``#Äpfel`` and ``#äpfel``.
+MAX_SPELLINGS = 100
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """
+    A tag, or the part of tags before a slash.
+
+    Attributes:
+        name: Its last part.
+        depth: How many parts stand before it.
+        spellings: The tag as documents spell it; empty if only tags below it are used.
+        documents: How many documents have exactly this tag.
+        most: At most this many documents have the tag or one below it; exact for a leaf.
+    """
+
+    name: str
+    parent: _Node | None
+    depth: int
+    spellings: list[str] = field(default_factory=list)
+    documents: int = 0
+    most: int = 0
+    children: dict[str, _Node] = field(default_factory=dict)
+
+    @property
+    def tag(self) -> str:
+        parts = []
+        node: _Node | None = self
+        while node is not None and node.parent is not None:
+            parts.append(node.name)
+            node = node.parent
+        return "/".join(reversed(parts))
+
+
+def tag_tree(
+    reader: Reader, prefix: str = "", *, collection: str | None = None, limit: int
+) -> TagTree:
+    """
+    The tags that most documents have, as a tree: each tag is followed by those below it.
+
+    Args:
+        prefix: Only this tag and those below it; ``#`` and a final slash do not matter.
+        limit: Return at most this many; a tag never comes without the tags above it.
+
+    Raises:
+        CollectionNotFoundError.
+    """
+    if collection is not None:
+        reader.collections.by_name(collection)
+    prefix = prefix.strip().lstrip("#").strip("/")
+    root = _Node("", None, -1)
+    for tag, count in reader.tags.counts(prefix, collection=collection):
+        cancellation.check()
+        if len(tag) <= MAX_TAG:
+            _insert(root, tag, count)
+    top = root
+    for _ in range(prefix.count("/")):  # down to the parent of the prefix
+        top = next(iter(top.children.values()), top)
+    nodes = list(_subtree(top))
+    chosen = nlargest(limit, nodes, key=lambda node: (node.most, -node.depth))
+    totals = {node: _total(reader, node, collection) for node in chosen}
+    tags = tuple(
+        TagCount(node.tag, node.documents, totals[node], node.depth - top.depth - 1)
+        for node in _subtree(top, totals)
+    )
+    return TagTree(tags, len(nodes))
+
+
+def _insert(root: _Node, tag: str, count: int) -> None:
+    node = root
+    for name in tag.split("/"):
+        key = name.casefold()
+        if key not in node.children:
+            node.children[key] = _Node(name, node, node.depth + 1)
+        node = node.children[key]
+        node.most += count
+    node.documents += count
+    node.spellings.append(tag)
+
+
+def _subtree(node: _Node, totals: dict[_Node, int] | None = None) -> Iterator[_Node]:
+    """
+    The nodes below a node, each before those below it. (Tags may be too deep for a recursion.)
+
+    Args:
+        totals: Only these nodes, those with the most documents first; None for all.
+    """
+    pending = [node]
+    while pending:
+        below = pending.pop()
+        if below is not node:
+            yield below
+        children = list(below.children.values())
+        if totals is not None:
+            children = [child for child in children if child in totals]
+            children.sort(key=lambda child: (-totals[child], child.name.casefold()))
+        pending += reversed(children)
+
+
+def _total(reader: Reader, node: _Node, collection: str | None) -> int:
+    """How many documents have the tag or one below it; each counts once."""
+    cancellation.check()
+    while not node.documents and len(node.children) == 1:
+        (node,) = node.children.values()
+    if not node.children:
+        return node.documents
+    return reader.tags.count_below(_spellings(node), collection=collection)
+
+
+def _spellings(node: _Node) -> list[str]:
+    """
+    How documents spell a tag in their tags, also in those below it.
+
+    The store ignores the case of ASCII letters; of other letters it does not.
+    """
+    if (tag := node.tag).isascii():
+        return [tag]
+    spellings = {
+        "/".join(each.split("/")[: node.depth + 1])
+        for below in (node, *_subtree(node))
+        for each in below.spellings
+    }
+    return sorted(spellings)[:MAX_SPELLINGS]

@@ -1,0 +1,53 @@
+"""Counts the documents of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qmd.store.sqlite.filters import path_below
+from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.rows import require_types
+
+#: The index of paths has the ids of a collection's documents; their rows are not read.
+_IN_COLLECTION = (
+    " AND t.document_id IN (SELECT d.id FROM documents d"
+    " JOIN collections c ON c.id = d.collection_id WHERE c.name = ?)"
+)
+#: Conditions in one statement. SQLite allows an expression to be a thousand deep.
+_TAGS_AT_ONCE = 200
+
+
+class SqliteTags:
+    """`qmd.store.tags.Tags` in SQLite."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def counts(self, prefix: str = "", *, collection: str | None = None) -> list[tuple[str, int]]:
+        where, values = "1", list[object]()
+        if prefix:
+            where, values = path_below("t.tag"), [prefix, f"{prefix}/", f"{prefix}0"]
+        if collection is not None:
+            where += _IN_COLLECTION
+            values.append(collection)
+        rows = self._connection.execute(
+            f"SELECT t.tag, count(*) FROM tags t WHERE {where} GROUP BY t.tag", values
+        ).fetchall()
+        for row in rows:
+            require_types(row, str, int)
+        return [(tag, count) for tag, count in rows]
+
+    def count_below(self, tags: Sequence[str], *, collection: str | None = None) -> int:
+        if len(tags) > _TAGS_AT_ONCE:
+            raise ValueError(f"more than {_TAGS_AT_ONCE} spellings of one tag")
+        values: list[object] = []
+        for tag in tags:
+            values += [tag, f"{tag}/", f"{tag}0"]
+        where = f"({' OR '.join([path_below('t.tag')] * len(tags))})"
+        if collection is not None:
+            where += _IN_COLLECTION
+            values.append(collection)
+        row = self._connection.execute(
+            f"SELECT count(DISTINCT t.document_id) FROM tags t WHERE {where}", values
+        ).fetchone()
+        return int(row[0])

@@ -1,0 +1,135 @@
+"""What the graph of documents answers: tags, links, what changed and what is similar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from qmd.values.facts import Describe, OmitDefault, Range
+from qmd.values.search import DocumentInfo
+
+#: The greatest limit of a listing of the graph.
+MAX_LISTED = 1000
+
+_FILE = Describe("collection/path; get takes it")
+_TOTAL = Describe("How many there are in all")
+
+
+# --- tags ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TagCount:
+    """
+    A tag with its documents.
+
+    Attributes:
+        documents: How many documents have exactly this tag.
+        total: How many have it or a tag below it; each document counts once.
+        depth: Its place in the listed tree, from 0.
+    """
+
+    tag: Annotated[str, Describe("Without #")]
+    documents: Annotated[int, Range(0), Describe("Documents with exactly this tag")]
+    total: Annotated[int, Range(0), Describe("Documents with this tag or one below it")]
+    depth: Annotated[int, Range(0), Describe("Its level in this tree, from 0")]
+
+    @property
+    def name(self) -> str:
+        """The part behind the last slash."""
+        return self.tag.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class TagTree:
+    """Tags as a tree: each is followed by those below it, the ones with most documents first."""
+
+    tags: tuple[TagCount, ...]
+    total: Annotated[int, Range(0), _TOTAL]
+
+
+# --- what changed --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecentChange:
+    """
+    A document whose file changed.
+
+    Attributes:
+        modified: The time of change of the file, ISO 8601 UTC.
+        by: The tool of qmd that wrote the file as it is now; "disk" for any other program.
+        session: The session in which the tool was called; "" for other programs.
+    """
+
+    SENT: ClassVar = ("file", "title", "docid", "modified", "by", "session")
+
+    document: DocumentInfo
+    by: Annotated[str, Describe('The tool that wrote it, or "disk" for other programs')]
+    session: Annotated[str, OmitDefault(), Describe("The session that called the tool")] = ""
+
+    @property
+    def file(self) -> Annotated[str, _FILE]:
+        return self.document.file
+
+    @property
+    def title(self) -> str:
+        return self.document.title
+
+    @property
+    def docid(self) -> str:
+        return self.document.docid
+
+    @property
+    def modified(self) -> Annotated[str, Describe("ISO 8601 UTC")]:
+        return self.document.modified
+
+
+@dataclass(frozen=True, slots=True)
+class RecentChanges:
+    """The documents whose files changed last, the latest first."""
+
+    changes: tuple[RecentChange, ...]
+    total: Annotated[int, Range(0), _TOTAL]
+
+
+# --- what is similar -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarDocument:
+    """
+    A document that is about the same things as another.
+
+    Attributes:
+        similarity: 0 to 1; 1 for the same text.
+        line: Where the chunk begins that is most like a chunk of the other document.
+        linked: Whether one of both links to the other.
+    """
+
+    SENT: ClassVar = ("file", "title", "docid", "similarity", "line", "linked")
+
+    document: DocumentInfo
+    similarity: Annotated[float, Range(0, 1), Describe("1 for the same text")]
+    line: Annotated[int, Range(1), Describe("Where the most similar part begins")]
+    linked: Annotated[bool, Describe("Whether one of both links to the other")]
+
+    @property
+    def file(self) -> Annotated[str, _FILE]:
+        return self.document.file
+
+    @property
+    def title(self) -> str:
+        return self.document.title
+
+    @property
+    def docid(self) -> str:
+        return self.document.docid
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarDocuments:
+    """The documents most similar to one, the most similar first."""
+
+    file: Annotated[str, Describe("The document they are compared with")]
+    documents: tuple[SimilarDocument, ...]
