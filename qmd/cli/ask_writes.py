@@ -7,8 +7,6 @@ Control characters and invisible characters are shown as escapes.
 
 from __future__ import annotations
 
-import difflib
-import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -17,6 +15,7 @@ import click
 
 from qmd.cli.terminal import exact, one_line, paint, use_color
 from qmd.errors import DecodeError, WriteDeclinedError
+from qmd.files.edits.diff import diff_lines, single_lines, split_lines
 from qmd.parse.decode import decode
 from qmd.values.proposed import (
     Proposed,
@@ -27,10 +26,6 @@ from qmd.values.proposed import (
 )
 
 _LINES, _LINE_CHARS = 120, 2_000  # shown at first; the answer "a" shows all
-_CONTEXT_LINES = 3
-#: The old number of lines times the new one; difflib takes too long for more.
-_MAX_COMPARISONS = 250_000
-_HUNK = re.compile(r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
 class WriteQuestions:
@@ -143,15 +138,15 @@ def described(proposed: Proposed) -> list[str]:
     if isinstance(proposed, ProposedMove):
         return [exact(one_line(f"to {proposed.target}"))]
     if isinstance(proposed, ProposedDeletion):
-        deleted = _lines(_text(proposed.before))
-        return [exact(line) for line in _split_lines(f"-{line}" for line in deleted)]
+        deleted = split_lines(_text(proposed.before))
+        return [exact(line) for line in single_lines(f"-{line}" for line in deleted)]
     after = _text(proposed.after)
     if proposed.before is None:
-        return [exact(line) for line in _split_lines(f"+{line}" for line in _lines(after))]
+        return [exact(line) for line in single_lines(f"+{line}" for line in split_lines(after))]
     before = _text(proposed.before)
     if before == after:
         return ["(It holds these words already.)"]
-    return list(map(exact, _diff(_lines(before), _lines(after))))
+    return list(map(exact, diff_lines(before, after)))
 
 
 def shortened(lines: list[str]) -> tuple[list[str], str]:
@@ -176,53 +171,3 @@ def _text(data: bytes) -> str:
         return decode(data).text
     except DecodeError:
         return f"({len(data):,} bytes that are no text)"
-
-
-def _lines(text: str) -> list[str]:
-    """
-    Split a text at newlines only (`str.splitlines` splits at more characters).
-
-    A last line without a newline gets the remark that diffs have for it.
-    """
-    lines = text.split("\n")
-    if lines[-1] == "":
-        return lines[:-1]
-    return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
-
-
-def _diff(before: list[str], after: list[str]) -> list[str]:
-    """
-    A unified diff without the lines that name the files.
-
-    Lines that are the same at both ends of the texts are cut off before the comparison. If the
-    rest is still too long to compare, one hunk replaces all of it.
-    """
-    shortest = min(len(before), len(after))
-    same_start = next((i for i in range(shortest) if before[i] != after[i]), shortest)
-    rest = shortest - same_start
-    same_end = next((i for i in range(rest) if before[-1 - i] != after[-1 - i]), rest)
-    cut_start = max(0, same_start - _CONTEXT_LINES)
-    cut_end = max(0, same_end - _CONTEXT_LINES)
-    old, new = before[cut_start : len(before) - cut_end], after[cut_start : len(after) - cut_end]
-    if len(old) * len(new) > _MAX_COMPARISONS:
-        middle = slice(same_start - cut_start, -(same_end - cut_end) or None)
-        hunk = [f"@@ -{cut_start + 1},{len(old)} +{cut_start + 1},{len(new)} @@"]
-        hunk += [f" {line}" for line in old[: same_start - cut_start]]
-        hunk += [f"-{line}" for line in old[middle]] + [f"+{line}" for line in new[middle]]
-        hunk += [f" {line}" for line in old[len(old) - (same_end - cut_end) :]]
-        return _split_lines(hunk)
-    unified = difflib.unified_diff(old, new, n=_CONTEXT_LINES, lineterm="")
-    return _split_lines(_shifted_hunk(line, cut_start) for line in list(unified)[2:])
-
-
-def _shifted_hunk(line: str, offset: int) -> str:
-    """Add ``offset`` to the line numbers in a hunk's header; other lines stay as they are."""
-    hunk = _HUNK.fullmatch(line)
-    if hunk is None:
-        return line
-    old_start, new_start = int(hunk[1]) + offset, int(hunk[3]) + offset
-    return f"@@ -{old_start}{hunk[2] or ''} +{new_start}{hunk[4] or ''} @@"
-
-
-def _split_lines(lines: Iterable[str]) -> list[str]:
-    return [part for line in lines for part in line.split("\n")]

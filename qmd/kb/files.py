@@ -6,6 +6,8 @@ Each property makes a new object from the settings and the collections as they a
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from qmd.files.posts.archive import PostArchive
     from qmd.files.revisions import FileHistory
     from qmd.files.summary import Summary
+    from qmd.files.undo import Undo
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
     from qmd.store import Store
@@ -56,6 +59,15 @@ class FileMethods(Parts):
         return FileHistory(
             store, self._writer(store), lambda path: candidate_files(path, _collections(store))
         )
+
+    @property
+    def undo(self) -> Undo:
+        """Lists and undoes the changes that tools have written."""
+        from qmd.files.undo import Undo
+
+        store = self._store
+        collections = _collections(store)
+        return Undo(store, self._writer(store), lambda path: _name(path, collections))
 
     @property
     def summary(self) -> Summary:
@@ -139,3 +151,12 @@ class FileMethods(Parts):
 def _collections(store: Store) -> list[Collection]:
     with store.reading() as reader:
         return reader.collections.all()
+
+
+def _name(path: Path, collections: Sequence[Collection]) -> str:
+    """``collection/path`` of a file; its path if it is in no collection."""
+    for collection in collections:
+        root = Path(os.path.realpath(collection.path))
+        if path.is_relative_to(root):
+            return f"{collection.name}/{path.relative_to(root).as_posix()}"
+    return str(path)

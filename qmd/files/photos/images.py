@@ -52,8 +52,8 @@ from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
 from qmd.values.proposed import ProposedFields, require_consent
 
 if TYPE_CHECKING:
-    from qmd.files.writing.change_writer import Draft
     from qmd.files.writing.writer import FileWriter
+    from qmd.files.writing.written import Draft
     from qmd.values.proposed import Confirm
 
 TOOL = "writeImageMetadata"

@@ -1,0 +1,441 @@
+"""
+Undoes changes: each file gets the state that it had before the change.
+
+A change is undone as a whole or not at all. Each file must be as the change left it: its content
+has the recorded hash, and it lies at the recorded path. So nothing is overwritten that was changed
+since, by whomever. A file that already has its earlier state is left alone; that makes an undo
+repeatable that was interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.errors import ConflictError, DecodeError, FileChangedError, NotFoundError, QmdError
+from qmd.files.edits.diff import short_diff
+from qmd.files.writing.change_writer import ChangeWriter, is_other_case
+from qmd.files.writing.writer import FileWriter
+from qmd.parse.decode import decode
+from qmd.system.beneath import READ
+from qmd.system.session import current_session
+from qmd.values.edits import RefusedChange, UndoAction, UndoneChange, UndoneFile, UndoReply
+from qmd.values.revisions import FileChange, Revision
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Store, Writer
+
+TOOL = "undo"
+#: The most changes of a session that are undone at once.
+MAX_CHANGES = 10_000
+#: The most bytes of all contents that are restored at once.
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class _NotUndoneError(Exception):
+    """Why a change cannot be undone; ``file`` is the first file that prevents it."""
+
+    def __init__(self, file: str, reason: str, diff: str = "") -> None:
+        super().__init__(reason)
+        self.file = file
+        self.reason = reason
+        self.diff = diff
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is done to one file for one change."""
+
+    revision: Revision
+    action: UndoAction
+
+
+@dataclass(slots=True)
+class _Write:
+    """
+    What is done to one file for all changes together; a file is written once if it can be.
+
+    Attributes:
+        path: The file, or where it lies before it is moved back.
+        hash_now: SHA-256 of the content that it must have, "" if there must be no file.
+        changes: The numbers of the changes that this is done for.
+        target: The revision with the content to restore; None to delete or move the file.
+        moved_to: The path to move the file back to.
+        content: What ``target`` holds.
+    """
+
+    path: str
+    hash_now: str
+    changes: set[int]
+    target: Revision | None = None
+    moved_to: str | None = None
+    content: bytes = b""
+
+
+class Undo:
+    """Lists and undoes the changes that `FileWriter` records."""
+
+    def __init__(self, store: Store, files: FileWriter, name: Callable[[Path], str]) -> None:
+        """``name`` returns how a file is called in replies."""
+        self._store = store
+        self._files = files
+        self._name = name
+
+    def changes(self, session: str | None = None, *, limit: int = 20) -> list[FileChange]:
+        """The latest changes, newest first; with ``session`` only those of this session."""
+        with self._store.reading() as reader:
+            changes = reader.revisions.changes(session, limit=limit)
+        return [change for change in changes if change.files]
+
+    def undo_change(self, number: int) -> UndoReply:
+        """
+        Undo one change. Undoing an undo restores what it undid.
+
+        Raises:
+            NotFoundError: There is no such change.
+            ConflictError: The change was undone already.
+        """
+        with self._store.reading() as reader:
+            change = reader.revisions.change(number)
+            if change is None:
+                raise NotFoundError(f"There is no change {number}.", hint="See 'qmd undo --list'.")
+            if not _is_in_effect(reader, change):
+                raise ConflictError(
+                    f"Change {number} was undone already, by change {change.undone_by}.",
+                    hint=f"Undo change {change.undone_by} to restore it.",
+                )
+        return self._undo([change])
+
+    def undo_last(self, session: str | None = None) -> UndoReply:
+        """
+        Undo the last change; with ``session`` the last one of this session.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        with self._store.reading() as reader:
+            for change in reader.revisions.changes(session, limit=MAX_CHANGES):
+                if change.files and _is_in_effect(reader, change):
+                    break
+            else:
+                raise _nothing(session)
+        return self._undo([change])
+
+    def undo_session(self, session: str) -> UndoReply:
+        """
+        Undo all changes of a session, newest first; those that cannot be undone are reported.
+
+        Raises:
+            NotFoundError: The session has no change that is in effect.
+        """
+        with self._store.reading() as reader:
+            changes = reader.revisions.changes(session, limit=MAX_CHANGES)
+            # An undo inside the session has no effect of its own: what counts is whether the
+            # changes that it undid are in effect.
+            undoing = {change.undone_by for change in changes}
+            in_effect = [
+                change
+                for change in changes
+                if change.files and change.number not in undoing and _is_in_effect(reader, change)
+            ]
+        if not in_effect:
+            raise _nothing(session)
+        return self._undo(in_effect, not_kept=changes[0].number_in_session - len(changes))
+
+    def _undo(self, changes: Sequence[FileChange], *, not_kept: int = 0) -> UndoReply:
+        plan = _Plan(self._store, self._files, self._name)
+        for change in changes:
+            plan.add(change)
+        plan.read_contents()
+        with self._files.change(tool=TOOL) as writer:
+            for write in plan.writes:
+                self._write(write, writer, plan)
+        undone = {number: plan.steps[number] for number in plan.steps if number not in plan.refused}
+
+        def record(database: Writer) -> None:
+            by = writer.number or database.revisions.begin_change(
+                tool=TOOL, session=current_session()
+            )
+            for number in undone:
+                database.revisions.set_undone(number, by)
+
+        if undone:
+            self._store.write(record)
+        return UndoReply(
+            undone=tuple(
+                UndoneChange(
+                    *(change.number, change.tool, change.created),
+                    tuple(map(self._undone_file, undone[change.number])),
+                )
+                for change in changes
+                if change.number in undone
+            ),
+            refused=tuple(
+                RefusedChange(
+                    *(change.number, change.tool, change.created),
+                    *(error.file, error.reason, error.diff),
+                )
+                for change in changes
+                if (error := plan.refused.get(change.number)) is not None
+            ),
+            change=writer.number,
+            not_kept=not_kept,
+            problem=writer.problem,
+        )
+
+    def _write(self, write: _Write, writer: ChangeWriter, plan: _Plan) -> None:
+        """Write one file, unless a change that it belongs to has failed."""
+        errors = [plan.refused[number] for number in write.changes if number in plan.refused]
+        name = self._name(Path(write.path))
+        if not errors:
+            try:
+                self._write_file(write, writer)
+                return
+            except QmdError as error:
+                errors = [_NotUndoneError(name, error.with_hint)]
+            except OSError as error:
+                errors = [_NotUndoneError(name, f"{error.strerror or error}.")]
+        for number in write.changes:
+            plan.refused.setdefault(number, errors[0])
+
+    def _write_file(self, write: _Write, writer: ChangeWriter) -> None:
+        """Raises QmdError, OSError."""
+
+        def restored(present: bytes | None) -> bytes:
+            if write.hash_now != ("" if present is None else hashlib.sha256(present).hexdigest()):
+                raise FileChangedError(write.path, since="it was checked")
+            return write.content
+
+        place = self._files.policy.permitted(Path(write.path))
+        if write.moved_to is not None:
+            old = self._files.policy.permitted(Path(write.moved_to))
+            writer.move(place, old, if_hash=write.hash_now)
+        elif write.target is not None:
+            writer.rewrite(place, restored)
+        elif write.hash_now:
+            writer.delete(place, if_hash=write.hash_now)
+
+    def _undone_file(self, step: _Step) -> UndoneFile:
+        revision = step.revision
+        if step.action != "moved back" or revision.moved_from is None:
+            return UndoneFile(self._name(Path(revision.path)), step.action)
+        old, new = Path(revision.moved_from), Path(revision.path)
+        return UndoneFile(self._name(old), step.action, self._name(new))
+
+
+class _Plan:
+    """
+    What undoes some changes. Nothing is written.
+
+    Attributes:
+        steps: Number of a change → what is done for it, the last file first.
+        refused: Number of a change → why it is not undone.
+        writes: What is done to the files, in this order.
+    """
+
+    def __init__(self, store: Store, files: FileWriter, name: Callable[[Path], str]) -> None:
+        self._store = store
+        self._files = files
+        self._name = name
+        self._hashes: dict[str, str] = {}  # of the files as they are after the steps so far
+        self._open: dict[str, _Write] = {}  # path → the last write of its content
+        self.steps: dict[int, tuple[_Step, ...]] = {}
+        self.refused: dict[int, _NotUndoneError] = {}
+        self.writes: list[_Write] = []
+
+    def add(self, change: FileChange) -> None:
+        """Plan to undo a change after those that were added before."""
+        hashes = dict[str, str]()
+        try:
+            steps = self._steps(change, ChainMap(hashes, self._hashes))
+        except _NotUndoneError as error:
+            self.refused[change.number] = error
+            return
+        self._hashes.update(hashes)
+        self.steps[change.number] = tuple(steps)
+        for step in steps:
+            self._add_write(change.number, step)
+
+    def _add_write(self, number: int, step: _Step) -> None:
+        revision = step.revision
+        after = revision.hash_after or ""
+        if step.action == "moved back":
+            for path in (revision.path, revision.moved_from):
+                self._open.pop(path or "", None)
+            self.writes.append(_Write(revision.path, after, {number}, moved_to=revision.moved_from))
+        elif step.action != "unchanged":
+            write = self._open.get(revision.path)
+            if write is None:
+                write = self._open[revision.path] = _Write(revision.path, after, set())
+                self.writes.append(write)
+            write.changes.add(number)
+            write.target = revision if step.action == "restored" else None
+
+    def read_contents(self) -> None:
+        """
+        Read the contents to restore, before writes add revisions and so remove the oldest.
+
+        Changes with contents beyond `MAX_BYTES` are refused.
+        """
+        total = 0
+        for write in self.writes:
+            if write.target is None:
+                continue
+            total += write.target.bytes
+            content = self._content(write.target) if total <= MAX_BYTES else None
+            if content is None:
+                reason = "Its earlier content is not kept any more."
+                if total > MAX_BYTES:
+                    reason = "The others hold too much for one undo. Undo once more."
+                for number in write.changes:
+                    error = _NotUndoneError(self._name(Path(write.path)), reason)
+                    self.refused.setdefault(number, error)
+            else:
+                write.content = content
+
+    def _steps(self, change: FileChange, hashes: MutableMapping[str, str]) -> list[_Step]:
+        """
+        The steps that undo a change.
+
+        Raises:
+            _NotUndoneError: A file is not as the change left it, or is not kept.
+        """
+        if not change.is_kept:
+            raise _NotUndoneError(
+                self._name(Path(change.files[0].path)),
+                "An earlier content of one of its files is not kept any more.",
+            )
+        steps: list[_Step] = []
+        for revision in reversed(change.files):
+            place = revision.path
+            present = self._hash(place, hashes)
+            if revision.action == "move":
+                steps.append(self._plan_move(revision, present, hashes))
+            elif present == revision.hash_after:
+                steps.append(self._plan_content(revision))
+                hashes[place] = revision.hash
+            elif present == revision.hash:
+                steps.append(_Step(revision, "unchanged"))
+            else:
+                raise self._changed_since(revision)
+        return steps
+
+    def _plan_move(
+        self, revision: Revision, present: str, hashes: MutableMapping[str, str]
+    ) -> _Step:
+        old = revision.moved_from
+        assert old is not None  # of a move
+        present_at_old = self._hash(old, hashes)
+        is_free = present_at_old == "" or is_other_case(Path(old), Path(revision.path))
+        if present == revision.hash_after and is_free:
+            hashes[revision.path], hashes[old] = "", revision.hash_after
+            return _Step(revision, "moved back")
+        if present == "" and present_at_old == revision.hash_after:
+            return _Step(revision, "unchanged")
+        if present == revision.hash_after:
+            raise _NotUndoneError(self._name(Path(old)), "Another file lies there now.")
+        raise self._changed_since(revision)
+
+    def _plan_content(self, revision: Revision) -> _Step:
+        if revision.action == "create":
+            return _Step(revision, "deleted")
+        name = self._name(Path(revision.path))
+        if revision.kind == "metadata":
+            raise _NotUndoneError(
+                name,
+                "Of a photo only the earlier metadata is kept: see it with"
+                f" 'qmd history {name} --show {revision.number}'"
+                " and set it with 'qmd image tag'.",
+            )
+        if revision.kind == "none":
+            raise _NotUndoneError(name, "The earlier content was too long to be kept.")
+        return _Step(revision, "restored")
+
+    def _hash(self, path: str, hashes: MutableMapping[str, str]) -> str:
+        """The SHA-256 of a file, in hexadecimal; "" if there is none."""
+        if path not in hashes:
+            digest = hashlib.sha256()
+            try:
+                place = self._files.policy.permitted(Path(path))
+                with os.fdopen(place.open(READ), "rb") as stream:
+                    while block := stream.read(1 << 20):
+                        digest.update(block)
+            except (FileNotFoundError, NotADirectoryError):
+                hashes[path] = ""
+            except QmdError as error:
+                raise _NotUndoneError(self._name(Path(path)), error.with_hint) from error
+            except OSError as error:
+                reason = f"{error.strerror or error}."
+                raise _NotUndoneError(self._name(Path(path)), reason) from error
+            else:
+                hashes[path] = digest.hexdigest()
+        return hashes[path]
+
+    def _content(self, revision: Revision) -> bytes | None:
+        with self._store.reading() as reader:
+            return reader.revisions.content(revision.number)
+
+    # -- what has changed since --------------------------------------------------------
+
+    def _changed_since(self, revision: Revision) -> _NotUndoneError:
+        """The error for a file that is not as the change left it, with a diff if one is known."""
+        path = Path(revision.path)
+        name = self._name(path)
+        try:
+            with os.fdopen(self._files.policy.permitted(path).open(READ), "rb") as stream:
+                present = _text(stream.read())
+        except OSError:
+            return _NotUndoneError(name, "It is not there any more.")
+        if revision.hash_after == "":
+            return _NotUndoneError(name, "Another file lies there now.")
+        left = self._content_with_hash(revision)
+        if left is not None:
+            return _NotUndoneError(
+                name, "It was changed since, as the diff shows.", short_diff(_text(left), present)
+            )
+        before = self._content(revision) if revision.kind == "content" else None
+        if before is None:
+            return _NotUndoneError(name, "It was changed since.")
+        return _NotUndoneError(
+            name,
+            "It was changed since; the diff shows what undoing would change now.",
+            short_diff(present, _text(before)),
+        )
+
+    def _content_with_hash(self, revision: Revision) -> bytes | None:
+        """The content that a change left, if a later change of the file has kept it."""
+        with self._store.reading() as reader:
+            for later in reader.revisions.history(revision.path):
+                if later.hash == revision.hash_after and later.kind == "content":
+                    return reader.revisions.content(later.number)
+        return None
+
+
+def _is_in_effect(reader: Reader, change: FileChange) -> bool:
+    """Whether a change was not undone, or its undo was undone in turn."""
+    in_effect = True
+    following: FileChange | None = change
+    while following is not None and following.undone_by is not None:
+        in_effect = not in_effect
+        following = reader.revisions.change(following.undone_by)
+    return in_effect
+
+
+def _nothing(session: str | None) -> NotFoundError:
+    where = "" if session is None else f" of session {session}"
+    return NotFoundError(
+        f"There is no change{where} to undo.",
+        hint="Changes of qmd's own tools can be undone; see 'qmd undo --list'.",
+    )
+
+
+def _text(data: bytes) -> str:
+    try:
+        return decode(data).text
+    except DecodeError:
+        return f"({len(data):,} bytes that are no text)"

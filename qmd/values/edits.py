@@ -1,0 +1,102 @@
+"""Replies about edits of notes, and about changes that were undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from qmd.values.facts import Describe, OmitDefault
+
+UndoAction = Literal["restored", "deleted", "moved back", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class EditedNote:
+    """
+    A note that was edited or deleted, or would be.
+
+    Attributes:
+        file: ``collection/path``.
+        docid: That of the new text, for the next ``if_docid``; None for a deleted note.
+        written: False for a preview, and if the edit changes nothing.
+        diff: A unified diff; of a long one only the beginning.
+        change: The number of the change, for undo; None if nothing was written.
+        problem: A sentence that says why searches do not have the new text yet; None if they do.
+    """
+
+    file: Annotated[str, Describe("collection/path")]
+    docid: Annotated[str | None, Describe("Of the new text, for if_docid")]
+    written: Annotated[bool, Describe("False for a preview, and if nothing differs")]
+    diff: Annotated[str, Describe("Unified diff")]
+    change: Annotated[int | None, Describe("Its number, for undo"), OmitDefault()] = None
+    problem: Annotated[
+        str | None, Describe("Why searches lack the new text so far"), OmitDefault()
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneFile:
+    """
+    A file that has its earlier state again.
+
+    Attributes:
+        file: ``collection/path``, or the absolute path of a file outside all collections.
+        action: "unchanged" if it had this state already.
+        moved_from: Where it lay before it was moved back.
+    """
+
+    file: str
+    action: UndoAction
+    moved_from: Annotated[str | None, OmitDefault()] = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneChange:
+    """A change that was undone, with all its files."""
+
+    change: Annotated[int, Describe("Its number")]
+    tool: str
+    created: Annotated[str, Describe("When it was written, ISO 8601 UTC")]
+    files: tuple[UndoneFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChange:
+    """
+    A change that was not undone, because a file is not as the change left it, or not restorable.
+
+    Attributes:
+        file: The first such file.
+        diff: What has changed in the file since, or else what undoing would change; maybe empty.
+    """
+
+    change: Annotated[int, Describe("Its number")]
+    tool: str
+    created: Annotated[str, Describe("When it was written, ISO 8601 UTC")]
+    file: str
+    reason: str
+    diff: Annotated[str, Describe("Unified diff"), OmitDefault()] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReply:
+    """
+    What an undo has done.
+
+    Attributes:
+        undone: The changes that were undone, the newest first.
+        refused: The changes that were not; their files are as they were.
+        change: The number of the undo itself: undoing it restores what it undid. None if no file
+            was changed.
+        not_kept: How many earlier changes of the session are not kept any more.
+        problem: A sentence that says why searches do not have the restored texts yet; None if they
+            do.
+    """
+
+    undone: tuple[UndoneChange, ...]
+    refused: tuple[RefusedChange, ...] = ()
+    change: Annotated[int | None, Describe("Undo this number to redo"), OmitDefault()] = None
+    not_kept: Annotated[int, Describe("Changes too old to be undone"), OmitDefault()] = 0
+    problem: Annotated[
+        str | None, Describe("Why searches lack the restored texts so far"), OmitDefault()
+    ] = None

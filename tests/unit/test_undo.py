@@ -1,0 +1,225 @@
+"""kb.undo: changes are undone as a whole, and nothing is overwritten that changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qmd import KnowledgeBase, Settings
+from qmd.errors import ConflictError, NotFoundError
+from qmd.store.revisions import MAX_REVISIONS
+from qmd.system.session import in_session
+from qmd.values.edits import UndoneFile, UndoReply
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    root = tmp_path / "notes"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def kb(tmp_path: Path, notes: Path) -> Iterator[KnowledgeBase]:
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        yield kb
+
+
+def contents(directory: Path) -> dict[str, str]:
+    return {
+        path.relative_to(directory).as_posix(): path.read_text("utf-8")
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def write(kb: KnowledgeBase, path: Path, text: str) -> None:
+    kb.files.write(path, text.encode(), tool="test")
+
+
+def files(reply: UndoReply) -> list[UndoneFile]:
+    return [file for change in reply.undone for file in change.files]
+
+
+def change_all(kb: KnowledgeBase, notes: Path) -> None:
+    """One change that writes, creates, moves and deletes."""
+    with kb.files.change(tool="move_note") as change:
+        change.move(notes / "a.md", notes / "new/a.md")
+        change.rewrite(notes / "new/a.md", lambda present: b"a rewritten")
+        change.write(notes / "b.md", b"b rewritten")
+        change.delete(notes / "c.md")
+        change.write(notes / "d.md", b"d created")
+
+
+BEFORE = {"a.md": "a", "b.md": "b", "c.md": "c"}
+AFTER = {"new/a.md": "a rewritten", "b.md": "b rewritten", "d.md": "d created"}
+
+
+@pytest.fixture
+def three(kb: KnowledgeBase, notes: Path) -> None:
+    for name, text in BEFORE.items():
+        (notes / name).write_text(text)
+    kb.index()
+
+
+@pytest.mark.usefixtures("three")
+def test_a_change_is_undone_and_redone_as_a_whole(kb: KnowledgeBase, notes: Path) -> None:
+    change_all(kb, notes)
+    assert contents(notes) == AFTER
+    reply = kb.undo.undo_last()
+    assert contents(notes) == BEFORE
+    assert files(reply) == [
+        UndoneFile("notes/d.md", "deleted"),
+        UndoneFile("notes/c.md", "restored"),
+        UndoneFile("notes/b.md", "restored"),
+        UndoneFile("notes/new/a.md", "restored"),
+        UndoneFile("notes/a.md", "moved back", "notes/new/a.md"),
+    ]
+    assert reply.refused == ()
+    assert {hit.file for hit in kb.search("a").hits} == {"notes/a.md"}
+    again = kb.undo.undo_last()
+    assert again.undone[0].change == reply.change
+    assert contents(notes) == AFTER
+    assert kb.get("notes/new/a.md").text == "a rewritten"
+    kb.undo.undo_last()
+    assert contents(notes) == BEFORE
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("changed", ["new/a.md", "b.md", "c.md", "d.md", "a.md"])
+def test_nothing_is_overwritten_that_changed_since(
+    kb: KnowledgeBase, notes: Path, changed: str
+) -> None:
+    change_all(kb, notes)
+    (notes / changed).write_text("by hand")
+    expected = contents(notes)
+    reply = kb.undo.undo_last()
+    assert contents(notes) == expected
+    (refused,) = reply.refused
+    assert reply.undone == ()
+    assert refused.file == f"notes/{changed}"
+    assert ("-by hand" in refused.diff) == (changed in ("new/a.md", "b.md"))
+    assert not any(change.tool == "undo" for change in kb.undo.changes())
+    if changed not in AFTER:
+        (notes / changed).unlink()
+    else:
+        (notes / changed).write_text(AFTER[changed])
+    kb.undo.undo_change(refused.change)
+    assert contents(notes) == BEFORE
+
+
+def test_the_diff_shows_what_has_changed_since(kb: KnowledgeBase, notes: Path) -> None:
+    path = notes / "x.md"
+    write(kb, path, "one\n")
+    write(kb, path, "two\n")
+    number = kb.undo.changes()[0].number
+    write(kb, path, "three\n")
+    (refused,) = kb.undo.undo_change(number).refused
+    assert refused.diff.splitlines()[1:] == ["-two", "+three"]
+    path.unlink()
+    (refused,) = kb.undo.undo_change(number).refused
+    assert (refused.reason, refused.diff) == ("It is not there any more.", "")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_session_is_undone_newest_first(kb: KnowledgeBase, notes: Path) -> None:
+    write(kb, notes / "b.md", "by another session")
+    with in_session("agent"):
+        write(kb, notes / "a.md", "1")
+        write(kb, notes / "a.md", "2")
+        kb.files.move(notes / "a.md", notes / "e.md", tool="move_note")
+        kb.undo.undo_last("agent")
+        kb.files.move(notes / "a.md", notes / "f.md", tool="move_note")
+        write(kb, notes / "new.md", "new")
+        kb.files.delete(notes / "c.md", tool="delete_note")
+    reply = kb.undo.undo_session("agent")
+    assert contents(notes) == {**BEFORE, "b.md": "by another session"}
+    assert len(reply.undone) == 5
+    with pytest.raises(NotFoundError, match="no change of session agent to undo"):
+        kb.undo.undo_session("agent")
+    assert reply.change is not None
+    kb.undo.undo_change(reply.change)
+    assert contents(notes) == {"b.md": "by another session", "f.md": "2", "new.md": "new"}
+    kb.undo.undo_session("agent")
+    assert contents(notes) == {**BEFORE, "b.md": "by another session"}
+
+
+@pytest.mark.usefixtures("three")
+def test_of_a_session_only_what_others_have_changed_stays(kb: KnowledgeBase, notes: Path) -> None:
+    with in_session("agent"):
+        for name in BEFORE:
+            write(kb, notes / name, "by the agent")
+    (notes / "b.md").write_text("by hand")
+    reply = kb.undo.undo_session("agent")
+    assert contents(notes) == {**BEFORE, "b.md": "by hand"}
+    assert [refused.file for refused in reply.refused] == ["notes/b.md"]
+
+
+def test_what_was_undone_is_not_undone_again(kb: KnowledgeBase, notes: Path) -> None:
+    with pytest.raises(NotFoundError):
+        kb.undo.undo_last()
+    write(kb, notes / "x.md", "1")
+    number = kb.undo.changes()[0].number
+    undo = kb.undo.undo_last()
+    with pytest.raises(ConflictError, match=f"undone already, by change {undo.change}"):
+        kb.undo.undo_change(number)
+    with pytest.raises(NotFoundError):
+        kb.undo.undo_change(999)
+
+
+def test_a_change_that_never_came_to_pass_is_undone_by_doing_nothing(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    """As after a crash between the record and the write."""
+    write(kb, notes / "x.md", "1")
+    write(kb, notes / "x.md", "2")
+    (notes / "x.md").write_text("1")
+    reply = kb.undo.undo_last()
+    assert files(reply) == [UndoneFile("notes/x.md", "unchanged")]
+    assert reply.change is None
+    assert files(kb.undo.undo_last()) == [UndoneFile("notes/x.md", "deleted")]
+    assert contents(notes) == {}
+
+
+def test_a_change_is_not_undone_by_halves_when_a_revision_is_gone(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    with in_session("agent"):
+        with kb.files.change(tool="test") as change:
+            change.write(notes / "x.md", b"x")
+            change.write(notes / "y.md", b"y")
+        for number in range(MAX_REVISIONS + 2):
+            write(kb, notes / "x.md", f"{number}")
+    reply = kb.undo.undo_session("agent")
+    assert contents(notes) == {"x.md": "1", "y.md": "y"}
+    (refused,) = reply.refused
+    assert "not kept any more" in refused.reason
+    assert reply.not_kept == 2
+
+
+def test_a_photo_is_not_undone(kb: KnowledgeBase, notes: Path) -> None:
+    (notes / "x.jpg").write_bytes(b"old")
+    with kb.files.draft(notes / "x.jpg", tool="images") as draft:
+        draft.temporary.write_bytes(b"new")
+        draft.commit(kept=b"{}")
+    (refused,) = kb.undo.undo_last().refused
+    assert "only the earlier metadata is kept" in refused.reason
+    assert (notes / "x.jpg").read_bytes() == b"new"
+
+
+def test_the_policy_holds_for_undo(kb: KnowledgeBase, tmp_path: Path, notes: Path) -> None:
+    write(kb, notes / "x.md", "1")
+    kb._settings = Settings(write_roots=[tmp_path / "elsewhere"])
+    (refused,) = kb.undo.undo_last().refused
+    assert "not below a write root" in refused.reason
+    assert contents(notes) == {"x.md": "1"}
+
+
+def test_a_rename_in_case_alone_is_undone(kb: KnowledgeBase, notes: Path) -> None:
+    write(kb, notes / "note.md", "1")
+    kb.files.move(notes / "note.md", notes / "Note.md", tool="test")
+    kb.undo.undo_last()
+    assert contents(notes) == {"note.md": "1"}
