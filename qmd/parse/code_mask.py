@@ -15,6 +15,9 @@ HIDDEN = "\0"  # never occurs in decoded text
 
 _TICKS = re.compile(r"`+")
 _PAIR = re.compile(r"\\`|`[^`\r\n\0]*`|`")
+_NO_LINE_END = re.compile(r"[^\r\n]")
+_COMMENT_MARK = re.compile("%%")
+_BLANK_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)")
 _BLOCK_EDGE = re.compile(r"\0|[\r\n][ \t]*(?:[\r\n]|[-*+#|>]|\d{1,9}[.)][ \t])")
 
 
@@ -38,7 +41,31 @@ def mask_code(text: str, body_start: int, outline: Outline) -> str:
         text = "".join(pieces)
     if "`" in text:
         text = _mask_spans(text)
+    if "%%" in text:
+        text = _mask_comments(text)
     return text
+
+
+def _mask_comments(text: str) -> str:
+    """Overwrite Obsidian's comments, ``%% … %%`` inside one paragraph."""
+    pieces: list[str] = []
+    at = 0
+    begin = -1
+    for match in _COMMENT_MARK.finditer(text):
+        if begin < 0 or _BLANK_LINE.search(text, begin, match.start()):
+            begin = match.start()
+            continue
+        pieces.append(text[at:begin])
+        at = match.end()
+        pieces.append(_hidden_text(text[begin:at]))
+        begin = -1
+    pieces.append(text[at:])
+    return "".join(pieces)
+
+
+def _hidden_text(text: str) -> str:
+    """A mask that keeps line ends, so that the next line still begins a line."""
+    return _NO_LINE_END.sub(HIDDEN, text)
 
 
 def _hidden_lines(size: int) -> str:

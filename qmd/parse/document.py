@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Literal
-
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
 from qmd.parse.code_mask import mask_code
 from qmd.parse.dates import find_date
 from qmd.parse.decode import Decoded, decode
 from qmd.parse.description import find_description
+from qmd.parse.inline_fields import (
+    InlineFields,
+    find_fields,
+    may_have_fields,
+    merged,
+    page_properties,
+)
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
+from qmd.parse.title import find_title, journal_day
 from qmd.parse.warnings import limit_warnings
-from qmd.values import Heading, ParsedDocument
-from qmd.values.names import file_stem
-
-# What a template has in place of a title: "{{title}}", "<% tp.file.title %>".
-_PLACEHOLDERS = re.compile(r"(?:(?:\{\{[^{}]*\}\}|<%(?:[^%]|%(?!>))*%>)[\s_-]*)+")
-
-#: Characters of a title; it goes to the embedding model with every chunk.
-MAX_TITLE = 1000
+from qmd.values import ParsedDocument
 
 
 def parse_document(path: str, data: bytes) -> ParsedDocument:
@@ -46,48 +44,42 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     structure = outline(text, front.body_start)
     with_links = may_have_links(text, structure)
     with_tags = may_have_tags(text)
-    links = DocumentLinks()
+    with_fields = may_have_fields(text)
     masked = ""
-    if with_links or with_tags:
+    if with_links or with_tags or with_fields:
         masked = mask_code(text, front.body_start, structure)
-        if with_links:
-            links = find_links(text, masked, structure, front.body_start)
-    title, title_source = _title(path, front.properties, structure.headings)
+    links = DocumentLinks()
+    if with_links:
+        links = find_links(text, masked, structure, front.body_start)
+    fields = InlineFields()
+    page = properties = front.properties
+    if with_fields:
+        fields = find_fields(text, masked, structure)
+        page = page_properties(fields.page, properties)
+        properties = merged(properties, (*fields.page, *fields.others))
+    title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
     return ParsedDocument(
         text=text,
         encoding=decoded.encoding,
         title=title,
         title_source=title_source,
-        description=find_description(front.properties),
+        description=find_description(page),
         body_start=front.body_start,
         headings=structure.headings,
-        tags=find_tags(masked if with_tags else "", links.written, front.properties),
-        aliases=find_aliases(front.properties),
-        date=date,
-        properties=front.properties,
+        tags=find_tags(masked if with_tags else "", links.written, page),
+        aliases=find_aliases(page),
+        date=date or _inline_date(fields) or journal_day(path),
+        properties=properties,
         links=links.links,
         chunks=chunk(text, structure),
         warnings=limit_warnings(
-            (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings)
+            (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings, *fields.warnings)
         ),
     )
 
 
-def _title(
-    path: str, properties: dict[str, Any], headings: tuple[Heading, ...]
-) -> tuple[str, Literal["frontmatter", "heading", "filename"]]:
-    """
-    The title and where it is from: the frontmatter, the first heading of level 1, the file's name.
-
-    Headings of other levels name parts of a document: dozens of notes may begin with the same one.
-    """
-    value = properties.get("title")
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        title = " ".join(str(value).split())[:MAX_TITLE].rstrip()
-        if title and not _PLACEHOLDERS.fullmatch(title):
-            return title, "frontmatter"
-    for heading in headings:
-        if heading.level == 1 and heading.text and not _PLACEHOLDERS.fullmatch(heading.text):
-            return heading.text, "heading"
-    return file_stem(path), "filename"
+def _inline_date(fields: InlineFields) -> str | None:
+    """The date in the inline fields; the first field of a name counts."""
+    values = {key.casefold(): value for key, value in (*fields.others[::-1], *fields.page[::-1])}
+    return find_date(values)[0]

@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 _MARKUP = re.compile(r"[\\`*_\[<&~={]")
+_COMMENT = re.compile(r"%%.*?%%")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _WIKILINK = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\](?!\()")
@@ -30,6 +31,8 @@ _UNSHIELD = {ord(value): chr(code) for code, value in _SHIELD.items()}
 
 def heading_text(raw: str) -> str:
     """A heading's text without its Markdown: links as their text, no emphasis, no code marks."""
+    if "%%" in raw:
+        raw = _COMMENT.sub("", raw)
     if not _MARKUP.search(raw):
         return " ".join(raw.split()) if "  " in raw or "\t" in raw else raw
     text = _ATTRIBUTES.sub("", raw)

@@ -224,7 +224,8 @@ def _plain_link(text: str, masked: str, match: re.Match[str]) -> WrittenLink:
     begin, end = match.span()
     inner, stop = match.span(1)
     kind: LinkKind = "image" if begin and masked[begin - 1] == "!" else "link"
-    return WrittenLink(begin, end, kind, match[2], _label(text, inner, stop), *match.span(2))
+    # The target begins behind "](" and ends before ")".
+    return WrittenLink(begin, end, kind, match[2], _label(text, inner, stop), stop + 2, end - 1)
 
 
 def _label(text: str, begin: int, end: int) -> str | None:
@@ -237,8 +238,8 @@ def _document_links(
     starts = outline.starts
     return DocumentLinks(
         tuple(
-            _link(each.kind, each.target, each.label, bisect_right(starts, each.start))
-            for each in written
+            _link(kind, target, label, bisect_right(starts, start))
+            for start, _, kind, target, label, _, _ in written
         ),
         written,
         warnings,

@@ -22,7 +22,9 @@ BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]
 _MAX_HEADING = 1000  # characters of a heading line that are looked at
 _MAX_SETEXT = 300  # a longer paragraph above a rule is prose above a rule
 
-_SPECIAL = frozenset(" \t#`~-=+*_>|<:0123456789[\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000")
+_SPECIAL = frozenset(
+    " \t#%`~-=+*_>|<:0123456789[\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000"
+)
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*)|$)", re.DOTALL)
 _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
@@ -102,6 +104,7 @@ class _Scanner:
         self.paragraph = -1  # first line of the open paragraph of the document itself
         self.lazy = False  # a paragraph in a list or quote is open: plain lines continue it
         self.items: list[int] = []  # content columns of the open list items
+        self.last_mark = len(lines)  # no line behind this one has "%%"
 
     def run(self) -> None:
         lines = self.lines
@@ -443,6 +446,20 @@ class _Scanner:
                 break
         self.take("html", at, hidden=True)
 
+    def comment(self, body: str, indent: int, base: int) -> bool:
+        """Obsidian's ``%%``, up to the next ``%%`` in another line; without one it is text."""
+        if not body.startswith("%%") or "%%" in body[2:]:
+            return False
+        lines = self.lines
+        at = self.at + 1
+        while at < self.last_mark and "%%" not in lines[at]:
+            at += 1
+        if at >= self.last_mark:
+            self.last_mark = self.at
+            return False
+        self.take("html", at + 1, hidden=True)
+        return True
+
     def bracket(self, body: str, indent: int, base: int) -> bool:
         if "]:" in body:
             self.definitions.append(self.at)
@@ -451,6 +468,7 @@ class _Scanner:
 
 _HANDLERS = {
     "#": _Scanner.heading,
+    "%": _Scanner.comment,
     "`": _Scanner.fence,
     "~": _Scanner.fence,
     "-": _Scanner.dash,

@@ -11,10 +11,10 @@ from typing import Any
 
 from qmd.parse.chunk import chunk
 from qmd.parse.description import find_description
-from qmd.parse.document import MAX_TITLE
 from qmd.parse.markdown import outline
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import PhotoSource
+from qmd.parse.title import MAX_TITLE
 from qmd.values import ParsedDocument, PhotoMetadata
 
 _MAX_DESCRIPTION = 100_000
