@@ -19,6 +19,7 @@ from qmd.values.facts import (
     ForCommands,
     Inline,
     IsoDate,
+    OnProperties,
     Range,
     field_facts,
     without_none,
@@ -64,6 +65,7 @@ _SPELLINGS = {
     "collections": _Spelling(("-c", "--collection"), "NAME"),
     "path": _Spelling(metavar="PREFIX"),
     "tags": _Spelling(("--tag",), "T"),
+    "properties": _Spelling(("-p", "--property"), "KEY:VALUE"),
     "after": _Spelling(
         metavar="DATE", help="Only of this date or later: the note's own, else the file's (ISO)."
     ),
@@ -161,7 +163,8 @@ def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
         choice = click.Choice(get_args(item)) if get_origin(item) is Literal else item
-        return {"type": choice, "multiple": True}
+        check: Callback | None = _checked_conditions if field.has(OnProperties) else None
+        return {"type": choice, "multiple": True, "callback": check}
     if bounds is not None and bounds.high is None:
         return {"type": click.IntRange(bounds.low), "show_default": default is not None}
     if bounds is not None:
@@ -202,6 +205,21 @@ def _parsed_date(ctx: click.Context, param: click.Parameter, value: str | None) 
         return iso_date(value)
     except InputError as error:
         raise click.BadParameter(f"{error}. {error.hint}", ctx, param) from error
+
+
+def _checked_conditions(
+    ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    if value:
+        from qmd.errors import InputError
+        from qmd.values.conditions import parse_filter
+
+        for condition in value:
+            try:
+                parse_filter(condition)
+            except InputError as error:
+                raise click.BadParameter(f"{error} {error.hint}", ctx, param) from error
+    return value
 
 
 def _help(field: FieldFacts) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.search.query.dates import iso_date
-from qmd.search.query.language import ParsedQuery, parse
+from qmd.search.query.language import ParsedQuery, parse, possible_keys
 from qmd.search.words.checks import Exclusions, exclusions
 from qmd.values import Filters, SearchRequest
 
@@ -42,7 +42,8 @@ def parse_request(reader: Reader, request: SearchRequest) -> Question:
     Check a request, parse its query and select the documents.
 
     Raises:
-        InputError: See `SearchRequest.check`; or a date filter is not a date.
+        InputError: See `SearchRequest.check`; or a date filter is not a date, or a filter by a
+            property no condition.
         CollectionNotFoundError: A filter names an unknown collection; with suggestions.
     """
     request.check()
@@ -58,13 +59,19 @@ def with_exclusions(reader: Reader, question: Question) -> Question:
 def parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | None) -> Question:
     """As `parse_request`, for ``text`` instead of the request's query, and another depth."""
     filters = _with_iso_dates(request.filters)
-    query = parse(text)
+    query = parse_query(reader, text)
     selection = reader.select(
         replace(filters, tags=(*filters.tags, *query.tags)),
-        either_tags=query.either_tags,
-        no_tags=query.no_tags,
+        either=query.either,
+        none_of=query.none_of,
     )
     return Question(query, Scope(selection, depth))
+
+
+def parse_query(reader: Reader, text: str) -> ParsedQuery:
+    """Parse a query; conditions are on properties that documents of this snapshot have."""
+    keys = possible_keys(text)
+    return parse(text, reader.properties.existing_keys(keys) if keys else keys)
 
 
 def _with_iso_dates(filters: Filters) -> Filters:

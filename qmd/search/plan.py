@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError
 from qmd.search.models import SearchModels
-from qmd.search.parse import Question, Scope, parse_text, with_exclusions
-from qmd.search.query.language import ParsedQuery, parse
+from qmd.search.parse import Question, Scope, parse_query, parse_text, with_exclusions
+from qmd.search.query.language import ParsedQuery
 from qmd.search.query.lines import TypedLines, parse_lines
 from qmd.values import SearchRequest
 
@@ -72,6 +72,7 @@ def plan_request(reader: Reader, request: SearchRequest, models: SearchModels) -
     question = with_exclusions(reader, parse_text(reader, request, request.query, depth))
     expanded = expand(question.query.text, request.intent, models)
     plan = _plan(
+        reader,
         question,
         (request.query, *expanded.for_words),
         (question.query.text, *expanded.for_meaning),
@@ -84,14 +85,21 @@ def _plan_lines(
 ) -> Plan:
     first = (*lines.lexical, *lines.semantic)[0]
     question = parse_text(reader, request, first, depth)
-    plan = _plan(question, lines.lexical, lines.semantic)
+    plan = _plan(reader, question, lines.lexical, lines.semantic)
     return replace(plan, intent=request.intent or lines.intent)
 
 
-def _plan(question: Question, for_words: tuple[str, ...], for_meaning: tuple[str, ...]) -> Plan:
+def _plan(
+    reader: Reader,
+    question: Question,
+    for_words: tuple[str, ...],
+    for_meaning: tuple[str, ...],
+) -> Plan:
     text = question.query.text or next(iter(for_meaning), "")
     # A text that only narrows ranks by date. Such a run must not be fused with ranked ones.
-    ranked_texts = tuple(wording for wording in for_words if not parse(wording).only_narrows)
+    ranked_texts = tuple(
+        wording for wording in for_words if not parse_query(reader, wording).only_narrows
+    )
     only_narrows = bool(for_words) and not ranked_texts and not text
     list_query = for_words[0] if only_narrows else None
     return Plan(question.query, text, question.scope, ranked_texts, for_meaning, list_query)

@@ -10,9 +10,8 @@ from qmd.search.fuse import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Run
 from qmd.search.meaning.nearness import SemanticHit
 from qmd.search.meaning.retrieval import MeaningRun, MeaningRuns, retrieve_texts_by_meaning
 from qmd.search.models import SearchModels
-from qmd.search.parse import Scope
+from qmd.search.parse import Scope, parse_query
 from qmd.search.plan import Plan
-from qmd.search.query.language import parse
 from qmd.search.words.retrieval import LexicalHit, retrieve_by_words
 from qmd.search.words.weights import QueryWords, weigh_words
 from qmd.values import Source
@@ -110,7 +109,7 @@ def _retrieve_texts_by_words(
 ) -> tuple[WordRun, ...]:
     runs = []
     for index, text in enumerate(texts):
-        query = parse(text)
+        query = parse_query(reader, text)
         query_words = words if query == words.query else weigh_words(reader, query)
         hits = retrieve_by_words(reader, query_words, scope.selection, scope.depth)
         if index > 0 and scope.exclusions is not None:  # an expansion has no exclusions itself

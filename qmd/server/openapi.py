@@ -20,7 +20,8 @@ from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.schemas import reply_model, without_titles
-from qmd.values.facts import IsoDate
+from qmd.values.conditions import FILTER_PATTERNS
+from qmd.values.facts import IsoDate, OnProperties
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -46,6 +47,11 @@ _DATE = {
         {"type": "string", "pattern": r"^\s*$"},
         {"type": "null"},
     ]
+}
+
+_CONDITION = {
+    "type": "string",
+    "anyOf": [{"pattern": pattern} for pattern in FILTER_PATTERNS],
 }
 
 _EXAMPLE_ERRORS: Mapping[tuple[str, int], str] = {
@@ -295,9 +301,7 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
         **schema,
         "properties": {
             name: {
-                **_property(
-                    member, optional=name not in required, is_date=_is_date(body.model_fields[name])
-                ),
+                **_property(member, body.model_fields[name], optional=name not in required),
                 **_extra(body, name),
             }
             for name, member in schema["properties"].items()
@@ -310,15 +314,13 @@ def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
     return extra if isinstance(extra, dict) else {}
 
 
-def _is_date(field: FieldInfo) -> bool:
-    return any(isinstance(fact, IsoDate) for fact in field.metadata)
-
-
-def _property(schema: Mapping[str, Any], *, optional: bool, is_date: bool) -> dict[str, Any]:
+def _property(schema: Mapping[str, Any], field: FieldInfo, *, optional: bool) -> dict[str, Any]:
     described = dict(schema)
     if "description" in described:
         described["description"] = _in_snake_case(described["description"])
-    if is_date:
+    if any(isinstance(fact, OnProperties) for fact in field.metadata):
+        described["items"] = _CONDITION
+    if any(isinstance(fact, IsoDate) for fact in field.metadata):
         del described["type"]
         return {**_DATE, **described}
     if optional:  # null counts as absent

@@ -17,6 +17,7 @@ from qmd.store.model_cache import ModelCache, ModelCacheWriter
 from qmd.store.models import Models, ModelsWriter
 from qmd.store.pending import PendingWrites, PendingWritesWriter
 from qmd.store.posts import Posts
+from qmd.store.properties import Properties
 from qmd.store.recent import Recent
 from qmd.store.revisions import Revisions, RevisionsWriter
 from qmd.store.selection import Selection
@@ -25,6 +26,7 @@ from qmd.store.tokens import Tokens, TokensWriter
 from qmd.store.upkeep import Upkeep, UpkeepWriter
 from qmd.store.vectors import Vectors
 from qmd.values import Filters
+from qmd.values.conditions import PropertyCondition
 
 
 class Reader(Protocol):
@@ -39,21 +41,22 @@ class Reader(Protocol):
         self,
         filters: Filters,
         *,
-        either_tags: Sequence[Sequence[str]] = (),
-        no_tags: Sequence[str] = (),
+        either: Sequence[Sequence[str | PropertyCondition]] = (),
+        none_of: Sequence[str | PropertyCondition] = (),
     ) -> Selection:
         """
         The documents that satisfy all filters.
 
         Args:
             filters: A document must pass all of them.
-            either_tags: A document must have at least one tag of each group.
-            no_tags: A document must have none of these tags.
+            either: Of each group of tags and conditions, a document must meet at least one.
+            none_of: A document must meet none of these tags and conditions.
 
         A tag also stands for the tags below it: ``work`` for ``work/plans``.
 
         Raises:
             CollectionNotFoundError: With suggestions.
+            InputError: A filter by a property is no condition.
         """
         ...
 
@@ -95,6 +98,9 @@ class Reader(Protocol):
 
     @property
     def recent(self) -> Recent: ...
+
+    @property
+    def properties(self) -> Properties: ...
 
     @property
     def revisions(self) -> Revisions: ...

@@ -24,7 +24,15 @@ from pydantic.alias_generators import to_camel
 from qmd.errors import InputError
 from qmd.search.query.dates import iso_date
 from qmd.values import SearchRequest
-from qmd.values.facts import AtMostOne, FieldFacts, IsoDate, wire_fields, without_none
+from qmd.values.conditions import parse_filter
+from qmd.values.facts import (
+    AtMostOne,
+    FieldFacts,
+    IsoDate,
+    OnProperties,
+    wire_fields,
+    without_none,
+)
 from qmd.values.search import VSEARCH_MIN_SCORE
 from qmd.values.wire import from_wire
 
@@ -55,6 +63,15 @@ def _iso_date(value: str | None) -> str | None:
         return iso_date(value)
     except InputError:
         raise ValueError("an ISO date such as 2025-03-01") from None
+
+
+def _condition(value: str) -> str:
+    """Check a condition on a property. Raises ValueError."""
+    try:
+        parse_filter(value)
+    except InputError:
+        raise ValueError("a condition such as status:draft, rating:>4 or due:<2026-12-01") from None
+    return value
 
 
 Integer = Annotated[int, BeforeValidator(_whole_number)]
@@ -108,6 +125,8 @@ def _argument_type(field: FieldFacts) -> Any:
     if get_origin(hint) is tuple:
         item: Any = get_args(hint)[0]
         hint = item if field.has(AtMostOne) else list[item]
+    if field.has(OnProperties):
+        hint = list[Annotated[str, AfterValidator(_condition)]]
     if hint is int:
         validators = [BeforeValidator(_whole_number)]
     if hint is str and not field.is_required:

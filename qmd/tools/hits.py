@@ -13,7 +13,7 @@ from qmd.tools.arguments import ValueArguments
 from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
-from qmd.values import Freshness, Hit, SearchReply, SearchRequest
+from qmd.values import Hit, SearchReply, SearchRequest
 from qmd.values.search import rounded
 from qmd.values.wire import to_wire
 
@@ -100,4 +100,5 @@ def _size(value: object) -> int:
 
 
 def hits_schema(dialect: Dialect) -> dict[str, Any]:
-    return output_schema(SearchReply, dialect, freshness=Freshness)
+    # The tool status describes freshness in full; here the listing must stay short.
+    return output_schema(SearchReply, dialect, freshness=dict[str, object])

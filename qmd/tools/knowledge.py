@@ -19,7 +19,8 @@ TOOLS: tuple[Tool[Any], ...] = (
             "Full-text search over the indexed documents, in English and Chinese; fast, no model. "
             "Start here for words, names, identifiers, error messages and exact phrases. "
             'Syntax: words (all must occur; looser matches fill up, marked match "relaxed"), '
-            '"phrase", -word, word*, OR, title:word, description:word, path:word, tag:word. '
+            '"phrase", -word, word*, OR, title:word, description:word, path:word, tag:word; '
+            "key:value, key:>4 for properties. "
             "Hits come best first, with score 0-1 and a snippet with line numbers; pass a hit's "
             "file to get to read on."
         ),

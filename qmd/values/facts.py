@@ -68,6 +68,12 @@ class IsoDate:
     __slots__ = ()
 
 
+class OnProperties:
+    """Each text is a condition on a property, as `qmd.values.conditions.parse_filter` reads it."""
+
+    __slots__ = ()
+
+
 class Name:
     """The name of the field on the wire, in snake case, if it differs from the field's name."""
 

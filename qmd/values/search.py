@@ -17,6 +17,7 @@ from qmd.values.facts import (
     Name,
     NotSent,
     OmitDefault,
+    OnProperties,
     Range,
     field_facts,
 )
@@ -33,7 +34,7 @@ Part = Literal[EvidencePart, "model"]
 MAX_LIMIT = 1000
 #: The most characters of a query, a pasted chapter. A longer one is a mistake, and takes seconds.
 MAX_QUERY = 120_000
-#: The most tags to filter by. Each is a condition, and SQLite allows a thousand of them.
+#: The most tags, or properties, to filter by. Each is a condition; SQLite allows a thousand.
 MAX_TAGS = 100
 #: Relevance compares the best candidate with others, so at least this many are looked at.
 LEAST_DEPTH = 5
@@ -113,6 +114,7 @@ class Filters:
         Describe("Only below this folder, with or without the collection in front"),
     ] = None
     tags: Annotated[tuple[str, ...], Describe("Only documents with all of these tags")] = ()
+    properties: Annotated[tuple[str, ...], OnProperties(), Describe("Such as rating:>4")] = ()
     after: Annotated[str | None, IsoDate(), Describe("ISO date, inclusive")] = None
     before: Annotated[str | None, IsoDate(), Describe("ISO date, exclusive")] = None
 
@@ -193,11 +195,13 @@ class SearchRequest:
                 f"The query has {len(self.query):,} characters, more than {MAX_QUERY:,}.",
                 hint="Ask with the words that matter most.",
             )
-        if len(self.filters.tags) > MAX_TAGS:
-            raise InputError(
-                f"There are {len(self.filters.tags):,} tags to filter by, more than {MAX_TAGS:,}.",
-                hint="Name fewer.",
-            )
+        for name in ("tags", "properties"):
+            count = len(getattr(self.filters, name))
+            if count > MAX_TAGS:
+                raise InputError(
+                    f"There are {count:,} {name} to filter by, more than {MAX_TAGS:,}.",
+                    hint="Name fewer.",
+                )
 
 
 _RANGE_HINTS = {

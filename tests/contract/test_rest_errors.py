@@ -121,8 +121,8 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         (b'{"query": "x", "minScore": 0}', 'unknown argument "minScore" (did you mean min_score?)'),
         (
             b'{"query": "x", "limits": 3}',
-            "known arguments: query, limit, min_score, collection, path, tags, after, before,"
-            " explain",
+            "known arguments: query, limit, min_score, collection, path, tags, properties,"
+            " after, before, explain",
         ),
     ],
 )

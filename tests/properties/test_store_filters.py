@@ -133,7 +133,7 @@ def test_filters_select_the_documents_that_satisfy_each_of_them(
 ) -> None:
     store, by_id = notes
     with store.reading() as reader:
-        selection = reader.select(filters, either_tags=either_tags, no_tags=no_tags)
+        selection = reader.select(filters, either=either_tags, none_of=no_tags)
         selected = set(reader.documents.latest_ids(selection))
         collection_ids = reader.collections.ids(filters.collections)
     assert selected == {

@@ -103,22 +103,22 @@ def test_tags_are_a_filter_with_or_without_the_sign() -> None:
 
 def test_tags_are_alternatives_to_each_other_and_never_to_words() -> None:
     parsed = parse("tag:a OR tag:b OR tag:c tag:d OR boat OR tag:e")
-    assert parsed.either_tags == (("a", "b", "c"),)
+    assert parsed.either == (("a", "b", "c"),)
     assert parsed.tags == ("d", "e")
     assert groups("tag:a OR tag:b OR tag:c tag:d OR boat OR tag:e") == [["boat"]]
 
 
 def test_a_minus_leaves_out_a_tag() -> None:
     parsed = parse('boat -tag:draft -tag:"two words" -tag:#甲')
-    assert parsed.no_tags == ("draft", "two words", "甲")
+    assert parsed.none_of == ("draft", "two words", "甲")
     assert parsed.excluded == ()
-    assert (parse("-tag:draft").no_tags, parse("-tag:draft").groups) == (("draft",), ())
+    assert (parse("-tag:draft").none_of, parse("-tag:draft").groups) == (("draft",), ())
 
 
 @pytest.mark.parametrize("query", ["tag:", "-tag:", "-tag：", "-tag:#", 'tag:""'])
 def test_a_tag_without_a_name_is_text(query: str) -> None:
     parsed = parse(query)
-    assert not parsed.tagged
+    assert not parsed.narrowed
     assert not parsed.excluded
     assert [term.text for term in parsed.terms] == ["tag"]
 
@@ -140,11 +140,11 @@ def test_a_tag_without_a_name_is_text(query: str) -> None:
 )
 def test_the_signs_of_other_keyboards_mean_the_same(typed: str, plain: str) -> None:
     one, two = parse(typed), parse(plain)
-    assert (one.groups, one.excluded, one.tags, one.no_tags) == (
+    assert (one.groups, one.excluded, one.tags, one.none_of) == (
         two.groups,
         two.excluded,
         two.tags,
-        two.no_tags,
+        two.none_of,
     )
 
 

@@ -39,6 +39,8 @@ from qmd.search.query.terms import loose_parts
 from qmd.search.words import literals
 from qmd.store.links import NamedFile
 from qmd.values import FileState
+from qmd.values.conditions import parse_filter
+from qmd.values.properties import property_rows
 from tests.support import growth
 
 pytestmark = pytest.mark.usefixtures("unmeasured")
@@ -86,7 +88,7 @@ def encoded(text: str, beginning: str, encoding: str) -> None:
 def frontmatter(text: str, around: str) -> None:
     fence = "+++" if " = " in around or around.startswith("[") else "---"
     front = split(f"{fence}\n{around.replace('…', text)}\n{fence}\nbody\n").properties
-    find_date(front), find_tags("", (), front)
+    find_date(front), find_tags("", (), front), property_rows(front)
 
 
 def query(text: str) -> None:
@@ -94,6 +96,9 @@ def query(text: str) -> None:
     make_snippet(TEXT, 0, needles(parsed))
     highlighter(text, str.upper)(TEXT)
     lines.parse_lines(text)
+    language.parse.__wrapped__(text, language.possible_keys(text))
+    with_errors(lambda: parse_filter(text)), with_errors(lambda: parse_filter(f"a:{text}"))
+    property_rows({text: text})
     for term in parsed.terms:
         loose_parts(term), phrase_tokens(term.text), literals.pattern(term.text)
 

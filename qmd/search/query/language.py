@@ -1,25 +1,34 @@
 """
 Parse the query language.
 
-It has words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, and the fields ``title:``,
-``description:``, ``path:`` and ``tag:``. The signs may also be those of a Chinese keyboard or a
-word processor: ``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
+It has words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, the fields ``title:``,
+``description:``, ``path:`` and ``tag:``, and conditions on properties, such as ``status:draft`` and
+``rating:>4`` (`qmd.values.conditions`). The signs may also be those of a Chinese keyboard or a word
+processor: ``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
 
 Every string is a valid query. All else is text to search for: an unclosed quote, a ``-`` or ``OR``
-on its own, brackets, ``AND`` inside a sentence.
+on its own, brackets, ``AND`` inside a sentence, ``http://x`` as long as no document has a property
+``http``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
 
 from qmd.parse.segment import clean, has_token
 from qmd.search.query.terms import Field, Term, split_terms
 
-#: The most terms, negations and tags of a query; further ones are ignored. A query with more is a
-#: pasted text.
+if TYPE_CHECKING:
+    from qmd.values.conditions import PropertyCondition
+
+    #: What narrows a query: a tag, or a condition on a property.
+    Narrowing: TypeAlias = str | PropertyCondition
+
+#: The most terms, negations, tags and conditions of a query; further ones are ignored. A query with
+#: more is a pasted text.
 MAX_TERMS = 64
 
 #: An embedding model gets at most this many characters of a question. They are more than 512
@@ -48,26 +57,26 @@ class ParsedQuery(NamedTuple):
         excluded: It has none of these terms.
         tags: It has all these tags.
         text: The query in plain words, for an embedding model.
-        either_tags: It has at least one tag of each of these groups.
-        no_tags: It has none of these tags.
+        either: It meets at least one tag or condition of each of these groups.
+        none_of: It meets none of these tags and conditions.
     """
 
     groups: tuple[tuple[Term, ...], ...]
     excluded: tuple[Term, ...]
     tags: tuple[str, ...]
     text: str
-    either_tags: tuple[tuple[str, ...], ...] = ()
-    no_tags: tuple[str, ...] = ()
+    either: tuple[tuple[Narrowing, ...], ...] = ()
+    none_of: tuple[Narrowing, ...] = ()
 
     @property
-    def tagged(self) -> bool:
-        """Whether tags narrow the query."""
-        return bool(self.tags or self.either_tags or self.no_tags)
+    def narrowed(self) -> bool:
+        """Whether tags or conditions narrow the query."""
+        return bool(self.tags or self.either or self.none_of)
 
     @property
     def only_narrows(self) -> bool:
-        """Whether the query only excludes documents or asks for tags, and has no terms to find."""
-        return not self.groups and (self.tagged or bool(self.excluded))
+        """Whether the query has nothing to find, only tags, conditions and what to exclude."""
+        return not self.groups and (self.narrowed or bool(self.excluded))
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -76,28 +85,72 @@ class ParsedQuery(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # `query` parses the same string in two places
-def parse(query: str) -> ParsedQuery:
-    """Parse a query; never fails."""
+def parse(query: str, keys: frozenset[str] = frozenset()) -> ParsedQuery:
+    """
+    Parse a query; never fails.
+
+    Args:
+        keys: The properties that documents have, of those in `possible_keys`. Other words with a
+            colon are text.
+    """
     builder = _QueryBuilder()
-    items = [_read_item(match) for match in _ITEM.finditer(clean(query))]
+    items = list(_items(clean(query), keys))
     last = len(items) - 1
     for position, item in enumerate(items):
         if item.is_operator and 0 < position < last and builder.has_content:
             builder.add_operator(item)
-        elif item.tag:
-            builder.add_tag(item.tag, item.negated)
+        elif item.narrowing:
+            builder.add_narrowing(item.narrowing, item.negated)
         else:
             builder.add_text(item)
     return builder.result()
 
 
+def possible_keys(query: str) -> frozenset[str]:
+    """The keys of what may be conditions on properties; at most `MAX_TERMS`."""
+    if ":" not in query and "：" not in query:
+        return frozenset()
+    from qmd.values.conditions import POSSIBLE_KEY
+    from qmd.values.properties import fold_key
+
+    keys: set[str] = set()
+    for match in POSSIBLE_KEY.finditer(clean(query)):
+        keys.add(fold_key(match[1]))
+        if len(keys) == MAX_TERMS:
+            break
+    return frozenset(keys - {*_FIELDS, "tag", ""})
+
+
+def _items(text: str, keys: frozenset[str]) -> Iterator[_Item]:
+    position = 0
+    while (match := _ITEM.search(text, position)) is not None:
+        item = _read_condition(text, match.start(), keys) if keys else None
+        if item is None:
+            position = match.end()
+            yield _read_item(match)
+        else:
+            position = item[1]
+            yield item[0]
+
+
+def _read_condition(text: str, start: int, keys: frozenset[str]) -> tuple[_Item, int] | None:
+    """The condition that begins here, and where it ends; None if there is none."""
+    from qmd.values.conditions import CONDITION, read_condition
+
+    match = CONDITION.match(text, start)
+    condition = None if match is None else read_condition(match)
+    if match is None or condition is None or condition.key not in keys:
+        return None
+    return _Item(narrowing=condition, negated=bool(match[1])), match.end()
+
+
 class _Item(NamedTuple):
-    """A word (a run of non-blanks), a phrase or a tag, with its sign and field."""
+    """A word (a run of non-blanks), a phrase, or a tag or condition, with its sign and field."""
 
     word: str | None = None
     phrase: str | None = None
     field: Field | None = None
-    tag: str = ""
+    narrowing: Narrowing = ""
     negated: bool = False
 
     @property
@@ -125,7 +178,7 @@ def _read_item(match: re.Match[str]) -> _Item:
     )
     if field == "tag":
         name = (phrase if phrase is not None else word).lstrip("#").strip()
-        return _Item(tag=name, negated=negated) if name else _Item(match[0])
+        return _Item(narrowing=name, negated=negated) if name else _Item(match[0])
     return _Item(word, phrase, _FIELDS.get(field), negated=negated)
 
 
@@ -141,41 +194,45 @@ class _QueryBuilder:
 
     def __init__(self) -> None:
         self._or_is_open = False  # an OR still lacks its right side
-        self._is_behind_tag = False
+        self._is_behind_narrowing = False
         self._groups: list[dict[Term, None]] = []
         self._single_terms: set[Term] = set()  # those in groups of one term
         self._last_group: dict[Term, None] = {}  # the left side of an OR
         self._term_count = 0
         self._excluded: dict[Term, None] = {}
-        self._tags: list[dict[str, None]] = []
-        self._excluded_tags: dict[str, None] = {}
+        self._narrowings: list[dict[Narrowing, None]] = []
+        self._excluded_narrowings: dict[Narrowing, None] = {}
         self._plain: list[str] = []
         self._symbols: dict[str, None] = {}
 
     @property
     def has_content(self) -> bool:
         """Whether an AND or OR would have a left side."""
-        return bool(self._groups or self._excluded or self._tags or self._excluded_tags)
+        return bool(self._groups or self._excluded or self._narrowings or self._excluded_narrowings)
 
     def add_operator(self, item: _Item) -> None:
         self._or_is_open = self._or_is_open or item.word == "OR"
 
-    def add_tag(self, name: str, negated: bool) -> None:
-        """Add a tag. With OR it is an alternative to the tag before it, never to words."""
+    def add_narrowing(self, narrowing: Narrowing, negated: bool) -> None:
+        """
+        Add a tag or condition.
+
+        With OR it is an alternative to the tag or condition before it, never to words.
+        """
         if negated:
-            self._excluded_tags[name] = None
-        elif self._or_is_open and self._is_behind_tag:
-            self._tags[-1][name] = None
+            self._excluded_narrowings[narrowing] = None
+        elif self._or_is_open and self._is_behind_narrowing:
+            self._narrowings[-1][narrowing] = None
         else:
-            self._tags.append({name: None})
-        self._or_is_open, self._is_behind_tag = False, not negated
+            self._narrowings.append({narrowing: None})
+        self._or_is_open, self._is_behind_narrowing = False, not negated
 
     def add_text(self, item: _Item) -> None:
         terms = item.terms()
         if item.phrase is None and not terms:
             self._symbols[item.plain] = None
-        is_alternative = self._or_is_open and not self._is_behind_tag
-        self._is_behind_tag = False
+        is_alternative = self._or_is_open and not self._is_behind_narrowing
+        self._is_behind_narrowing = False
         if item.negated:
             self._excluded.update(dict.fromkeys(terms))
             self._or_is_open = False
@@ -210,16 +267,22 @@ class _QueryBuilder:
 
     def result(self) -> ParsedQuery:
         groups = [tuple(group) for group in self._groups]
-        if not groups and self._symbols and not (self._tags or self._excluded_tags):
+        if not groups and self._symbols and not (self._narrowings or self._excluded_narrowings):
             # The query has signs only, so these signs are what to find.
             groups = [(Term(sign, quoted=True),) for sign in list(self._symbols)[:MAX_TERMS]]
-        required_tags = dict.fromkeys(tag for tags in self._tags if len(tags) == 1 for tag in tags)
-        either_tags = [tuple(tags)[:MAX_TERMS] for tags in self._tags if len(tags) > 1]
+        tags: dict[str, None] = {}
+        either: list[tuple[Narrowing, ...]] = []
+        for group in self._narrowings:
+            first, *others = group
+            if others or not isinstance(first, str):
+                either.append(tuple(group)[:MAX_TERMS])
+            else:
+                tags[first] = None
         return ParsedQuery(
             tuple(groups),
             tuple(self._excluded)[:MAX_TERMS],
-            tuple(required_tags)[:MAX_TERMS],
+            tuple(tags)[:MAX_TERMS],
             " ".join(self._plain).strip(),
-            tuple(either_tags[:MAX_TERMS]),
-            tuple(self._excluded_tags)[:MAX_TERMS],
+            tuple(dict.fromkeys(either))[:MAX_TERMS],
+            tuple(self._excluded_narrowings)[:MAX_TERMS],
         )

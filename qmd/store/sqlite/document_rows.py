@@ -1,4 +1,4 @@
-"""Writes the rows of a document: itself, tags, names, links, chunks and full text."""
+"""Writes the rows of a document: itself, tags, names, links, properties, chunks, full text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from qmd.store.files import DocumentPlace
-from qmd.store.sqlite import vector_state
+from qmd.store.sqlite import properties, vector_state
 from qmd.store.sqlite.library import Connection
 from qmd.system import clock
 from qmd.values import FullTextEntry, NewDocument, ParsedDocument
@@ -59,10 +59,12 @@ def _put_rows(
         assert document_id is not None  # an INSERT has one
     else:
         connection.execute(_UPDATE, [*row, document_id])
-        for table in ("tags", "aliases", "names", "links"):
+        for table in ("tags", "aliases", "names", "links", "properties"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
     _put_names(connection, document_id, document.parsed)
     _put_links(connection, document_id, document.parsed)
+    if document.parsed.properties:
+        properties.put(connection, document_id, document.parsed.properties)
     _put_chunks(connection, document_id, document, is_new=is_new)
     return document_id
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.store.selection import Selection
 from qmd.store.sqlite.library import Connection
 from qmd.values import Filters
+
+if TYPE_CHECKING:
+    from qmd.values.conditions import PropertyCondition
 
 #: A day is the day that is written in the note, or the one on the wall when it was saved.
 _DAY = "coalesce(substr(d.date, 1, 10), date(d.modified_at, 'localtime'))"
@@ -39,18 +42,19 @@ def select(
     connection: Connection,
     filters: Filters,
     *,
-    either_tags: Sequence[Sequence[str]] = (),
-    no_tags: Sequence[str] = (),
+    either: Sequence[Sequence[str | PropertyCondition]] = (),
+    none_of: Sequence[str | PropertyCondition] = (),
 ) -> SqlSelection:
     """
     The condition that a document must satisfy.
 
     Args:
-        either_tags: Of each of these, one tag at least.
-        no_tags: None of these. (A tag stands for those below it, too.)
+        either: Of each of these groups, one tag or condition at least.
+        none_of: None of these. (A tag stands for those below it, too.)
 
     Raises:
         CollectionNotFoundError: With suggestions.
+        InputError: A filter by a property is no condition.
     """
     parts: list[str] = []
     values: list[object] = []
@@ -60,15 +64,13 @@ def select(
         values += ids
     if filters.path and filters.path.strip("/"):
         parts.append(_below(filters.path, values))
-    for tags in (*((tag,) for tag in filters.tags), *either_tags):
-        parts.append(_tagged(tags, values))
-    if no_tags:
-        parts.append(f"NOT {_tagged(no_tags, values)}")
-    for date, sign in ((filters.after, ">="), (filters.before, "<")):
-        if date is not None:
-            is_day = len(date) == len("2025-03-01")
-            parts.append(f"{_DAY} {sign} ?" if is_day else f"{_MOMENT} {sign} julianday(?)")
-            values.append(date)
+    properties, no_properties = _property_filters(filters)
+    each_alone: list[list[str | PropertyCondition]] = [[tag] for tag in filters.tags]
+    each_alone += [[condition] for condition in properties]
+    parts += [_meets(group, values) for group in (*each_alone, *either)]
+    if none_of or no_properties:
+        parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
+    parts += _dated(filters, values)
     only_collections = len(parts) == (1 if ids else 0)
     return SqlSelection(
         " AND ".join(parts) or "1",
@@ -90,6 +92,42 @@ def _below(path: str, values: list[object]) -> str:
         named += f" AND {path_below('d.path')}"
         values += [rest, rest + "/", rest + "0"]
     return f"({path_below('d.path')} OR ({named}))"
+
+
+def _dated(filters: Filters, values: list[object]) -> Iterator[str]:
+    """The conditions for the dates; their values are appended to ``values``."""
+    for date, sign in ((filters.after, ">="), (filters.before, "<")):
+        if date is not None:
+            is_day = len(date) == len("2025-03-01")
+            values.append(date)
+            yield f"{_DAY} {sign} ?" if is_day else f"{_MOMENT} {sign} julianday(?)"
+
+
+def _property_filters(
+    filters: Filters,
+) -> tuple[list[PropertyCondition], list[PropertyCondition]]:
+    """The conditions that documents must meet, and those that they must not meet."""
+    if not filters.properties:
+        return [], []
+    from qmd.values.conditions import parse_filter
+
+    parsed = list(map(parse_filter, filters.properties))
+    return [each for each, negated in parsed if not negated], [
+        each for each, negated in parsed if negated
+    ]
+
+
+def _meets(group: Sequence[str | PropertyCondition], values: list[object]) -> str:
+    """The condition for one of these tags and conditions; its values are appended to ``values``."""
+    tags = [each for each in group if isinstance(each, str)]
+    alternatives = [_tagged(tags, values)] if tags else []
+    conditions = [each for each in group if not isinstance(each, str)]
+    if conditions:
+        from qmd.store.sqlite.properties import having
+
+        selects = [having(each, values) for each in conditions]
+        alternatives.append(f"d.id IN ({' UNION ALL '.join(selects)})")
+    return f"({' OR '.join(alternatives)})"
 
 
 def _tagged(tags: Sequence[str], values: list[object]) -> str:

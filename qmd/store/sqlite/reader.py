@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from qmd.store.sqlite.models import SqliteModels, SqliteModelsWriter
     from qmd.store.sqlite.pending import SqlitePendingWrites, SqlitePendingWritesWriter
     from qmd.store.sqlite.posts import SqlitePosts
+    from qmd.store.sqlite.properties import SqliteProperties
     from qmd.store.sqlite.recent import SqliteRecent
     from qmd.store.sqlite.revisions import SqliteRevisions, SqliteRevisionsWriter
     from qmd.store.sqlite.tags import SqliteTags
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from qmd.store.sqlite.upkeep import SqliteUpkeep, SqliteUpkeepWriter
     from qmd.store.sqlite.vectors import SqliteVectors
     from qmd.values import Filters
+    from qmd.values.conditions import PropertyCondition
 
 
 class SqliteReader:
@@ -51,12 +53,12 @@ class SqliteReader:
         self,
         filters: Filters,
         *,
-        either_tags: Sequence[Sequence[str]] = (),
-        no_tags: Sequence[str] = (),
+        either: Sequence[Sequence[str | PropertyCondition]] = (),
+        none_of: Sequence[str | PropertyCondition] = (),
     ) -> SqlSelection:
         from qmd.store.sqlite.filters import select
 
-        return select(self.connection, filters, either_tags=either_tags, no_tags=no_tags)
+        return select(self.connection, filters, either=either, none_of=none_of)
 
     @cached_property
     def documents(self) -> SqliteDocuments:
@@ -135,6 +137,12 @@ class SqliteReader:
         from qmd.store.sqlite.recent import SqliteRecent
 
         return SqliteRecent(self.connection)
+
+    @cached_property
+    def properties(self) -> SqliteProperties:
+        from qmd.store.sqlite.properties import SqliteProperties
+
+        return SqliteProperties(self.connection)
 
     @cached_property
     def revisions(self) -> SqliteRevisions:

@@ -1,0 +1,213 @@
+"""
+Properties: what the frontmatter and the inline fields of a document say, as comparable values.
+
+A property of a document is a key with one or more values. A list has one value per element, and a
+key inside another is written ``book.author``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date as Date
+from itertools import islice
+from typing import Annotated, Literal, NamedTuple
+
+from qmd.values.facts import Describe, Range
+
+PropertyKind = Literal["text", "number", "date", "boolean", "empty"]
+
+#: The most values that are kept of one document. Frontmatter that has more is data, not metadata.
+MAX_VALUES = 1000
+#: Characters of a value that are kept and compared.
+MAX_VALUE = 200
+#: A longer key, in characters, is left out.
+MAX_KEY = 100
+#: Deeper values are left out.
+MAX_DEPTH = 20
+
+_UNTYPABLE = re.compile(r"[\s:：\"“”„＂「」]+")
+_NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?", re.ASCII)
+_DATE = re.compile(
+    r"(\d{4})(?:([-/])(\d{1,2})(?:\2(\d{1,2}))?|年(\d{1,2})月(?:(\d{1,2})[日号])?)"
+    r"(?:(?<=\d)[t ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?)?",
+    re.ASCII,
+)
+_YEAR = re.compile(r"\d{4}", re.ASCII)
+_WIKILINK = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+)(?:#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
+
+
+class PropertyRow(NamedTuple):
+    """
+    One value of a property of a document.
+
+    Attributes:
+        key: As `fold_key` makes it.
+        text: As `fold_value` makes it; what conditions compare.
+        value: The text as written, cut to `MAX_VALUE` characters.
+        number: The number that the text is; None if it is none.
+        date: The date or time that the text is, in ISO 8601 without the offset from UTC; None if
+            it is none.
+    """
+
+    key: str
+    kind: PropertyKind
+    text: str
+    value: str
+    number: float | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertySummary:
+    """A key that documents have, and what its values are."""
+
+    key: Annotated[str, Describe("As in a query; a.b is b inside a")]
+    documents: Annotated[int, Range(1), Describe("How many have it")]
+    kinds: Annotated[
+        Mapping[str, int], Describe("text, number, date, boolean or empty: how many values")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyValue:
+    """A value that documents have for one key."""
+
+    value: Annotated[str, Describe("As written; one spelling if letter case differs")]
+    kind: PropertyKind
+    documents: Annotated[int, Range(1), Describe("How many have it")]
+
+
+# --- folded forms -----------------------------------------------------------------------
+
+
+def fold_key(key: str) -> str:
+    """
+    The form of a key in which it is typed and compared: ``Due Date`` gives ``due-date``.
+
+    Letter case does not count, and what cannot stand before the colon of a condition (blanks,
+    colons, quotes) is written ``-``.
+    """
+    return _UNTYPABLE.sub("-", _without_case(key)).strip("-")
+
+
+def fold_value(text: str) -> str:
+    """
+    The form in which values are compared: without letter case, at most `MAX_VALUE` characters.
+
+    A wikilink counts as the name of its note: ``[[People/Li Lei|Lei]]`` gives ``li lei``.
+    """
+    plain = " ".join(text[: 4 * MAX_VALUE].split())
+    link = _WIKILINK.fullmatch(plain)
+    return _without_case(link[1].removesuffix(".md") if link else plain)[:MAX_VALUE].strip()
+
+
+def _without_case(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+# --- numbers and dates ------------------------------------------------------------------
+
+
+def number_of(folded: str) -> float | None:
+    """The number that a folded text is; None if it is none."""
+    if not folded or folded[0] not in "+-.0123456789" or _NUMBER.fullmatch(folded) is None:
+        return None
+    number = float(folded)
+    return number if math.isfinite(number) else None
+
+
+def date_of(folded: str) -> str | None:
+    """
+    The month, day or moment that a folded text names, in ISO 8601; None if it names none.
+
+    ``2026-12-01``, ``2026/12/1``, ``2026年12月1日``, ``2026-12`` and ``2026-12-01T18:00`` do.
+    An offset from UTC is left out: the time on the clock counts.
+    """
+    match = _DATE.fullmatch(folded) if folded[:4].isdigit() else None
+    if match is None:
+        return None
+    year, month, day = match[1], int(match[3] or match[5]), match[4] or match[6]
+    try:
+        Date(int(year), month, int(day or 1))
+    except ValueError:
+        return None
+    if day is None:
+        return None if match[7] else f"{year}-{month:02}"
+    iso = f"{year}-{month:02}-{int(day):02}"
+    if match[7] is None:
+        return iso
+    if int(match[7]) > 23 or int(match[8]) > 59 or int(match[9] or 0) > 59:
+        return None
+    return f"{iso}T{match[7]}:{match[8]}" + (f":{match[9]}" if match[9] else "")
+
+
+def year_of(folded: str) -> str | None:
+    """The text, if it can be a year; else None."""
+    return folded if _YEAR.fullmatch(folded) else None
+
+
+# --- rows -------------------------------------------------------------------------------
+
+
+def property_rows(properties: Mapping[str, object]) -> list[PropertyRow]:
+    """
+    The values of a document's properties, at most `MAX_VALUES` of them.
+
+    Args:
+        properties: JSON values by key.
+    """
+    return list(islice(_rows("", properties, 0), MAX_VALUES))
+
+
+def _rows(key: str, value: object, depth: int) -> Iterator[PropertyRow]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, dict) and (value or not key):
+        for name, member in value.items():
+            inner = fold_key(str(name)[: 4 * MAX_KEY])
+            whole = f"{key}.{inner}" if key and inner else inner
+            if inner and len(whole) <= MAX_KEY:
+                yield from _rows(whole, member, depth + 1)
+    elif isinstance(value, list) and value:
+        for element in value:
+            yield from _rows(key, element, depth + 1)
+    else:
+        yield _row(key, value)
+
+
+def _row(key: str, value: object) -> PropertyRow:
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+        return PropertyRow(key, "boolean", text, text)
+    if value is None or isinstance(value, (dict, list)):
+        return PropertyRow(key, "empty", "", "")
+    written = value if isinstance(value, str) else _number_text(value)
+    text = fold_value(written)
+    if not text:
+        return PropertyRow(key, "empty", "", "")
+    number = number_of(text)
+    date = date_of(text) if number is None else None
+    if date is not None and len(date) == len("2026-12"):
+        date += "-01"
+    kind: PropertyKind = "text" if date is None else "date"
+    return PropertyRow(key, kind if number is None else "number", text, _cut(written), number, date)
+
+
+def _number_text(value: object) -> str:
+    """A number as text; ``4`` for 4.0. (Python refuses to write integers of 5,000 digits.)"""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    try:
+        return str(value)
+    except ValueError:
+        return "…"
+
+
+def _cut(text: str) -> str:
+    return " ".join(text[: 4 * MAX_VALUE].split())[:MAX_VALUE]
