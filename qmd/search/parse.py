@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.search.named import find_named, written_name
 from qmd.search.query.dates import iso_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys
 from qmd.search.words.checks import Exclusions, exclusions
@@ -12,6 +14,7 @@ from qmd.values import Filters, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection
+    from qmd.store.documents import NameKind
 
 
 class Scope(NamedTuple):
@@ -31,10 +34,18 @@ class Scope(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A parsed query and its scope."""
+    """
+    A parsed query and its scope.
+
+    Attributes:
+        text: The query as it was parsed: a link or a file name without its signs.
+        named: Document id → which of its names the query is.
+    """
 
     query: ParsedQuery
     scope: Scope
+    text: str
+    named: Mapping[int, NameKind]
 
 
 def parse_request(reader: Reader, request: SearchRequest) -> Question:
@@ -59,13 +70,21 @@ def with_exclusions(reader: Reader, question: Question) -> Question:
 def parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | None) -> Question:
     """As `parse_request`, for ``text`` instead of the request's query, and another depth."""
     filters = _with_iso_dates(request.filters)
+    name = written_name(text)
+    if name is not None and "/" not in name:
+        bare = parse(name)
+        selection = reader.select(filters)
+        named = find_named(reader, [name], bare, selection)
+        if named and not bare.narrowed:
+            return Question(bare, Scope(selection, depth), name, named)
     query = parse_query(reader, text)
     selection = reader.select(
         replace(filters, tags=(*filters.tags, *query.tags)),
         either=query.either,
         none_of=query.none_of,
     )
-    return Question(query, Scope(selection, depth))
+    named = find_named(reader, [text, query.text], query, selection)
+    return Question(query, Scope(selection, depth), text, named)
 
 
 def parse_query(reader: Reader, text: str) -> ParsedQuery:

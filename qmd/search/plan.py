@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from qmd.values import SearchRequest
 if TYPE_CHECKING:
     from qmd.inference.protocols import Expansion
     from qmd.store import Reader
+    from qmd.store.documents import NameKind
 
 #: Each run of `query` has at least this many documents, if so many match.
 RUN_DEPTH = 100
@@ -34,6 +35,7 @@ class Plan:
         scope: Which documents may be candidates.
         for_words: Texts for full text: the query first, then its expansions.
         for_meaning: Texts for the vectors: the query first, then its expansions.
+        named: Document id → which of its names the query is.
         list_query: The query, if it only narrows and has nothing to search for; else None.
         intent: What the query is about, in the caller's words.
         problem: A sentence that says why there are no expansions; None if nothing failed.
@@ -44,6 +46,7 @@ class Plan:
     scope: Scope
     for_words: tuple[str, ...]
     for_meaning: tuple[str, ...]
+    named: Mapping[int, NameKind]
     list_query: str | None = None
     intent: str | None = None
     problem: str | None = None
@@ -74,7 +77,7 @@ def plan_request(reader: Reader, request: SearchRequest, models: SearchModels) -
     plan = _plan(
         reader,
         question,
-        (request.query, *expanded.for_words),
+        (question.text, *expanded.for_words),
         (question.query.text, *expanded.for_meaning),
     )
     return replace(plan, intent=request.intent, problem=expanded.problem)
@@ -85,7 +88,8 @@ def _plan_lines(
 ) -> Plan:
     first = (*lines.lexical, *lines.semantic)[0]
     question = parse_text(reader, request, first, depth)
-    plan = _plan(reader, question, lines.lexical, lines.semantic)
+    named = question.named if lines.lexical else {}
+    plan = _plan(reader, question._replace(named=named), lines.lexical, lines.semantic)
     return replace(plan, intent=request.intent or lines.intent)
 
 
@@ -102,7 +106,9 @@ def _plan(
     )
     only_narrows = bool(for_words) and not ranked_texts and not text
     list_query = for_words[0] if only_narrows else None
-    return Plan(question.query, text, question.scope, ranked_texts, for_meaning, list_query)
+    return Plan(
+        question.query, text, question.scope, ranked_texts, for_meaning, question.named, list_query
+    )
 
 
 # --- expansion -----------------------------------------------------------------------

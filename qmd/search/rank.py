@@ -19,7 +19,7 @@ from qmd.search.fuse import reciprocal_rank_fusion
 from qmd.search.meaning.nearness import SemanticHit, relative_nearness
 from qmd.search.measure import EvidenceOrder, collect_evidence
 from qmd.search.passages import passages_of
-from qmd.search.plan import RUN_DEPTH
+from qmd.search.plan import RUN_DEPTH, Plan
 from qmd.search.rerank import Blended, ask_model, blend_scores
 from qmd.search.retrieve import Retrieved
 from qmd.search.words.retrieval import LexicalHit
@@ -28,6 +28,7 @@ from qmd.values import SearchRequest
 if TYPE_CHECKING:
     from qmd.search.models import SearchModels
     from qmd.store import Reader
+    from qmd.store.documents import NameKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,13 @@ class Ranking:
 
 
 def rank(
-    reader: Reader, request: SearchRequest, prompt: str, retrieved: Retrieved, models: SearchModels
+    reader: Reader, request: SearchRequest, plan: Plan, retrieved: Retrieved, models: SearchModels
 ) -> Ranking:
     """
     Put the documents of all runs in order.
 
-    Args:
-        prompt: The query as a reranker reads it.
-
     Returns:
-        At most ``request.depth`` candidates.
+        The first ``request.depth`` candidates, and those of which the query is a name.
     """
     fused = reciprocal_rank_fusion(retrieved.runs)
     scores: Mapping[int, float] = {}
@@ -64,7 +62,7 @@ def rank(
     if request.rerank and models.reranker is not None and fused:
         best_ids = [entry.document_id for entry in fused[: request.candidates]]
         passages = passages_of(reader, retrieved, best_ids)
-        answer, problem = ask_model(models.reranker, prompt, passages, models.timeout_s)
+        answer, problem = ask_model(models.reranker, plan.prompt, passages, models.timeout_s)
         scores = {
             document_id: score
             for document_id, score in zip(best_ids, answer, strict=False)
@@ -74,21 +72,26 @@ def rank(
         document_ids = [entry.document_id for entry in fused]
         evidence = collect_evidence(reader, retrieved, document_ids, models, request.without)
         problems = filter(None, (problem, evidence.problem))
-        candidates = _by_evidence(evidence, retrieved, request)
+        candidates = _by_evidence(evidence, retrieved, request, plan.named)
         return Ranking(candidates, True, " ".join(problems) or None)
     blended = blend_scores(fused, scores)
-    return Ranking(_by_fusion(blended, retrieved, request), False, problem)
+    return Ranking(_by_fusion(blended, retrieved, request, plan.named), False, problem)
 
 
 def _by_evidence(
-    evidence: EvidenceOrder, retrieved: Retrieved, request: SearchRequest
+    evidence: EvidenceOrder,
+    retrieved: Retrieved,
+    request: SearchRequest,
+    named: Mapping[int, NameKind],
 ) -> list[Candidate]:
     """The candidates of the best documents by evidence; their blend is a share of the evidence."""
     hits = _Hits.from_runs(retrieved)
     # A document whose vectors were not looked at is taken to be as near as the run's last one.
     last = retrieved.by_meaning[0].hits[-1]
     candidates = []
-    for entry in evidence.ranked[: request.depth]:
+    for rank, entry in enumerate(evidence.ranked):
+        if not _is_candidate(rank, entry.document_id, request, named):
+            continue
         chunk = evidence.nearest_chunks.get(entry.document_id)
         is_unembedded = entry.document_id in evidence.unembedded_ids
         near = None if is_unembedded else _nearness(chunk or last, retrieved)
@@ -97,8 +100,18 @@ def _by_evidence(
     return candidates
 
 
+def _is_candidate(
+    rank: int, document_id: int, request: SearchRequest, named: Mapping[int, NameKind]
+) -> bool:
+    """Whether the document of a rank, from 0, is a candidate: the first are, and named ones."""
+    return request.depth is None or rank < request.depth or document_id in named
+
+
 def _by_fusion(
-    blended: Sequence[Blended], retrieved: Retrieved, request: SearchRequest
+    blended: Sequence[Blended],
+    retrieved: Retrieved,
+    request: SearchRequest,
+    named: Mapping[int, NameKind],
 ) -> list[Candidate]:
     """The candidates of the best fused and perhaps reranked documents."""
     hits = _Hits.from_runs(retrieved)
@@ -110,7 +123,9 @@ def _by_fusion(
     original_hits = retrieved.by_meaning[0].hits if retrieved.by_meaning else ()
     by_question = {hit.document_id: hit for hit in original_hits}
     candidates = []
-    for entry in blended[: request.depth]:
+    for rank, entry in enumerate(blended):
+        if not _is_candidate(rank, entry.fused.document_id, request, named):
+            continue
         chunk = hits.semantic.get(entry.fused.document_id)
         near = _nearness(by_question.get(entry.fused.document_id, last), retrieved)
         explanation = _explain_fusion(entry) if request.explain else None

@@ -10,7 +10,7 @@ from qmd.search.fuse import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Run
 from qmd.search.meaning.nearness import SemanticHit
 from qmd.search.meaning.retrieval import MeaningRun, MeaningRuns, retrieve_texts_by_meaning
 from qmd.search.models import SearchModels
-from qmd.search.parse import Scope, parse_query
+from qmd.search.parse import parse_query
 from qmd.search.plan import Plan
 from qmd.search.words.retrieval import LexicalHit, retrieve_by_words
 from qmd.search.words.weights import QueryWords, weigh_words
@@ -89,7 +89,7 @@ def retrieve(reader: Reader, plan: Plan, models: SearchModels) -> Retrieved:
     `Retrieved.problem` says why.
     """
     words = weigh_words(reader, plan.query)
-    by_words = _retrieve_texts_by_words(reader, plan.for_words, words, plan.scope)
+    by_words = _retrieve_texts_by_words(reader, plan.for_words, words, plan)
     meaning = MeaningRuns()
     if plan.text and plan.for_meaning:
         meaning = retrieve_texts_by_meaning(
@@ -100,18 +100,19 @@ def retrieve(reader: Reader, plan: Plan, models: SearchModels) -> Retrieved:
         return retrieved
     effect = "Expanded in part" if retrieved.has_nearest else "Answered from full text alone"
     if not plan.for_words and not retrieved.has_nearest:
-        by_words = _retrieve_texts_by_words(reader, plan.for_meaning, words, plan.scope)
+        by_words = _retrieve_texts_by_words(reader, plan.for_meaning, words, plan)
     return replace(retrieved, by_words=by_words, problem=f"{effect}: {meaning.problem}")
 
 
 def _retrieve_texts_by_words(
-    reader: Reader, texts: Sequence[str], words: QueryWords, scope: Scope
+    reader: Reader, texts: Sequence[str], words: QueryWords, plan: Plan
 ) -> tuple[WordRun, ...]:
-    runs = []
+    runs, scope = [], plan.scope
     for index, text in enumerate(texts):
         query = parse_query(reader, text)
         query_words = words if query == words.query else weigh_words(reader, query)
-        hits = retrieve_by_words(reader, query_words, scope.selection, scope.depth)
+        named_ids = () if index else plan.named
+        hits = retrieve_by_words(reader, query_words, scope.selection, scope.depth, named_ids)
         if index > 0 and scope.exclusions is not None:  # an expansion has no exclusions itself
             hits = [hit for hit in hits if scope.exclusions.admit(reader, hit.document_id)]
         runs.append(WordRun(text, hits))

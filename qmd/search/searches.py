@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qmd.search.named import lead_by_name
 from qmd.search.parse import parse_request, with_exclusions
 from qmd.search.present.relevance import calibrate
 from qmd.search.present.reply import present
@@ -31,8 +32,10 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     """`search`: full text (BM25)."""
     question = parse_request(reader, request)
     words = weigh_words(reader, question.query)
-    hits = retrieve_by_words(reader, words, question.scope.selection, question.scope.depth)
+    scope, named = question.scope, question.named
+    hits = retrieve_by_words(reader, words, scope.selection, scope.depth, named)
     candidates = lexical_candidates(hits, words, with_explanation=request.explain)
+    candidates = lead_by_name(candidates, named, with_explanation=request.explain)
     calibrated = calibrate(reader, request, candidates, words)
     return present(reader, request, question.query, calibrated)
 
@@ -83,9 +86,10 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
         listed = search_by_words(reader, replace(request, query=plan.list_query))
         return replace(listed, query=request.query)
     retrieved = retrieve(reader, plan, models)
-    ranking = rank(reader, request, plan.prompt, retrieved, models)
+    ranking = rank(reader, request, plan, retrieved, models)
+    candidates = lead_by_name(ranking.candidates, plan.named, with_explanation=request.explain)
     calibrated = calibrate(
-        reader, request, ranking.candidates, retrieved.words, is_measured=ranking.is_measured
+        reader, request, candidates, retrieved.words, is_measured=ranking.is_measured
     )
     problems = (plan.problem, retrieved.problem, ranking.problem)
     degraded = " ".join(problem for problem in problems if problem) or None

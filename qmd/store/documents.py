@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from qmd.store.selection import Selection
 from qmd.values import DocumentInfo
 from qmd.values.names import file_stem
+
+#: A name of a document, by what gives it. The one by which people know it best comes first.
+NameKind = Literal["file name", "alias", "title"]
+NAME_KINDS: tuple[NameKind, ...] = get_args(NameKind)
 
 
 class FullDocument(NamedTuple):
@@ -88,6 +92,14 @@ class Documents(Protocol):
 
     def text_bytes(self, document_id: int) -> int:
         """The size of a document's text in UTF-8, without reading it into Python."""
+        ...
+
+    def named(self, kind: NameKind, name: str, selection: Selection, limit: int) -> list[int]:
+        """
+        Ids of at most ``limit`` selected documents with this name, ascending.
+
+        Letter case and Unicode form do not matter; a file may be named with ``.md`` or without.
+        """
         ...
 
     def file_names(self) -> list[str]:

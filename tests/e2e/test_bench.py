@@ -160,8 +160,10 @@ def embedded(tmp_path: Path) -> Iterator[tuple[Path, Judgments]]:
     notes = tmp_path / "notes"
     notes.mkdir()
     for name in ANIMALS:
-        (notes / f"{name}.md").write_text(f"# {name}\n\nAll about the {name}.\n", encoding="utf-8")
-    questions = tuple(JudgedQuestion(name, name, {f"{name}.md": 1}) for name in ANIMALS[:2])
+        # A question that is the name of a note would have it first, whatever a model says.
+        text = f"# The {name}\n\nAll about the {name}.\n"
+        (notes / f"a {name}.md").write_text(text, encoding="utf-8")
+    questions = tuple(JudgedQuestion(name, name, {f"a {name}.md": 1}) for name in ANIMALS[:2])
     with KnowledgeBase.open(
         tmp_path / "i.sqlite", Settings(embedder=HashEmbedder()), create=True
     ) as kb:

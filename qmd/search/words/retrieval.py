@@ -15,10 +15,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.search.named import MOST_LEADING
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import Term
 from qmd.search.words import bm25, literals
-from qmd.search.words.checks import RawCheck, excluded_ids, passes, raw_checks
+from qmd.search.words.checks import RawCheck, excluded_ids, exclusions, passes, raw_checks
 from qmd.search.words.expressions import group_expression, loose_expression, phrase, without
 from qmd.search.words.weights import QueryWords
 from qmd.store.match import Expression, all_of
@@ -52,7 +53,11 @@ class LexicalHit(NamedTuple):
 
 
 def retrieve_by_words(
-    reader: Reader, words: QueryWords, selection: Selection, limit: int | None
+    reader: Reader,
+    words: QueryWords,
+    selection: Selection,
+    limit: int | None,
+    named_ids: Collection[int] = (),
 ) -> list[LexicalHit]:
     """
     Rank documents by full text: the exact hits, then relaxed ones until there are ``limit``.
@@ -63,6 +68,8 @@ def retrieve_by_words(
         words: The words of the query and their weights; it has the parsed query too.
         selection: The documents that may be hits.
         limit: Return at most this many; None for all.
+        named_ids: Documents of the selection of which the query is a name. They are hits even if
+            ``limit`` others are better. (Of many such documents, only those that are found.)
 
     Returns:
         Best first; ties by document id.
@@ -70,15 +77,32 @@ def retrieve_by_words(
     query = words.query
     if not query.groups and not query.only_narrows:
         return []
-    exact = _exact_hits(reader, words, selection, limit)
-    if limit is not None and len(exact) >= limit:
-        return exact
-    exact_ids = {hit.document_id for hit in exact}
-    return exact + _relaxed_hits(reader, words, selection, limit, exact_ids)
+    hits = _exact_hits(reader, words, selection, limit, named_ids)
+    if limit is None or len(hits) < limit:
+        exact_ids = {hit.document_id for hit in hits}
+        hits += _relaxed_hits(reader, words, selection, limit, exact_ids, named_ids)
+    return _with_named(reader, words, hits, named_ids) if named_ids else hits
+
+
+def _with_named(
+    reader: Reader, words: QueryWords, hits: list[LexicalHit], named_ids: Collection[int]
+) -> list[LexicalHit]:
+    """The hits, and those of a few named documents that were not found."""
+    missing = set(named_ids) - {hit.document_id for hit in hits}
+    if not missing or len(named_ids) > MOST_LEADING:
+        return hits
+    excluded = exclusions(reader, words.query)
+    admitted = sorted(each for each in missing if not excluded or excluded.admit(reader, each))
+    named = _hits(_rank(reader, [(document_id, 0.0) for document_id in admitted], words), "exact")
+    return sorted(hits + named, key=lambda hit: -hit.score)
 
 
 def _exact_hits(
-    reader: Reader, words: QueryWords, selection: Selection, limit: int | None
+    reader: Reader,
+    words: QueryWords,
+    selection: Selection,
+    limit: int | None,
+    named_ids: Collection[int],
 ) -> list[LexicalHit]:
     query = words.query
     expressions = [group_expression(group) for group in query.groups]
@@ -86,14 +110,24 @@ def _exact_hits(
     checks = raw_checks(reader, query)
     if not indexed:
         unranked = ((document_id, 0.0) for document_id in _scan(reader, query, selection))
-        return _accept(reader, unranked, checks, limit)
+        return _accept(reader, unranked, checks, limit, named_ids)
     match = without(all_of(*indexed), query.excluded)
     if not checks and all(map(_is_bare_word, query.terms)):
         rows = reader.full_text.search(match, selection, _pool(limit))
-        return _hits(_rank(reader, rows, words)[:limit], "exact")
+        return _hits(_first(_rank(reader, rows, words), limit, named_ids), "exact")
     # A check in Python may refuse any of the rows, so no limit would be sure to suffice.
-    rows = reader.full_text.search(match, selection, None if checks else limit)
-    return _accept(reader, rows, checks, limit)
+    rows = reader.full_text.search(match, selection, None if checks else _pool(limit))
+    return _accept(reader, rows, checks, limit, named_ids)
+
+
+def _first(
+    scored: Sequence[bm25.Scored], limit: int | None, named_ids: Collection[int]
+) -> list[bm25.Scored]:
+    """The first ``limit`` entries, and the named ones behind them."""
+    if limit is None:
+        return list(scored)
+    behind = [entry for entry in scored[limit:] if entry.document_id in named_ids]
+    return [*scored[:limit], *behind]
 
 
 def _is_bare_word(term: Term) -> bool:
@@ -123,10 +157,17 @@ def _accept(
     rows: Iterable[tuple[int, float]],
     checks: Sequence[RawCheck],
     limit: int | None,
+    named_ids: Collection[int],
 ) -> list[LexicalHit]:
     """Exact hits of the first rows that pass all checks, with the bm25 of FTS5."""
-    accepted = (row for row in rows if passes(reader, row[0], checks))
-    return _hits([bm25.Scored(*row, {}) for row in islice(accepted, limit)], "exact")
+    remaining = iter(rows)
+    accepted = (row for row in remaining if passes(reader, row[0], checks))
+    first = list(islice(accepted, limit))
+    if named_ids:
+        first += [
+            row for row in remaining if row[0] in named_ids and passes(reader, row[0], checks)
+        ]
+    return _hits([bm25.Scored(*row, {}) for row in first], "exact")
 
 
 class _LooseMatch(NamedTuple):
@@ -146,6 +187,7 @@ def _relaxed_hits(
     selection: Selection,
     limit: int | None,
     exact_ids: Collection[int],
+    named_ids: Collection[int],
 ) -> list[LexicalHit]:
     """Documents that hold a part of the query; ``limit`` counts the exact hits too."""
     loose = _loose_match(words)
@@ -164,7 +206,7 @@ def _relaxed_hits(
     rows = list(islice(accepted, missing if loose.is_strict else pool))
     if loose.is_strict:
         return _hits([bm25.Scored(*row, {}) for row in rows], "relaxed")
-    return _hits(_rank(reader, rows, words)[:missing], "relaxed")
+    return _hits(_first(_rank(reader, rows, words), missing, named_ids), "relaxed")
 
 
 def _loose_match(words: QueryWords) -> _LooseMatch | None:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from qmd.store.documents import FullDocument
+from qmd.store.documents import FullDocument, NameKind
 from qmd.store.selection import Selection
 from qmd.store.sqlite.filters import path_below, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.values import DocumentInfo
-from qmd.values.names import file_stem, name_key
+from qmd.values.names import file_stem, fold, name_key
 
 DOCID_DIGITS = 6
 
@@ -139,6 +139,23 @@ class SqliteDocuments:
             "SELECT length(CAST(text AS BLOB)) FROM documents WHERE id = ?", [document_id]
         ).fetchone()
         return int(row[0])
+
+    def named(self, kind: NameKind, name: str, selection: Selection, limit: int) -> list[int]:
+        where = require_sql(selection)
+        if kind == "file name":
+            if "/" in name:
+                return []  # name_key would take it for a path
+            named, values = "SELECT id FROM documents WHERE name_key = ?", [name_key(name)]
+        else:
+            named = "SELECT document_id FROM names WHERE name_key = ? AND kind = ?"
+            values = [fold(name), kind]
+        condition = "" if where.is_all else f" AND {where.sql}"
+        rows = self._connection.execute(
+            f"SELECT d.id FROM documents d WHERE d.id IN ({named}){condition}"
+            " ORDER BY d.id LIMIT ?",
+            [*values, *where.values, limit],
+        )
+        return [document_id for (document_id,) in rows]
 
     def file_names(self) -> list[str]:
         rows = self._connection.execute(
