@@ -39,7 +39,11 @@ MOST_UNANSWERED = 3
 
 @dataclass(slots=True)
 class CollectionReport:
-    """The result of a run over one collection; see `qmd.values.IndexReport` for the fields."""
+    """
+    The result of a run over one collection; see `qmd.values.IndexReport` for the fields.
+
+    ``warnings`` are pairs of a document, as ``collection/path``, and a sentence about it.
+    """
 
     added: int = 0
     updated: int = 0
@@ -48,7 +52,7 @@ class CollectionReport:
     unchanged: int = 0
     skipped: list[SkippedFile] = field(default_factory=list)
     excluded: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -296,7 +300,7 @@ class CollectionIndexer:
             else:
                 replace = self._moved_from(parsed.hash, file)
             self.report.warnings += [
-                f"{self.collection.name}/{file.path}: {warning}"
+                (f"{self.collection.name}/{file.path}", warning)
                 for warning in parsed.parsed.warnings
             ]
             self._add(parsed, replace)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
+from qmd.parse.warnings import group_warnings
 from qmd.values import Collection, IndexReport, ProgressCallback, SkippedFile
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def index_collections(
         removed += report.removed
         unchanged += report.unchanged
         skipped += report.skipped
-        warnings += report.warnings
+        warnings += group_warnings(report.warnings)
         for reason, count in report.excluded.items():
             excluded[reason] = excluded.get(reason, 0) + count
     worker_problem = parse_workers.problem()

@@ -16,6 +16,7 @@ from datetime import date
 from typing import Any
 
 from qmd.parse.json_values import json_safe
+from qmd.parse.placeholders import IN_FRONTMATTER, has_placeholder, quoted
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
@@ -95,6 +96,9 @@ def _yaml(source: str, end: int) -> Frontmatter:
         if not _LOOKS_LIKE_MAPPING.match(source[:4096]):
             return Frontmatter()
         return Frontmatter({}, end, ("The frontmatter is over 256 KiB and was not read.",))
+    is_template = has_placeholder(source)
+    if is_template:
+        source = quoted(source)
     # PyYAML takes long to import, and most frontmatter does not need it.
     from yaml import YAMLError
 
@@ -107,7 +111,8 @@ def _yaml(source: str, end: int) -> Frontmatter:
     except YAMLError as error:
         if not _LOOKS_LIKE_MAPPING.match(source):
             return Frontmatter()
-        return Frontmatter(dict(_salvage(source)), end, (_yaml_warning(error),))
+        warning = IN_FRONTMATTER if is_template else _yaml_warning(error)
+        return Frontmatter(dict(_salvage(source)), end, (warning,))
     if value is None:
         # Empty frontmatter or comments only. Blank lines between two rules are no frontmatter.
         return Frontmatter({}, end) if not source or source.strip() else Frontmatter()

@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 from urllib.parse import unquote
 
+from qmd.parse.placeholders import is_placeholder
 from qmd.values import Heading
 from qmd.values.names import file_stem
 
 #: Characters of a title; it goes to the embedding model with every chunk.
 MAX_TITLE = 1000
-
-# What a template has in place of a title: "{{title}}", "<% tp.file.title %>".
-_PLACEHOLDERS = re.compile(r"(?:(?:\{\{[^{}]*\}\}|<%(?:[^%]|%(?!>))*%>)[\s_-]*)+")
 
 _JOURNAL = re.compile(r"(?:^|/)journals/(\d{4})_(\d{2})_(\d{2})\.(?:md|markdown)$", re.IGNORECASE)
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -31,10 +29,10 @@ def find_title(
     value = properties.get("title")
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         title = " ".join(str(value).split())[:MAX_TITLE].rstrip()
-        if title and not _PLACEHOLDERS.fullmatch(title):
+        if title and not is_placeholder(title):
             return title, "frontmatter"
     for heading in headings:
-        if heading.level == 1 and heading.text and not _PLACEHOLDERS.fullmatch(heading.text):
+        if heading.level == 1 and heading.text and not is_placeholder(heading.text):
             return heading.text, "heading"
     return title_of_file(path), "filename"
 

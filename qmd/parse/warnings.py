@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from qmd.parse.placeholders import IN_FRONTMATTER
+
 MAX_WARNINGS = 20
+#: A sentence about so many documents is told once.
+_MANY = 3
 
 
 def limit_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
@@ -15,6 +19,8 @@ def limit_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     """
     counts: dict[str, int] = {}
     for warning in warnings:
+        if warning == IN_FRONTMATTER and warning in counts:
+            continue  # it is about the frontmatter as a whole
         counts[warning] = counts.get(warning, 0) + 1
     sentences = [
         warning if count == 1 else f"{warning} ({count:,} times)"
@@ -23,3 +29,22 @@ def limit_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     if len(counts) > MAX_WARNINGS:
         sentences.append(f"And {len(counts) - MAX_WARNINGS:,} more warnings.")
     return tuple(sentences)
+
+
+def group_warnings(warnings: Iterable[tuple[str, str]]) -> list[str]:
+    """
+    Sentences about documents; one that is about many documents is told once, with their number.
+
+    Args:
+        warnings: ``collection/path`` of a document, and a sentence about it.
+    """
+    documents: dict[str, list[str]] = {}
+    for document, sentence in warnings:
+        documents.setdefault(sentence, []).append(document)
+    sentences: list[str] = []
+    for sentence, names in documents.items():
+        if len(names) < _MANY:
+            sentences += [f"{name}: {sentence}" for name in names]
+        else:
+            sentences.append(f"{len(names):,} documents, such as {names[0]}: {sentence}")
+    return sentences

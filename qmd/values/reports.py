@@ -48,7 +48,8 @@ class IndexReport:
         collections: How many collections were indexed.
         total_documents: How many documents these collections have now.
         excluded: Reason → how many files and folders the rules left out.
-        warnings: Sentences; one about a document begins with ``collection/path: ``.
+        warnings: Sentences; one about a document begins with ``collection/path: ``, one about many
+            documents with their number and the first of them.
         errors: Sentences, one for each collection that could not be scanned.
     """
 

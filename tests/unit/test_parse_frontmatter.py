@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from qmd.parse.document import parse_document
 from qmd.parse.frontmatter import split
+from qmd.parse.placeholders import IN_FRONTMATTER
+from qmd.parse.warnings import group_warnings
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -167,3 +171,33 @@ def test_of_invalid_yaml_the_lines_that_read_alone_are_kept() -> None:
         "last": ["4"],
     }
     assert len(front.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "properties", "warned"),
+    [
+        ("created: {{date}}", {"created": "{{date}}"}, True),
+        (
+            'created: "{{date}}"\nupdated: {{time}}',
+            {"created": "{{date}}", "updated": "{{time}}"},
+            True,
+        ),
+        ("up: {{title}}\nn: 1", {"up": "{{title}}", "n": 1}, False),
+        ("tags:\n  - {{tag}}", {"tags": ["{{tag}}"]}, False),
+        ('name: <% tp.file.title %> "x"', {"name": '<% tp.file.title %> "x"'}, False),
+        ("date: <% tp.date.now() %>", {"date": "<% tp.date.now() %>"}, True),
+        ("a: b\nlist: [<%* tR -%>\n", {"a": "b", "list": "[<%* tR -%>"}, True),
+    ],
+)
+def test_placeholders_of_templates_are_text_and_one_warning(
+    source: str, properties: dict[str, Any], warned: bool
+) -> None:
+    document = parse_document("t.md", f"---\n{source}\n---\nbody\n".encode())
+    assert document.properties == properties
+    assert document.warnings == ((IN_FRONTMATTER,) if warned else ())
+
+
+def test_a_warning_about_many_documents_is_told_once() -> None:
+    pairs = [*((f"v/{name}.md", "Same.") for name in "abc"), ("v/d.md", "Other.")]
+    assert group_warnings(pairs) == ["3 documents, such as v/a.md: Same.", "v/d.md: Other."]
+    assert group_warnings(pairs[1:]) == ["v/b.md: Same.", "v/c.md: Same.", "v/d.md: Other."]

@@ -8,7 +8,8 @@ import pytest
 
 from qmd.errors import QmdError
 from qmd.inference.replies import expansions
-from qmd.parse.document import MAX_TITLE, parse_document
+from qmd.parse.document import parse_document
+from qmd.parse.title import MAX_TITLE
 from qmd.parse.warnings import MAX_WARNINGS
 from qmd.search.present.snippet import MAX_NEEDLES, make_snippet, needles
 from qmd.search.query import language
