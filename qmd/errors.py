@@ -7,6 +7,7 @@ Every exception qmd raises on purpose.
     ├─ InputError                     the caller's argument is wrong
     │  ├─ BlankQueryError             a text to look for in posts
     │  ├─ ConfigError                 a setting is wrong
+    │  ├─ EditError                   a note has no such place, or more than one
     │  ├─ InvalidPathError            no note or folder can be at that path
     │  └─ UnreadablePostsError        kind (archive, folder, post), path, reason
     ├─ NotFoundError                  what was named does not exist
@@ -21,7 +22,7 @@ Every exception qmd raises on purpose.
     │  └─ FolderNotFoundError         path
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
-    │  └─ FileChangedError            since it was read, or somebody agreed to the write
+    │  └─ FileChangedError            since it was read, or somebody agreed to the write; diff
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
     │  └─ SteeringFileError           an agent named a file that steers other programs
@@ -121,6 +122,12 @@ class UnreadablePostsError(InputError):
 
 class InvalidPathError(InputError):
     code = "invalid_path"
+
+
+class EditError(InputError):
+    """An edit of a note was not made, because the note is not what the edit assumes."""
+
+    code = "edit_not_made"
 
 
 class NotFoundError(QmdError):
@@ -247,11 +254,15 @@ class ConflictError(QmdError):
 class FileChangedError(ConflictError):
     code = "file_changed"
 
-    def __init__(self, path: str, *, since: str = "the person was asked") -> None:
+    def __init__(
+        self, path: str, *, since: str = "the person was asked", diff: str | None = None
+    ) -> None:
+        """``diff``: what has changed since, as a unified diff; None if that is not known."""
         super().__init__(
             f"{path} has changed since {since}; it was not written.",
             hint="Read it again, then ask for the write that is right now.",
         )
+        self.diff = diff
 
 
 class NoteAccessError(QmdError):

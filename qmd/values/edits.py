@@ -7,7 +7,47 @@ from typing import Annotated, Literal
 
 from qmd.values.facts import Describe, OmitDefault
 
+EditAction = Literal[
+    "replace",
+    "replace_section",
+    "insert_before",
+    "insert_after",
+    "append",
+    "prepend",
+    "set_property",
+    "remove_property",
+    "tick",
+    "untick",
+]
+PropertyValue = str | int | float | bool | tuple[str | int | float | bool, ...] | None
+
 UndoAction = Literal["restored", "deleted", "moved back", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteEdit:
+    """
+    One edit of a note's text. Each action needs some of the fields; the others stay None.
+
+    Attributes:
+        action: "replace" needs ``old`` and ``text``; "replace_section", "insert_before" and
+            "insert_after" need ``heading`` and ``text``; "append" (at the end of the note, or of
+            the section ``heading``) and "prepend" (below the frontmatter) need ``text``;
+            "set_property" needs ``property`` and ``value``, "remove_property" needs ``property``;
+            "tick" and "untick" need ``old`` (the text of a task) or ``line``.
+        text: The new text. Its line ends become those of the note.
+        old: The text to replace, which must occur exactly once; or the text of a task.
+        heading: ``Heading`` or ``Heading#Sub``.
+        line: The line of a task, counted from 1.
+    """
+
+    action: EditAction
+    text: str | None = None
+    old: str | None = None
+    heading: str | None = None
+    property: str | None = None
+    value: PropertyValue = None
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

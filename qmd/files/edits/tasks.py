@@ -1,0 +1,70 @@
+"""Tick and untick tasks: list items that begin with ``[ ]`` or ``[x]``."""
+
+from __future__ import annotations
+
+import re
+
+from qmd.errors import EditError
+from qmd.files.edits.operations import in_words
+from qmd.parse import frontmatter
+from qmd.parse.markdown import outline
+
+_TASK = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[(.)\](?:[ \t]+(.*))?$")
+_MAX_SHOWN = 5
+
+
+def set_task(text: str, *, done: bool, task: str | None, line: int | None) -> str:
+    """
+    Tick or untick the only task of a text.
+
+    Args:
+        done: Whether the task gets ``[x]`` or ``[ ]``.
+        task: The text behind the box, or a part of it that only one task has; ``line`` comes first.
+        line: The line of the task, counted from 1.
+
+    Raises:
+        EditError: There is no such task, or more than one.
+    """
+    parsed = outline(text, frontmatter.split(text).body_start)
+    hidden = {number for start, end in parsed.hidden for number in range(start, end)}
+    tasks = {
+        number: match
+        for number, content in enumerate(parsed.lines)
+        if number not in hidden and (match := _TASK.match(content.rstrip("\r\n"))) is not None
+    }
+    number = _at_line(tasks, line) if line is not None else _with_text(tasks, task or "")
+    box = parsed.starts[number] + tasks[number].start(1)
+    if text[box] in ("xX" if done else " "):
+        return text
+    return text[:box] + ("x" if done else " ") + text[box + 1 :]
+
+
+def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
+    if line - 1 in tasks:
+        return line - 1
+    near = sorted(tasks, key=lambda number: abs(number - line + 1))[:_MAX_SHOWN]
+    hint = "The note has no tasks." if not near else f"Tasks: {_listed(tasks, sorted(near))}"
+    raise EditError(f"Line {line} is no task.", hint=hint)
+
+
+def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
+    words = task.strip()
+    if not words:
+        raise EditError("Which task?", hint="Give its text, or its line.")
+    same = [number for number, match in tasks.items() if (match[2] or "").strip() == words]
+    containing = same or [number for number, match in tasks.items() if words in (match[2] or "")]
+    if len(containing) == 1:
+        return containing[0]
+    if containing:
+        lines = in_words([number + 1 for number in containing])
+        raise EditError(
+            f"{len(containing)} tasks have this text, at {lines}.", hint="Give the line instead."
+        )
+    hint = "The note has no tasks."
+    if tasks:
+        hint = f"Tasks: {_listed(tasks, sorted(tasks)[:_MAX_SHOWN])}"
+    raise EditError(f"The note has no task {words!r}.", hint=hint)
+
+
+def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
+    return "; ".join(f"line {number + 1}: {(tasks[number][2] or '')[:80]}" for number in numbers)
