@@ -91,10 +91,10 @@ def make_snippet(
         return Snippet("", 1)
     first = bisect_right(starts, body_start) - 1 if body_start < len(text) else 0
     page = _Page(lines, starts, max(first, 0), frozenset(map(_letters, names)))
-    best = _best_line(text, page, query_needles, span)
+    in_name = max((_weight(name, query_needles) for name in names), default=0.0)
+    best = _best_line(text, page, query_needles, span, in_name)
     if best is None:
-        is_named = any(needle.text in fold("\n".join(names)) for needle in _heavy(query_needles))
-        best = page.first_paragraph() if span is None or is_named else page.line_at(span[0])
+        best = page.first_paragraph() if span is None or in_name else page.line_at(span[0])
     return Snippet(_window(lines, best, query_needles), best + 1)
 
 
@@ -163,15 +163,25 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, fold(text)))
 
 
-def _heavy(query_needles: Sequence[Needle]) -> Sequence[Needle]:
-    """The needles without those of stop words, if any other is left."""
-    return [needle for needle in query_needles if needle.weight >= 1] or query_needles
+def _weight(name: str, query_needles: Sequence[Needle]) -> float:
+    """The weight of all needles in a name, without those of stop words."""
+    folded = fold(name)
+    return sum(n.weight for n in query_needles if n.weight >= 1 and n.text in folded)
 
 
 def _best_line(
-    text: str, page: _Page, query_needles: Sequence[Needle], span: tuple[int, int] | None
+    text: str,
+    page: _Page,
+    query_needles: Sequence[Needle],
+    span: tuple[int, int] | None,
+    in_name: float,
 ) -> int | None:
-    """The index of the line that holds most of the query; None if none holds any of it."""
+    """
+    The index of the line that holds most of the query; None if none holds any of it.
+
+    Args:
+        in_name: A line of the frontmatter holds more of the query than this.
+    """
     starts = page.starts
     low = high = -1
     if span is not None:
@@ -183,6 +193,8 @@ def _best_line(
     name_lines = page.name_lines()
     best, best_score = None, 0.0
     for index, weight in sorted(weights.items()):
+        if index < page.first and weight <= in_name:
+            continue
         score = (weight + 1.5 if low <= index <= high else weight) * page.worth(index, name_lines)
         if score > best_score:
             best, best_score = index, score
