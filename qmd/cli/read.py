@@ -7,6 +7,7 @@ import click
 from qmd.cli.command import command, json_option
 from qmd.cli.formats import format_options
 from qmd.cli.render_documents import (
+    left_out_text,
     render_document,
     render_documents,
     render_listing,
@@ -14,11 +15,20 @@ from qmd.cli.render_documents import (
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
 from qmd.errors import NoMatchError
+from qmd.values.reading import MAX_TOTAL_BYTES
+from qmd.values.tokens import MIN_TOKENS
 
 _line_numbers = click.option(
     "--line-numbers/--no-line-numbers",
     default=True,
     help="Number the lines as an editor does.  [default: numbered]",
+)
+
+_max_tokens = click.option(
+    "--max-tokens",
+    type=click.IntRange(MIN_TOKENS),
+    metavar="N",
+    help="Most tokens to print, estimated; says what is left out.",
 )
 
 
@@ -34,10 +44,16 @@ _line_numbers = click.option(
 @click.option("--from", "from_line", type=int, metavar="L", help="Start at this line.")
 @click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines.")
 @click.option("--full", is_flag=True, hidden=True, expose_value=False)  # it always is
+@_max_tokens
 @_line_numbers
 @format_options
 def get(
-    file: str, from_line: int | None, lines: int | None, line_numbers: bool, output: str
+    file: str,
+    from_line: int | None,
+    lines: int | None,
+    max_tokens: int | None,
+    line_numbers: bool,
+    output: str,
 ) -> None:
     """
     Print a document as it is stored.
@@ -48,9 +64,18 @@ def get(
     """
 
     with session().open() as kb:
-        excerpt = kb.get(file, from_line=from_line, max_lines=lines)
-    render_document(excerpt, output, line_numbers=line_numbers and output == "cli")
-    if excerpt.more_lines and output == "cli":
+        numbered = line_numbers and output == "cli"
+        excerpt = kb.get(
+            file,
+            from_line=from_line,
+            max_lines=lines,
+            max_tokens=max_tokens,
+            line_numbers=numbered,
+        )
+    render_document(excerpt, output, line_numbers=numbered)
+    if excerpt.left_out is not None:
+        note(f"… {left_out_text(excerpt)}")
+    elif excerpt.more_lines and output == "cli":
         lines_left = (
             "1 more line" if excerpt.more_lines == 1 else f"{excerpt.more_lines:,} more lines"
         )
@@ -75,22 +100,55 @@ def get(
     metavar="N",
     help="Leave out larger documents, and say so.",
 )
+@click.option(
+    "--max-total-bytes",
+    type=click.IntRange(1000),
+    default=MAX_TOTAL_BYTES,
+    show_default=True,
+    metavar="N",
+    help="Stop when all that is printed has about N bytes.",
+)
+@_max_tokens
 @_line_numbers
 @format_options
 def multi_get(
-    patterns: tuple[str, ...], lines: int | None, max_bytes: int, line_numbers: bool, output: str
+    patterns: tuple[str, ...],
+    lines: int | None,
+    max_bytes: int,
+    max_total_bytes: int,
+    max_tokens: int | None,
+    line_numbers: bool,
+    output: str,
 ) -> None:
     """
     Print several documents, by glob or list of names.
 
     PATTERN is a glob, or names separated by commas. Several PATTERNs are a list of names, so
     a glob without quotes, which the shell expands, works too. Names that match nothing are
-    listed on stderr, and the exit code is then 1.
+    listed on stderr, and the exit code is then 1. Documents that do not fit into the bounds are
+    counted on stderr, with the name of the first.
     """
 
     with session().open() as kb:
-        reply = kb.multi_get(",".join(patterns), max_lines=lines, max_bytes=max_bytes)
-    render_documents(reply.items, output, line_numbers=line_numbers and output == "cli")
+        numbered = line_numbers and output == "cli"
+        reply = kb.multi_get(
+            ",".join(patterns),
+            max_lines=lines,
+            max_bytes=max_bytes,
+            max_tokens=max_tokens,
+            max_total_bytes=max_total_bytes,
+            line_numbers=numbered,
+        )
+    render_documents(reply.items, output, line_numbers=numbered)
+    if reply.next_file is not None:
+        from qmd.cli.render_reports import count
+
+        raise_what = "--max-total-bytes" if max_tokens is None else "--max-tokens"
+        note(
+            f"{count(reply.more, 'more document')} left out, the first is {reply.next_file}: "
+            f"narrow the pattern, or raise {raise_what}.",
+            style="warning",
+        )
     if reply.errors:
         raise NoMatchError("\n".join(reply.errors))
 

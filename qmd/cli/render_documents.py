@@ -72,10 +72,27 @@ def _text(item: Item, line_numbers: bool) -> str:
     if isinstance(item, SkippedDocument):
         return f"[SKIPPED: {_too_large(item)}]\n"
     text = numbered(item.text, item.from_line) if line_numbers else item.text
-    if item.more_lines:
+    if item.more_lines or item.left_out is not None:
         text = text if text.endswith("\n") or not text else text + "\n"
-        text += f"[... {item.more_lines} more lines]\n"
+        cut_off = f"{item.more_lines} more lines"
+        text += f"[... {cut_off if item.left_out is None else left_out_text(item)}]\n"
     return text
+
+
+def left_out_text(item: DocumentSlice) -> str:
+    """What a budget left out of a document, and the command that prints it."""
+    left_out = item.left_out
+    if left_out is None:
+        return ""
+    first, last = left_out.first_line, left_out.last_line
+    start = first + 1 if left_out.is_begun else first
+    rest = f"lines {start:,} to {last:,} left out: qmd get '{one_line(item.document.file)}:{start}'"
+    if not left_out.is_begun:
+        return rest
+    end = f"the end of line {first:,}"
+    if first == last:
+        return f"{end} left out: raise --max-tokens"
+    return f"{end} (raise --max-tokens) and {rest}"
 
 
 def _too_large(item: SkippedDocument) -> str:

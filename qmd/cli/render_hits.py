@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_element
 from qmd.cli.terminal import (
     harmless,
+    json_text,
     one_line,
     paint,
     use_color,
@@ -85,6 +86,25 @@ def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
     if body is not None:
         fields["body"] = body
     return fields
+
+
+def printed_tokens(hit: Hit, output: str) -> float:
+    """The estimated tokens of a hit as `render_hits` prints it without its whole text."""
+    from qmd.values.tokens import estimate_tokens
+
+    if output == "json":
+        return estimate_tokens(json_text([hit_object(hit, None)]))
+    if output == "csv":
+        return estimate_tokens(_csv([(hit, None)], with_body=False))
+    if output == "files":
+        return estimate_tokens(_files([hit]))
+    return estimate_tokens(_xml(hit, None) if output == "xml" else _for_reading(hit))
+
+
+def _for_reading(hit: Hit) -> str:
+    """All that `_markdown` and `_for_people` print of a hit, without colours."""
+    explained = "" if hit.explain is None else "\n".join(explanation(hit.explain))
+    return f"{_markdown(hit, None)}{explained}"
 
 
 def _paragraph(notice: str | None) -> list[str]:

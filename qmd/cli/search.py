@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from qmd.cli.command import command
@@ -12,6 +14,9 @@ from qmd.cli.terminal import note, one_line
 
 if TYPE_CHECKING:
     from qmd.values import SearchCommand, SearchReply, SearchRequest
+
+#: The tokens of what a format prints around the hits, such as a header.
+_FRAME_TOKENS = 15
 
 
 @command(
@@ -72,7 +77,14 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
     from qmd.cli.render_hits import HAS_NOTICE, render_hits
 
     answer = _answer_from_server if view.mode == "server" else _answer_here
-    reply, bodies = answer(command, request, view)
+    # Each format takes another number of tokens, so the budget is applied here.
+    reply, bodies = answer(command, replace(request, max_tokens=None), view)
+    if request.max_tokens is not None:
+        from qmd.cli.render_hits import printed_tokens
+        from qmd.search.present.budget import fit_hits
+
+        size = partial(printed_tokens, output=view.output)
+        reply = fit_hits(reply, request.max_tokens, size, frame_tokens=_FRAME_TOKENS)
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
     elif command != "search" and reply.needs_embedding:
@@ -83,7 +95,11 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
     if reply.notice and view.output not in HAS_NOTICE:
         note(f"qmd: {reply.notice}", style="warning")
     render_hits(reply, view.output, bodies=bodies, line_numbers=view.line_numbers)
-    if not reply.hits and view.output == "cli":
+    if reply.left_out:
+        from qmd.cli.render_reports import count
+
+        note(f"{count(reply.left_out, 'more hit')} left out: raise --max-tokens.")
+    elif not reply.hits and view.output == "cli":
         sys.stdout.flush()
         sys.stderr.write(f'No results found for "{one_line(request.query)}"\n')
 

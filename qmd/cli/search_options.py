@@ -62,6 +62,9 @@ _SPELLINGS = {
     "limit": _Spelling(("-n", "--limit"), without=("--all", "All hits, without a limit.")),
     "min_score": _Spelling(metavar="S"),
     "min_relevance": _Spelling(metavar="S"),
+    "max_tokens": _Spelling(
+        help="Most tokens to print, estimated: shortens snippets, then leaves out the last hits."
+    ),
     "collections": _Spelling(("-c", "--collection"), "NAME"),
     "path": _Spelling(metavar="PREFIX"),
     "tags": _Spelling(("--tag",), "T"),
@@ -110,6 +113,11 @@ def search_options(
             for field in _option_fields():
                 if options.pop(_without_parameter(field), False):
                     options[field.name] = None
+            if full and options["max_tokens"] is not None:
+                raise click.UsageError(
+                    "--full and --max-tokens exclude each other; "
+                    "read single documents with 'qmd get --max-tokens'."
+                )
             request = _gather(SearchRequest, {"query": " ".join(query), **options})
             function(request, View(mode, output, full, line_numbers))
 

@@ -130,12 +130,16 @@ def write_text(text: str) -> None:
 
 def write_json(value: object) -> None:
     """Write a value of `qmd.values`, a list of them, or any JSON value to stdout."""
+    sys.stdout.write(json_text(value) + "\n")
+
+
+def json_text(value: object) -> str:
+    """A value of `qmd.values`, a list of them, or any JSON value as `write_json` writes it."""
     import json
 
     from qmd.values.wire import to_wire
 
-    text = json.dumps(to_wire(value), ensure_ascii=False, indent=2)
-    sys.stdout.write(escape_json(text) + "\n")
+    return escape_json(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
 
 
 def note(text: str, *, style: str = "dim") -> None:

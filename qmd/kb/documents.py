@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
+from qmd.values.reading import MAX_TOTAL_BYTES
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -13,7 +14,13 @@ if TYPE_CHECKING:
 
 class DocumentMethods(Parts):
     def get(
-        self, file: str, *, from_line: int | None = None, max_lines: int | None = None
+        self,
+        file: str,
+        *,
+        from_line: int | None = None,
+        max_lines: int | None = None,
+        max_tokens: int | None = None,
+        line_numbers: bool = False,
     ) -> DocumentSlice:
         """
         Read one document, or some of its lines.
@@ -24,36 +31,66 @@ class DocumentMethods(Parts):
                 ``:LINE:COUNT`` behind it overrides the other arguments.
             from_line: The first line, counted from 1; None for the first of the document.
             max_lines: Return at most this many lines; None for all.
+            max_tokens: Return as many of these lines as are estimated to have at most this many
+                tokens; ``left_out`` of the result has the others. None for all.
+            line_numbers: Whether the caller will number the lines, which takes tokens, too.
 
         Raises:
             DocumentNotFoundError: With up to three suggestions.
             AmbiguousNameError: More than one document fits.
-            InputError: ``max_lines`` is less than 1.
+            InputError: ``max_lines`` is less than 1, or ``max_tokens`` less than `MIN_TOKENS`.
         """
         from qmd.search.lookup import documents as lookup
+        from qmd.search.lookup.budget import ReadingBudget
+        from qmd.values.tokens import check_max_tokens
 
+        check_max_tokens(max_tokens)
+        budget = None
+        if max_tokens is not None:
+            budget = ReadingBudget(max_tokens=max_tokens, line_numbers=line_numbers)
         with self._store.reading() as reader:
-            return lookup.get(reader, file, from_line=from_line, max_lines=max_lines)
+            return lookup.get(reader, file, from_line=from_line, max_lines=max_lines, budget=budget)
 
     def multi_get(
-        self, pattern: str, *, max_lines: int | None = None, max_bytes: int = 10240
+        self,
+        pattern: str,
+        *,
+        max_lines: int | None = None,
+        max_bytes: int = 10240,
+        max_tokens: int | None = None,
+        max_total_bytes: int | None = MAX_TOTAL_BYTES,
+        line_numbers: bool = False,
     ) -> MultiGetReply:
         """
-        Read several documents.
+        Read several documents, as many as the reply has room for.
+
+        The documents come in the order of the list, or by collection and path. The last one may be
+        cut; ``more`` of the reply counts those that are missing.
 
         Args:
             pattern: A glob, or names as `get` takes them, separated by commas.
             max_lines: Return at most this many lines of each document; None for all.
             max_bytes: A larger document is named in the reply and not read.
+            max_tokens: The most tokens of the reply, estimated; None for no bound.
+            max_total_bytes: The most bytes of the reply as JSON; None for no bound.
+            line_numbers: Whether the caller will number the lines, which takes room, too.
 
         Raises:
             NoMatchError: No document matches.
-            InputError: ``max_lines`` is less than 1, or the pattern cannot be used.
+            InputError: A bound is too small, or the pattern cannot be used.
         """
         from qmd.search.lookup import documents as lookup
+        from qmd.search.lookup.budget import ReadingBudget
+        from qmd.values.tokens import check_max_tokens
 
+        check_max_tokens(max_tokens)
+        budget = ReadingBudget(
+            max_tokens=max_tokens, max_bytes=max_total_bytes, line_numbers=line_numbers
+        )
         with self._store.reading() as reader:
-            return lookup.multi_get(reader, pattern, max_lines=max_lines, max_bytes=max_bytes)
+            return lookup.multi_get(
+                reader, pattern, max_lines=max_lines, max_bytes=max_bytes, budget=budget
+            )
 
     def documents(
         self, prefix: str = "", *, limit: int | None = None, offset: int = 0

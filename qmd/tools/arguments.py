@@ -34,6 +34,7 @@ from qmd.values.facts import (
     without_none,
 )
 from qmd.values.search import VSEARCH_MIN_SCORE
+from qmd.values.tokens import MaxTokens
 from qmd.values.wire import from_wire
 
 
@@ -76,6 +77,7 @@ def _condition(value: str) -> str:
 
 Integer = Annotated[int, BeforeValidator(_whole_number)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(_whole_number)]
+TokenBudget = Annotated[MaxTokens, BeforeValidator(_whole_number)]
 OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
 TextAsSent = InstanceOf[str]
 """Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)"""

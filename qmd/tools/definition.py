@@ -11,8 +11,8 @@ from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
-from qmd.values import DocumentInfo
-from qmd.values.facts import Describe, Name
+from qmd.values import DocumentInfo, LeftOut
+from qmd.values.facts import Describe, Name, OmitDefault
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
@@ -33,11 +33,14 @@ class DocumentBlock:
     puts it there.
     """
 
-    SENT: ClassVar = ("uri", "name", "title", "mime_type", "text", "context")
+    SENT: ClassVar = ("uri", "name", "title", "mime_type", "text", "context", "left_out")
 
     document: DocumentInfo
     text: str
     context: Annotated[str | None, Describe("What people said about the place it lies in")]
+    left_out: Annotated[
+        LeftOut | None, OmitDefault(), Describe("The lines that max_tokens left out")
+    ] = None
 
     @property
     def uri(self) -> str:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
-from qmd.tools.arguments import Arguments, Count, Integer
+from qmd.tools.arguments import Arguments, Count, Integer, TokenBudget
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, SkippedDocument
@@ -16,6 +16,7 @@ class GetArguments(Arguments):
     file: str = Field(description="Path, `#docid` or qmd:// URI; `:LINE` behind it beats fromLine")
     from_line: Integer | None = Field(None, description="First line, 1-based")
     max_lines: Count | None = Field(None, description="Most lines to return")
+    max_tokens: TokenBudget = None
     line_numbers: bool = Field(False, description="Number the lines")
 
 
@@ -25,19 +26,30 @@ class MultiGetArguments(Arguments):
     )
     max_lines: Count | None = Field(None, description="Most lines of each file")
     max_bytes: Count = Field(10240, description="Skip files larger than this")
+    max_tokens: TokenBudget = None
     line_numbers: bool = Field(False, description="Number the lines")
 
 
 def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:
-    document = kb.get(arguments.file, from_line=arguments.from_line, max_lines=arguments.max_lines)
-    # No notice of lines cut off, as in multi_get: the caller chose the lines.
+    document = kb.get(
+        arguments.file,
+        from_line=arguments.from_line,
+        max_lines=arguments.max_lines,
+        max_tokens=arguments.max_tokens,
+        line_numbers=arguments.line_numbers,
+    )
+    # No notice of lines cut off by maxLines, as in multi_get: the caller chose the lines.
     block = _document(document, document.text, dialect, numbered=arguments.line_numbers)
-    return Reply((block,))
+    return Reply((block, *_left_out(document, dialect)))
 
 
 def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect) -> Reply:
     reply = kb.multi_get(
-        arguments.pattern, max_lines=arguments.max_lines, max_bytes=arguments.max_bytes
+        arguments.pattern,
+        max_lines=arguments.max_lines,
+        max_bytes=arguments.max_bytes,
+        max_tokens=arguments.max_tokens,
+        line_numbers=arguments.line_numbers,
     )
     blocks: list[TextBlock | DocumentBlock] = []
     if reply.errors:
@@ -47,9 +59,23 @@ def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect)
             notice = texts.skip_notice(item.document.file, item.document.bytes, dialect)
             blocks.append(TextBlock(notice))
         else:
-            text = texts.with_notice(item.text, item.more_lines, dialect)
+            truncated = item.more_lines if item.left_out is None else 0
+            text = texts.with_notice(item.text, truncated, dialect)
             blocks.append(_document(item, text, dialect, numbered=arguments.line_numbers))
+            blocks += _left_out(item, dialect)
+    if reply.next_file is not None:
+        blocks.append(TextBlock(texts.documents_left_out(reply.more, reply.next_file)))
     return Reply(tuple(blocks), is_error=not reply.items)
+
+
+def _left_out(document: DocumentSlice, dialect: Dialect) -> list[TextBlock]:
+    """The notice of the lines that a budget left out, if any."""
+    if document.left_out is None:
+        return []
+    sentence = texts.lines_left_out(
+        document.left_out, document.document.file, raise_what=dialect.field("max_tokens")
+    )
+    return [TextBlock(f"[{sentence}]")]
 
 
 def document_block(document: DocumentSlice) -> DocumentBlock:
@@ -64,4 +90,4 @@ def _document(
         text = texts.line_numbers(text, document.from_line)
     if dialect.context_in_text:
         text = texts.with_context(text, document.context)
-    return DocumentBlock(document.document, text, document.context)
+    return DocumentBlock(document.document, text, document.context, document.left_out)

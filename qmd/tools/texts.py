@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
-from qmd.values import Hit, Status
+from qmd.values import Hit, LeftOut, Status
 from qmd.values.search import percent
 
 
@@ -34,6 +34,9 @@ class Dialect:
         head, *rest = name.split("_")
         return head + "".join(word.title() for word in rest)
 
+
+#: The most characters of the query that a reply with a budget repeats.
+MAX_ECHO = 100
 
 INTERNAL = (
     "Internal server error. The server's log says more; "
@@ -79,6 +82,24 @@ def hits_text(hits: Sequence[Hit], notice: str | None) -> str:
     return "\n\n".join([notice, *blocks] if notice else blocks)
 
 
+def shortened_query(query: str) -> str:
+    """A query as a reply with a budget repeats it."""
+    return query if len(query) <= MAX_ECHO else query[:MAX_ECHO] + "…"
+
+
+def hits_left_out(count: int, dialect: Dialect) -> str:
+    """What a reply says of the hits that its budget left out."""
+    return (
+        f"{counted(count, 'more hit')} left out: "
+        f"raise {dialect.field('max_tokens')}, or narrow the search."
+    )
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as "1 document" and "1,200 documents"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 # --- documents -----------------------------------------------------------------------
 
 
@@ -108,6 +129,33 @@ def skip_notice(file: str, size: int, dialect: Dialect) -> str:
     return (
         f"[SKIPPED: {file} - File too large ({kilobytes}KB). "
         f"Use '{dialect.get_tool}' with file=\"{file}\" to retrieve.]"
+    )
+
+
+def lines_left_out(left_out: LeftOut, file: str, *, raise_what: str) -> str:
+    """
+    What a budget left out of a document, and how to get it.
+
+    ``raise_what``: the name of the budget, as the caller spells it.
+    """
+    first, last = left_out.first_line, left_out.last_line
+    if not left_out.is_begun:
+        return f"{_lines(first, last)} left out: get {file}:{first}"
+    if first == last:
+        return f"the end of line {first} left out: raise {raise_what}"
+    rest = f"{_lines(first + 1, last)} left out: raise {raise_what}, or get {file}:{first + 1}"
+    return f"the end of line {first} and {rest}"
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first}-{last}"
+
+
+def documents_left_out(count: int, next_file: str) -> str:
+    """What `multi_get` says of the documents that its reply has no room for."""
+    return (
+        f"[{counted(count, 'more document')} left out, the first is {next_file}: "
+        "narrow the pattern, or list the files to read next]"
     )
 
 

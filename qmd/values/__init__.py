@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from qmd.values.photos import PhotoChange, PhotoMetadata, PhotoWritten
     from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostLine, PostText
-    from qmd.values.reading import DocumentSlice, MultiGetReply, SkippedDocument
+    from qmd.values.reading import DocumentSlice, LeftOut, MultiGetReply, SkippedDocument
     from qmd.values.reports import (
         Changes,
         Check,
@@ -82,6 +82,7 @@ __all__ = [
     "Hit",
     "IndexReport",
     "IndexStatus",
+    "LeftOut",
     "Link",
     "LinkKind",
     "Match",
@@ -120,7 +121,7 @@ _NAMES = {
     "documents": "Chunk FileState FullTextEntry Heading Link LinkKind NewDocument ParsedDocument",
     "photos": "PhotoChange PhotoMetadata PhotoWritten",
     "posts": "AuthorPosts Post PostGroup PostHit PostHits PostLine PostText",
-    "reading": "DocumentSlice MultiGetReply SkippedDocument",
+    "reading": "DocumentSlice LeftOut MultiGetReply SkippedDocument",
     "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation Freshness"
     " IndexReport IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued"
     " SkippedFile Status",

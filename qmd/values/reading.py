@@ -5,21 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from qmd.values.facts import Inline, Name
+from qmd.values.facts import Describe, Inline, Name, OmitDefault, Range
 from qmd.values.search import DocumentInfo
+
+#: The most bytes of a reply of `multi_get` as JSON. Some MCP clients read 1 MiB of a reply at most.
+MAX_TOTAL_BYTES = 200_000
 
 _Named = Annotated[DocumentInfo, Inline("docid", "file", "uri", "title", "collection", "path")]
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """
+    The lines of a document that a budget left out.
+
+    ``is_begun``: ``first_line`` is shown in part.
+    """
+
+    first_line: Annotated[int, Range(1), Describe("Read on here")]
+    last_line: Annotated[int, Range(1)]
+    is_begun: Annotated[bool, OmitDefault(), Describe("The first line is shown in part")] = False
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentSlice:
-    """Lines ``from_line`` onwards of a document; ``more_lines`` were cut off behind them."""
+    """
+    Lines ``from_line`` onwards of a document; ``more_lines`` were cut off behind them.
+
+    ``left_out``: those of the lines asked for that a budget cut off.
+    """
 
     document: _Named
     context: str | None
     from_line: int
     more_lines: int
     text: Annotated[str, Name("body")]
+    left_out: Annotated[LeftOut | None, OmitDefault()] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +52,16 @@ class SkippedDocument:
 
 @dataclass(frozen=True, slots=True)
 class MultiGetReply:
-    """``errors`` are sentences, one for each name in the list that was not found."""
+    """
+    The documents that `multi_get` reads.
+
+    Attributes:
+        errors: Sentences, one for each name in the list that was not found.
+        more: How many of the documents did not fit into the reply.
+        next_file: The first of these.
+    """
 
     errors: tuple[str, ...]
     items: tuple[DocumentSlice | SkippedDocument, ...]
+    more: int = 0
+    next_file: str | None = None

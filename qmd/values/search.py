@@ -21,6 +21,7 @@ from qmd.values.facts import (
     Range,
     field_facts,
 )
+from qmd.values.tokens import MaxTokens
 
 Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
@@ -135,6 +136,8 @@ class SearchRequest:
         expand: In other wordings too, if the settings have an expander.
         candidates: How many fused documents are reranked.
         intent: For the expander and the reranker.
+        max_tokens: The reply shortens snippets, from the last hit upwards, and then leaves out the
+            last hits, until it is estimated to have at most this many tokens. None for no bound.
         without: To measure what each part is worth. Without the model, the order is that of a
             knowledge base without a reranker.
     """
@@ -146,6 +149,7 @@ class SearchRequest:
     filters: Annotated[Filters, Inline()] = Filters()
     explain: Annotated[bool, Describe("Say how each score came about")] = False
     min_relevance: Annotated[float, Range(0, 1), Describe("Drop hits less likely to answer")] = 0
+    max_tokens: MaxTokens = None
     rerank: Annotated[bool, LocalOnly(), ForCommands("query"), Describe("Rerank the best")] = True
     expand: Annotated[
         bool,
@@ -207,6 +211,7 @@ class SearchRequest:
 _RANGE_HINTS = {
     "limit": "On the command line --all lifts the limit.",
     "min_score": "Scores are 0 to 1, 1 best.",
+    "max_tokens": "A hit with a short snippet takes about 100 tokens.",
     "min_relevance": "Relevance is 0 to 1: the estimated chance that a hit answers the question.",
 }
 
@@ -276,4 +281,7 @@ class SearchReply:
     ] = None
     needs_embedding: Annotated[
         int, Range(0), OmitDefault(), Describe("Documents that have no vectors yet")
+    ] = 0
+    left_out: Annotated[
+        int, Range(0), OmitDefault(), Describe("More hits than max_tokens allows")
     ] = 0

@@ -125,7 +125,7 @@ def test_a_wrong_argument_is_named_with_what_is_expected(
 def test_an_unknown_argument_is_refused_with_the_list_of_known_ones() -> None:
     assert refusal("get", {"file": "x", "from_line": 3}) == (
         'Invalid arguments for get: unknown argument "from_line" (did you mean fromLine?); '
-        "known arguments: file, fromLine, maxLines, lineNumbers"
+        "known arguments: file, fromLine, maxLines, maxTokens, lineNumbers"
     )
     assert refusal("status", {"verbose": None}) == (
         'Invalid arguments for status: unknown argument "verbose"; known arguments: none'

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from qmd.values.tokens import estimate_tokens
 from tests.support.cli import NOTES, Scratch, filled
 
 
@@ -198,3 +199,33 @@ class TestLs:
     def test_people_see_a_line_for_each(self, scratch: Scratch) -> None:
         [line] = scratch.ok("ls", "notes/zh").out.splitlines()
         assert line.endswith("notes/zh/备份.md  备份方案")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    text = "A line about the harbour.\n" * 100
+    notes = {f"n/{number}.md": text for number in range(30)}
+    return filled(tmp_path_factory.mktemp("budget"), notes)
+
+
+class TestBudget:
+    def test_get_says_what_is_left_out_and_how_to_print_it(self, long: Scratch) -> None:
+        result = long.ok("get", "n/1.md", "--max-tokens", "300")
+        assert estimate_tokens(result.out) <= 300
+        lines = len(result.out.splitlines())
+        assert result.err == f"… lines {lines + 1} to 100 left out: qmd get 'n/1.md:{lines + 1}'\n"
+        [document] = long.ok("multi-get", "n/1.md", "--max-tokens", "300", "--json").json()
+        assert document["left_out"]["last_line"] == 100
+
+    def test_multi_get_names_the_first_document_that_is_missing(self, long: Scratch) -> None:
+        result = long.ok("multi-get", "n/*.md", "--max-tokens", "2000", "--json")
+        shown = len(result.json())
+        assert 2 <= shown < 30
+        assert f"{30 - shown} more documents left out, the first is n/" in result.err
+        assert "--max-tokens" in result.err
+
+    def test_multi_get_has_a_bound_of_bytes_that_can_be_raised(self, long: Scratch) -> None:
+        result = long.ok("multi-get", "n/*.md", "--max-total-bytes", "10000")
+        assert len(result.out) <= 10_000
+        assert "--max-total-bytes" in result.err
+        assert long.ok("multi-get", "n/*.md").err == ""

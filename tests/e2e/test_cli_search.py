@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from qmd.values.tokens import estimate_tokens
 from tests.support.cli import NOTES, Scratch, filled
 
 KEYS = [
@@ -197,6 +199,29 @@ class TestOptions:
     @pytest.mark.parametrize("mode", ["auto", "local"])
     def test_this_process_answers_when_no_server_runs(self, scratch: Scratch, mode: str) -> None:
         assert files(scratch, "SQLite", "--mode", mode) == ["notes/plan.md"]
+
+
+class TestBudget:
+    @pytest.mark.parametrize("output", ["cli", "json", "csv", "md", "xml", "files"])
+    @pytest.mark.parametrize("budget", [300, 600])
+    def test_what_is_printed_fits(self, tmp_path: Path, output: str, budget: int) -> None:
+        scratch = filled(
+            tmp_path, {f"n/{n}.md": f"# 第 {n} 页\n\n港口的船只。\n" for n in range(60)}
+        )
+        args = ["search", "港口", "-n", "60", "--max-tokens", str(budget), "--format", output]
+        result = scratch.ok(*args)
+        assert 0.4 * budget <= estimate_tokens(result.out) <= budget
+        assert re.fullmatch(r"\d+ more hits left out: raise --max-tokens\.\n", result.err)
+
+    def test_full_texts_are_no_list_of_hits(self, scratch: Scratch) -> None:
+        result = scratch.call("search", "SQLite", "--full", "--max-tokens", "500")
+        assert result.code == 2
+        assert "qmd get --max-tokens" in result.err
+
+    def test_the_least_budget_is_named(self, scratch: Scratch) -> None:
+        result = scratch.call("search", "SQLite", "--max-tokens", "20")
+        assert result.code == 2
+        assert "300" in result.err
 
 
 class TestNotice:

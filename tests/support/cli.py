@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,11 +147,11 @@ NOTES = {
 }
 
 
-def filled(root: Path) -> Scratch:
-    """Two small collections, ``notes`` and ``docs``, indexed; no vectors."""
+def filled(root: Path, notes: Mapping[str, str] = NOTES) -> Scratch:
+    """Notes, indexed without vectors; each folder is a collection, such as ``notes``, ``docs``."""
     scratch = Scratch(root)
-    for name, text in NOTES.items():
+    for name, text in notes.items():
         scratch.write(name, text)
-    for name in ("notes", "docs"):
+    for name in dict.fromkeys(name.partition("/")[0] for name in notes):
         scratch.ok("collection", "add", name)
     return scratch

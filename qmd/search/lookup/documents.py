@@ -11,6 +11,7 @@ from qmd.errors import (
     NoMatchError,
 )
 from qmd.parse.lines import split_lines
+from qmd.search.lookup.budget import ReadingBudget
 from qmd.search.lookup.resolve import (
     by_whole_pattern,
     is_glob,
@@ -29,10 +30,17 @@ if TYPE_CHECKING:
 MAX_NAMES = 1000
 #: At most this many unknown names of a list come with suggestions.
 MAX_SUGGESTED = 20
+#: As long as what a face says of a document that is too large.
+_SKIPPED = "[SKIPPED: File too large (100KB). Use get with file= to retrieve.]"
 
 
 def get(
-    reader: Reader, name: str, *, from_line: int | None, max_lines: int | None
+    reader: Reader,
+    name: str,
+    *,
+    from_line: int | None,
+    max_lines: int | None,
+    budget: ReadingBudget | None = None,
 ) -> DocumentSlice:
     """
     Read the document with this name, or lines of it.
@@ -48,12 +56,15 @@ def get(
             "The number of lines must be 1 or more.", hint="Leave it out for the whole document."
         )
     document, line, count = resolve(reader, name)
-    return read(
+    lines = read(
         reader,
         document,
         from_line=line if line is not None else from_line,
         max_lines=max_lines if max_lines is not None else count,
     )
+    if budget is None:
+        return lines
+    return budget.take_document(lines, is_first=True) or lines
 
 
 def read(
@@ -78,10 +89,17 @@ def read(
 
 
 def multi_get(
-    reader: Reader, pattern: str, *, max_lines: int | None, max_bytes: int
+    reader: Reader,
+    pattern: str,
+    *,
+    max_lines: int | None,
+    max_bytes: int,
+    budget: ReadingBudget | None = None,
 ) -> MultiGetReply:
     """
     Read the documents that match a glob, or those of a comma-separated list of names.
+
+    ``budget``: the room of the whole reply; None for no bound.
 
     Raises:
         NoMatchError: No document matches.
@@ -93,6 +111,32 @@ def multi_get(
         )
     if max_bytes < 1:
         raise InputError("The size limit must be 1 byte or more.")
+    chosen, errors = _choose(reader, pattern)
+    budget = budget or ReadingBudget()
+    errors = _fitting_errors(errors, budget)
+    distinct = list(dict.fromkeys(chosen))
+    items: list[DocumentSlice | SkippedDocument] = []
+    for document, line in distinct:
+        item = _read_into(reader, document, line, max_lines, max_bytes, budget, is_first=not items)
+        if item is None:
+            break
+        items.append(item)
+        if isinstance(item, DocumentSlice) and item.left_out is not None:
+            break
+    more = len(distinct) - len(items)
+    next_file = distinct[len(items)][0].file if more else None
+    return MultiGetReply(tuple(errors), tuple(items), more, next_file)
+
+
+def _choose(
+    reader: Reader, pattern: str
+) -> tuple[list[tuple[DocumentInfo, int | None]], list[str]]:
+    """
+    The documents that a pattern names, with line numbers, and errors for names without any.
+
+    Raises:
+        NoMatchError: No document matches, and the pattern is no list.
+    """
     pattern = storable(pattern)
     document = by_whole_pattern(reader, pattern)
     chosen: list[tuple[DocumentInfo, int | None]] = []
@@ -108,13 +152,35 @@ def multi_get(
             f"No files matched pattern: {pattern}",
             hint="Run 'qmd ls' to see the documents; patterns match collection/path and path.",
         )
-    items: list[DocumentSlice | SkippedDocument] = []
-    for document, line in dict.fromkeys(chosen):
-        if reader.documents.text_bytes(document.id) > max_bytes:
-            items.append(SkippedDocument(document))
-        else:
-            items.append(read(reader, document, from_line=line, max_lines=max_lines))
-    return MultiGetReply(tuple(errors), tuple(items))
+    return chosen, errors
+
+
+def _read_into(
+    reader: Reader,
+    document: DocumentInfo,
+    line: int | None,
+    max_lines: int | None,
+    max_bytes: int,
+    budget: ReadingBudget,
+    *,
+    is_first: bool,
+) -> DocumentSlice | SkippedDocument | None:
+    """One document of `multi_get`; None if the budget has no room for it."""
+    if reader.documents.text_bytes(document.id) > max_bytes:
+        fits = budget.take_text(f"{document.file} {document.uri} {_SKIPPED}")
+        return SkippedDocument(document) if fits else None
+    lines = read(reader, document, from_line=line, max_lines=max_lines)
+    return budget.take_document(lines, is_first=is_first)
+
+
+def _fitting_errors(errors: list[str], budget: ReadingBudget) -> list[str]:
+    """The first errors, which take at most half of a budget, and how many more there are."""
+    half_tokens, half_bytes = budget.tokens / 2, budget.bytes / 2
+    for number, error in enumerate(errors):
+        fits = budget.take_text(error)
+        if not fits or budget.tokens < half_tokens or budget.bytes < half_bytes:
+            return [*errors[:number], f"{len(errors) - number:,} more names were not found."]
+    return errors
 
 
 def _resolve_list(

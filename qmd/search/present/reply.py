@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from qmd.search.present.budget import FRAME_TOKENS, fit_hits, hit_tokens
 from qmd.search.present.contexts import join_contexts
 from qmd.search.present.relevance import LEAST_CONFIDENCE, Calibrated
 from qmd.search.present.snippet import make_snippet, needles
@@ -27,7 +28,8 @@ def present(
     """
     Make the reply: give each candidate its snippet, its context and, on request, an explanation.
 
-    If even the best hit hardly answers the query, the reply has a notice that says so.
+    If even the best hit hardly answers the query, the reply has a notice that says so. A reply with
+    a budget (``request.max_tokens``) may say in ``left_out`` that it has room for no more hits.
 
     Args:
         calibrated: Best first.
@@ -60,13 +62,16 @@ def present(
             )
         )
     has_answer = not calibrated or calibrated[0].relevance >= LEAST_CONFIDENCE
-    return SearchReply(
+    reply = SearchReply(
         request.query,
         tuple(hits),
         notice=None if has_answer else NOTICE,
         degraded=problem,
         needs_embedding=reader.upkeep.count_documents_waiting(),
     )
+    if request.max_tokens is None:
+        return reply
+    return fit_hits(reply, request.max_tokens, hit_tokens, frame_tokens=FRAME_TOKENS)
 
 
 def _explanation(hit: Calibrated, best: Calibrated) -> Mapping[str, Any]:

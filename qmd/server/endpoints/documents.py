@@ -14,7 +14,7 @@ from qmd.values import Freshness, IndexStatus
 
 
 def _get(call: Call) -> models.GetReply:
-    (block,) = tool.run("get", call.kb, call.arguments).blocks
+    block = tool.run("get", call.kb, call.arguments).blocks[0]
     assert isinstance(block, DocumentBlock)
     return models.GetReply(models.Document(block))
 
