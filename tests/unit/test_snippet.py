@@ -112,6 +112,13 @@ def test_a_hit_by_meaning_shows_its_chunk_and_a_hit_by_name_the_lead() -> None:
     assert named_snippet("dinghy", span=(start, len(NOTE))) == 11
 
 
+def test_the_body_is_shown_without_the_frontmatter_above_it() -> None:
+    text = "---\nauthor: Li Lei\n---\nIt sails.\n"
+    start = text.index("It sails")
+    assert make_snippet(text, start, needles(parse("sails"))).text == "4: It sails."
+    assert make_snippet(text, start, needles(parse("lei"))).text.startswith("1: ---\n2: author")
+
+
 def test_a_note_of_names_alone_has_a_snippet() -> None:
     for text in ("---\ntitle: Red boat\n---\n\n", "---\ntitle: Red boat\n---\n\n# Red boat\n"):
         assert named_snippet("red boat", text) in {1, 4, 5}

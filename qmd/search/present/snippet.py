@@ -95,7 +95,9 @@ def make_snippet(
     best = _best_line(text, page, query_needles, span, in_name)
     if best is None:
         best = page.first_paragraph() if span is None or in_name else page.line_at(span[0])
-    return Snippet(_window(lines, best, query_needles), best + 1)
+    # The frontmatter explains no line of the body.
+    lowest = page.first if best >= page.first else 0
+    return Snippet(_window(lines, best, query_needles, lowest), best + 1)
 
 
 class _Page(NamedTuple):
@@ -218,8 +220,13 @@ def _weights(
     return weights
 
 
-def _window(lines: Sequence[str], best: int, query_needles: Sequence[Needle]) -> str:
-    """The best line, then as many of its neighbours as fit: below, above, below, above."""
+def _window(lines: Sequence[str], best: int, query_needles: Sequence[Needle], lowest: int) -> str:
+    """
+    The best line, then as many of its neighbours as fit: below, above, below.
+
+    Args:
+        lowest: The index of the first line that may be shown.
+    """
     low = high = best
     shown = {
         best: _numbered(best, _crop(lines[best], query_needles, MAX_CHARS - len(f"{best + 1}: ")))
@@ -227,7 +234,7 @@ def _window(lines: Sequence[str], best: int, query_needles: Sequence[Needle]) ->
     used = len(shown[best])
     for step in (1, -1, 1):
         index = high + 1 if step > 0 else low - 1
-        if not 0 <= index < len(lines):
+        if not lowest <= index < len(lines):
             continue
         line = _numbered(index, lines[index])
         room = MAX_CHARS - used - 1
