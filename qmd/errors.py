@@ -15,6 +15,7 @@ Every exception qmd raises on purpose.
     │  ├─ AuthorNotFoundError         author of posts
     │  ├─ PostNotFoundError           path
     │  ├─ DocumentNotFoundError       file, suggestions
+    │  ├─ SectionNotFoundError        a heading or block; file, suggestions
     │  ├─ CollectionNotFoundError     name, suggestions
     │  ├─ ContextNotFoundError
     │  ├─ NoMatchError                a glob or list matched nothing
@@ -149,6 +150,22 @@ class DocumentNotFoundError(NotFoundError):
         self.suggestions = tuple(suggestions)
 
 
+class SectionNotFoundError(NotFoundError):
+    """``suggestions`` are the nearest headings or blocks of the document, as a name has them."""
+
+    code = "section_not_found"
+
+    def __init__(self, file: str, anchor: str, suggestions: Sequence[str] = ()) -> None:
+        super().__init__(
+            f"There is no section {anchor} in {file}.",
+            hint="Did you mean: " + ", ".join(f"{file}{each}" for each in suggestions)
+            if suggestions
+            else f"List its headings: qmd outline {file}",
+        )
+        self.file = file
+        self.suggestions = tuple(suggestions)
+
+
 class CollectionNotFoundError(NotFoundError):
     code = "collection_not_found"
 
@@ -232,14 +249,22 @@ class FolderNotFoundError(NotFoundError):
 
 
 class AmbiguousNameError(QmdError):
-    """``candidates`` are the full names that the short one could mean."""
+    """
+    ``candidates`` are the full names that the short one could mean.
+
+    The message lists `LISTED` of them.
+    """
 
     code = "ambiguous_name"
     http_status = 400
+    LISTED = 20
 
     def __init__(self, name: str, candidates: Sequence[str]) -> None:
+        listed = ", ".join(candidates[: self.LISTED])
+        others = len(candidates) - self.LISTED
         super().__init__(
-            f"Ambiguous name: {name} could be " + ", ".join(candidates),
+            f"Ambiguous name: {name} could be {listed}"
+            + (f" and {others:,} more" if others > 0 else ""),
             hint="Give the full path or more digits of the docid.",
         )
         self.name = name

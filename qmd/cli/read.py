@@ -36,7 +36,8 @@ _max_tokens = click.option(
     "get",
     examples=(
         "qmd get notes/2025/plan.md",
-        "qmd get plan.md:120:40            # 40 lines from line 120",
+        "qmd get plan:120:40               # 40 lines from line 120",
+        "qmd get 'plan#Next steps'         # the section below that heading",
         "qmd get '#a1b2c3' --no-line-numbers > plan.md",
     ),
 )
@@ -58,8 +59,9 @@ def get(
     """
     Print a document as it is stored.
 
-    FILE is what a search printed, qmd://…, a path on the disk, the end of a path if only one
-    document's path ends that way, or a #docid. Numbered lines are for reading: with
+    FILE is what a search printed, qmd://…, a path on the disk or the end of a path, a #docid, an
+    alias, a title, or [[any of these]]; letter case does not matter, and .md may be left out.
+    Behind it may be #Heading, #Heading#Subheading or ^block. Numbered lines are for reading: with
     --no-line-numbers, and in --json, --csv and --xml, the text is exactly the document's.
     """
 

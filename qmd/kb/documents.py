@@ -27,8 +27,10 @@ class DocumentMethods(Parts):
 
         Args:
             file: ``collection/path``, ``qmd://collection/path``, a path on the disk, the end of a
-                path that only one document has, ``#docid`` or its six hex digits. ``:LINE`` or
-                ``:LINE:COUNT`` behind it overrides the other arguments.
+                path, ``#docid`` or its six hex digits, an alias or a title, in any letter case and
+                Unicode form, with or without ``.md``; also as ``[[name]]``. ``#Heading``,
+                ``#Heading#Subheading`` or ``^block`` behind it gives that part of the document;
+                ``:LINE`` or ``:LINE:COUNT`` overrides the other arguments.
             from_line: The first line, counted from 1; None for the first of the document.
             max_lines: Return at most this many lines; None for all.
             max_tokens: Return as many of these lines as are estimated to have at most this many
@@ -37,6 +39,7 @@ class DocumentMethods(Parts):
 
         Raises:
             DocumentNotFoundError: With up to three suggestions.
+            SectionNotFoundError: The document has no such heading or block; with suggestions.
             AmbiguousNameError: More than one document fits.
             InputError: ``max_lines`` is less than 1, or ``max_tokens`` less than `MIN_TOKENS`.
         """

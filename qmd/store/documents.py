@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from qmd.store.selection import Selection
@@ -26,6 +26,21 @@ class FullDocument(NamedTuple):
     def names(self) -> list[str]:
         """The title, the file's name without its suffix, and the aliases."""
         return [self.info.title, file_stem(self.info.path), *self.aliases]
+
+
+class DocumentName(NamedTuple):
+    """
+    A name of a document, and where the document is.
+
+    Attributes:
+        name: As it is written; of a file its path.
+    """
+
+    document_id: int
+    collection: str
+    path: str
+    kind: NameKind
+    name: str
 
 
 class Documents(Protocol):
@@ -70,12 +85,12 @@ class Documents(Protocol):
         """The document at a path below its collection; None if there is none."""
         ...
 
-    def by_suffix(self, suffix: str) -> list[DocumentInfo]:
-        """
-        The documents whose ``collection/path`` ends with the whole components of ``suffix``.
+    def with_file_names(self, keys: Iterable[str]) -> list[DocumentName]:
+        """The documents whose file name has one of these `qmd.values.names.name_key`s."""
+        ...
 
-        An empty suffix matches no document. Case matters, and there are no wildcards.
-        """
+    def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
+        """The documents with an alias or a title whose `qmd.values.names.fold` is one of these."""
         ...
 
     def by_docid(self, digits: str) -> list[DocumentInfo]:
@@ -104,6 +119,10 @@ class Documents(Protocol):
 
     def file_names(self) -> list[str]:
         """Every ``collection/path``, in order."""
+        ...
+
+    def other_names(self) -> list[tuple[str, str]]:
+        """Every title and alias, after the ``collection/path`` of its document."""
         ...
 
     def warnings(self, document_id: int) -> list[str]:

@@ -13,7 +13,9 @@ from qmd.values import DocumentSlice, SkippedDocument
 
 
 class GetArguments(Arguments):
-    file: str = Field(description="Path, `#docid` or qmd:// URI; `:LINE` behind it beats fromLine")
+    file: str = Field(
+        description="Path, name, `[[link]]`, `#docid` or qmd:// URI; then `#Heading` or `:LINE`"
+    )
     from_line: Integer | None = Field(None, description="First line, 1-based")
     max_lines: Count | None = Field(None, description="Most lines to return")
     max_tokens: TokenBudget = None

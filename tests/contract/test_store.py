@@ -181,15 +181,21 @@ def test_a_context_is_replaced_and_goes_with_its_collection(store: Store, notes:
 # --- documents and files -------------------------------------------------------------
 
 
-def test_documents_are_found_by_path_suffix_and_docid(store: Store, notes: int) -> None:
+def test_documents_are_found_by_path_name_and_docid(store: Store, notes: int) -> None:
     with store.reading() as reader:
         apples = reader.documents.by_path("notes", "a.md")
         assert apples is not None
         assert (apples.file, apples.title) == ("notes/a.md", "Apples")
         assert reader.documents.by_path("notes", "A.md") is None
-        assert [each.path for each in reader.documents.by_suffix("b.md")] == ["b.md", "deep/b.md"]
-        assert [each.path for each in reader.documents.by_suffix("deep/b.md")] == ["deep/b.md"]
-        assert reader.documents.by_suffix("eep/b.md") == reader.documents.by_suffix("") == []
+        named = reader.documents.with_file_names(["b", "笔记", "none"])
+        assert [(each.kind, each.path) for each in sorted(named)] == [
+            ("file name", "b.md"), ("file name", "deep/b.md"), ("file name", "zh/笔记.md")
+        ]  # fmt: skip
+        assert reader.documents.with_file_names(["b.md", ""]) == []
+        titled = reader.documents.with_other_names(["apples", "b"])
+        assert [(each.kind, each.name, each.path) for each in titled] == [
+            ("title", "Apples", "a.md")
+        ]
         assert reader.documents.by_docid(apples.docid.lstrip("#")) == [apples]
         assert reader.documents.by_id(apples.id) == apples
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import (
     AmbiguousNameError,
     DocumentNotFoundError,
     InputError,
     NoMatchError,
+    SectionNotFoundError,
 )
 from qmd.parse.lines import split_lines
 from qmd.search.lookup.budget import ReadingBudget
 from qmd.search.lookup.resolve import (
+    ResolvedName,
     by_whole_pattern,
     is_glob,
     match_glob,
@@ -32,6 +35,9 @@ MAX_NAMES = 1000
 MAX_SUGGESTED = 20
 #: As long as what a face says of a document that is too large.
 _SKIPPED = "[SKIPPED: File too large (100KB). Use get with file= to retrieve.]"
+
+#: A name in a list. That in ``[[…]]`` may hold commas.
+_LISTED = re.compile(r"(?:\[\[[^\[\]]*\]\]|[^,])+")
 
 
 def get(
@@ -55,31 +61,49 @@ def get(
         raise InputError(
             "The number of lines must be 1 or more.", hint="Leave it out for the whole document."
         )
-    document, line, count = resolve(reader, name)
-    lines = read(
-        reader,
-        document,
-        from_line=line if line is not None else from_line,
-        max_lines=max_lines if max_lines is not None else count,
-    )
+    lines = read(reader, *_lines(resolve(reader, name), from_line, max_lines))
     if budget is None:
         return lines
     return budget.take_document(lines, is_first=True) or lines
 
 
+class _Lines(NamedTuple):
+    """Lines to read of a document; the arguments of `read`."""
+
+    document: DocumentInfo
+    from_line: int | None = None
+    max_lines: int | None = None
+    end_line: int | None = None
+
+
+def _lines(name: ResolvedName, from_line: int | None, max_lines: int | None) -> _Lines:
+    """The lines that a name names, or the part of them that other arguments leave."""
+    document, line, name_max_lines, end_line = name
+    if line is not None:
+        from_line = line if end_line is None else max(line, from_line or 1)
+    return _Lines(document, from_line, max_lines or name_max_lines, end_line)
+
+
 def read(
     reader: Reader,
     document: DocumentInfo,
-    *,
     from_line: int | None = None,
     max_lines: int | None = None,
+    end_line: int | None = None,
 ) -> DocumentSlice:
-    """Read lines of a document; without limits, its unchanged text. Lines below 1 count as 1."""
+    """
+    Read lines of a document; without limits, its unchanged text. Lines below 1 count as 1.
+
+    ``end_line``: the line behind the last; None for the document's end.
+    """
     text = reader.documents.text(document.id)
     start = max(1, from_line or 1)
     remaining_lines = 0
-    if start > 1 or max_lines is not None:
+    if start > 1 or max_lines is not None or end_line is not None:
         lines = split_lines(text)
+        if end_line is not None and end_line <= len(lines):
+            lines = lines[: end_line - 1]
+            text = "\n".join(lines)
         end = len(lines) if max_lines is None else min(len(lines), start - 1 + max_lines)
         remaining_lines = len(lines) - end if start <= len(lines) else 0
         if start > 1 or remaining_lines:
@@ -111,42 +135,40 @@ def multi_get(
         )
     if max_bytes < 1:
         raise InputError("The size limit must be 1 byte or more.")
-    chosen, errors = _choose(reader, pattern)
+    chosen, errors = _choose(reader, pattern, max_lines)
     budget = budget or ReadingBudget()
     errors = _fitting_errors(errors, budget)
     distinct = list(dict.fromkeys(chosen))
     items: list[DocumentSlice | SkippedDocument] = []
-    for document, line in distinct:
-        item = _read_into(reader, document, line, max_lines, max_bytes, budget, is_first=not items)
+    for lines in distinct:
+        item = _read_into(reader, lines, max_bytes, budget, is_first=not items)
         if item is None:
             break
         items.append(item)
         if isinstance(item, DocumentSlice) and item.left_out is not None:
             break
     more = len(distinct) - len(items)
-    next_file = distinct[len(items)][0].file if more else None
+    next_file = distinct[len(items)].document.file if more else None
     return MultiGetReply(tuple(errors), tuple(items), more, next_file)
 
 
-def _choose(
-    reader: Reader, pattern: str
-) -> tuple[list[tuple[DocumentInfo, int | None]], list[str]]:
+def _choose(reader: Reader, pattern: str, max_lines: int | None) -> tuple[list[_Lines], list[str]]:
     """
-    The documents that a pattern names, with line numbers, and errors for names without any.
+    The lines of documents that a pattern names, and errors for names without any.
 
     Raises:
         NoMatchError: No document matches, and the pattern is no list.
     """
     pattern = storable(pattern)
     document = by_whole_pattern(reader, pattern)
-    chosen: list[tuple[DocumentInfo, int | None]] = []
+    chosen: list[_Lines] = []
     errors: list[str] = []
     if document is not None:
-        chosen = [(document, None)]
+        chosen = [_Lines(document, max_lines=max_lines)]
     elif is_glob(pattern):
-        chosen = [(document, None) for document in match_glob(reader, pattern)]
+        chosen = [_Lines(document, max_lines=max_lines) for document in match_glob(reader, pattern)]
     else:
-        chosen, errors = _resolve_list(reader, pattern)
+        chosen, errors = _resolve_list(reader, pattern, max_lines)
     if not chosen and not (errors and "," in pattern):
         raise NoMatchError(
             f"No files matched pattern: {pattern}",
@@ -156,21 +178,17 @@ def _choose(
 
 
 def _read_into(
-    reader: Reader,
-    document: DocumentInfo,
-    line: int | None,
-    max_lines: int | None,
-    max_bytes: int,
-    budget: ReadingBudget,
-    *,
-    is_first: bool,
+    reader: Reader, lines: _Lines, max_bytes: int, budget: ReadingBudget, *, is_first: bool
 ) -> DocumentSlice | SkippedDocument | None:
     """One document of `multi_get`; None if the budget has no room for it."""
-    if reader.documents.text_bytes(document.id) > max_bytes:
-        fits = budget.take_text(f"{document.file} {document.uri} {_SKIPPED}")
-        return SkippedDocument(document) if fits else None
-    lines = read(reader, document, from_line=line, max_lines=max_lines)
-    return budget.take_document(lines, is_first=is_first)
+    document = lines.document
+    is_section = lines.end_line is not None
+    if is_section or reader.documents.text_bytes(document.id) <= max_bytes:
+        part = read(reader, *lines)
+        if not is_section or len(part.text.encode()) <= max_bytes:
+            return budget.take_document(part, is_first=is_first)
+    fits = budget.take_text(f"{document.file} {document.uri} {_SKIPPED}")
+    return SkippedDocument(document) if fits else None
 
 
 def _fitting_errors(errors: list[str], budget: ReadingBudget) -> list[str]:
@@ -184,28 +202,27 @@ def _fitting_errors(errors: list[str], budget: ReadingBudget) -> list[str]:
 
 
 def _resolve_list(
-    reader: Reader, pattern: str
-) -> tuple[list[tuple[DocumentInfo, int | None]], list[str]]:
-    """Resolve the names of a list to documents with line numbers, and to errors for the rest."""
-    chosen: list[tuple[DocumentInfo, int | None]] = []
+    reader: Reader, pattern: str, max_lines: int | None
+) -> tuple[list[_Lines], list[str]]:
+    """Resolve the names of a list to the lines to read, and to errors for the rest."""
+    chosen: list[_Lines] = []
     errors: list[str] = []
     similar = SimilarNames(reader, most=MAX_SUGGESTED)
     for name in _split_list(pattern):
         try:
-            document, line, _ = resolve(reader, name, similar)
-            chosen.append((document, line))
+            chosen.append(_lines(resolve(reader, name, similar), None, max_lines))
         except DocumentNotFoundError as error:
             hint = ", ".join(error.suggestions)
             suffix = f" (did you mean: {hint}?)" if hint else ""
             errors.append(f"File not found: {name}{suffix}")
-        except AmbiguousNameError as error:
+        except (AmbiguousNameError, SectionNotFoundError) as error:
             errors.append(str(error))
     return chosen, errors
 
 
 def _split_list(pattern: str) -> list[str]:
     """Split a comma-separated list of names. Raises InputError if it has too many."""
-    names = [name for part in pattern.split(",") if (name := part.strip())]
+    names = [name for part in _LISTED.findall(pattern) if (name := part.strip())]
     if len(names) > MAX_NAMES:
         raise InputError(
             f"The list has {len(names):,} names, and may have {MAX_NAMES:,} at most.",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, InputError
+from qmd.search.lookup.anchors import anchored_lines
+from qmd.search.lookup.names import best_named
 from qmd.search.lookup.similar import SimilarNames
 from qmd.system import cancellation
 from qmd.values import DocumentInfo
@@ -22,45 +25,101 @@ _LINES = (
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
+_WIKILINK = re.compile(r"!?\[\[([^\[\]]*)\]\]")
+_WIKILINKS = re.compile(r"!?\[\[(?!:)[^\[\]]*\]\]")
+_BLOCK = re.compile(r"(?P<file>.+?)\^(?P<block>[A-Za-z0-9-]+)", re.DOTALL)
 
 
 #: The longest pattern, in characters. No path is longer, so a longer pattern is a mistake.
 MAX_PATTERN = 4096
+#: The longest name, in characters: a path, a heading of a note, and what is around them.
+MAX_NAME = 10_000
 #: The most ``**`` in one glob: each multiplies the number of ways to match a deep path.
 MAX_GLOBSTARS = 4
+#: A file name may hold this many ``#`` before the one that begins a heading.
+MAX_SIGNS = 4
 
 
-def resolve(
-    reader: Reader, name: str, similar: SimilarNames | None = None
-) -> tuple[DocumentInfo, int | None, int | None]:
+class ResolvedName(NamedTuple):
     """
-    Find the document that a name refers to.
+    A document, and the lines of it that a name names.
 
-    A document with exactly this name comes first, so ``notes.md:100`` may be a file.
+    Attributes:
+        line: The first line: that of ``:LINE``, or of the section or block; None for all.
+        max_lines: That of ``:LINE:COUNT``; None without it.
+        end_line: The line behind the section or block, from 1; None for the whole document.
+    """
+
+    document: DocumentInfo
+    line: int | None = None
+    max_lines: int | None = None
+    end_line: int | None = None
+
+
+class _Reading(NamedTuple):
+    """One way to read a name: a file, and lines or an anchor in it."""
+
+    file: str
+    anchor: str = ""
+    line: int | None = None
+    max_lines: int | None = None
+
+
+def resolve(reader: Reader, name: str, similar: SimilarNames | None = None) -> ResolvedName:
+    """
+    Find the document that a name refers to, and its lines.
+
+    Names are ``collection/path``, ``qmd://collection/path``, a path on the disk, the end of a path,
+    ``#docid``, an alias, a title. Letter case and Unicode form do not matter, and ``.md`` may be
+    left out. ``[[name]]``, ``[[name|shown]]`` and ``![[name]]`` are the name inside. Behind it may
+    be ``:LINE[:COUNT]``, ``#Heading#Subheading``, ``^block`` or ``#^block``.
+
+    A document with exactly this name comes first, so ``notes.md:100`` and ``a#b.md`` may be files.
+    Then paths and file names come before docids, these before aliases, and these before titles; of
+    each kind the exact spelling comes before others.
 
     Args:
         similar: Suggests names. Callers that resolve several names pass the same one each time.
 
-    Returns:
-        The document, and the line and the count of ``:LINE[:COUNT]`` after its name.
-
     Raises:
         DocumentNotFoundError: With suggestions.
+        SectionNotFoundError: The document has no such heading or block; with suggestions.
         AmbiguousNameError: With the candidates.
     """
     name = storable(name)
-    document = _find(reader, name)
-    if document is not None:
-        return document, None, None
-    file_name = name
+    if len(name) > MAX_NAME:
+        raise DocumentNotFoundError(f"{name[:100]}…")
+    reading = _Reading(name)
+    for reading in _readings(name):
+        document = _find(reader, reading.file)
+        if document is None:
+            continue
+        if not reading.anchor:
+            return ResolvedName(document, reading.line, reading.max_lines)
+        start, end = anchored_lines(reader, document, reading.anchor)
+        return ResolvedName(document, start, end_line=end)
+    raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(reading.file))
+
+
+def _readings(name: str) -> Iterator[_Reading]:
+    """The ways to read a name, those first in which more of it is the file's name."""
+    yield _Reading(name)
     for form in _LINES:
         lines = form.fullmatch(name)
         if lines is not None:
-            document = _find(reader, lines["file"])
-            if document is not None:
-                return document, int(lines["line"]), int(lines["count"]) if lines["count"] else None
-            file_name = lines["file"]
-    raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(file_name))
+            count = int(lines["count"]) if lines["count"] else None
+            yield _Reading(lines["file"], "", int(lines["line"]), count)
+    wikilink = _WIKILINK.fullmatch(name)
+    if wikilink is not None:
+        name = wikilink[1].partition("|")[0].removesuffix("\\").strip()
+        yield _Reading(name)
+    signs = [sign.start() for sign in re.finditer("#", name) if sign.start()]
+    for position in signs[:MAX_SIGNS][::-1]:
+        file, anchor = name[:position], name[position + 1 :]
+        yield _Reading(file.strip(), unquote(anchor) if name.startswith("qmd://") else anchor)
+    block = None if signs else _BLOCK.fullmatch(name)
+    if block is not None:
+        yield _Reading(block["file"].strip(), f"^{block['block']}")
 
 
 def storable(name: str) -> str:
@@ -69,6 +128,8 @@ def storable(name: str) -> str:
 
 
 def _find(reader: Reader, name: str) -> DocumentInfo | None:
+    if len(name) > MAX_PATTERN:
+        return None
     if name.startswith("#"):
         digits = name[1:].lower()
         return _by_docid(reader, digits) if _DOCID.fullmatch(digits) else None
@@ -81,12 +142,13 @@ def _find(reader: Reader, name: str) -> DocumentInfo | None:
     document = _by_absolute_path(reader, name)
     if document is not None:
         return document
-    candidates = reader.documents.by_suffix(name.strip("/"))
-    if len(candidates) > 1:
-        raise AmbiguousNameError(name, [candidate.file for candidate in candidates])
-    if candidates:
-        return candidates[0]
-    return _by_docid(reader, name.lower()) if _DOCID.fullmatch(name) else None
+    name = name.strip("/")
+    if not name:
+        return None
+    document = best_named(reader, name, reader.documents.with_file_names)
+    if document is None and _DOCID.fullmatch(name):
+        document = _by_docid(reader, name.lower())
+    return document or best_named(reader, name, reader.documents.with_other_names)
 
 
 def _by_exact_name(reader: Reader, name: str) -> DocumentInfo | None:
@@ -125,14 +187,24 @@ def _by_absolute_path(reader: Reader, name: str) -> DocumentInfo | None:
         for spelling in spellings:
             if spelling.startswith(collection.path.rstrip("/") + "/"):
                 relative = Path(spelling).relative_to(collection.path).as_posix()
-                document = reader.documents.by_path(collection.name, relative)
+                document = reader.documents.by_path(collection.name, relative) or best_named(
+                    reader,
+                    f"{collection.name}/{relative}",
+                    reader.documents.with_file_names,
+                    is_whole=True,
+                )
                 if document is not None:
                     return document
     return None
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether the pattern holds ``*``, ``?``, or brackets or braces that are not empty."""
+    """
+    Whether the pattern holds ``*``, ``?``, or brackets or braces that are not empty.
+
+    What stands in ``[[…]]`` is the name of a note.
+    """
+    pattern = _WIKILINKS.sub("", pattern)
     if "*" in pattern or "?" in pattern:
         return True
     pairs = ((pattern.find(opening), closing) for opening, closing in ("[]", "{}"))
@@ -143,8 +215,10 @@ def by_whole_pattern(reader: Reader, pattern: str) -> DocumentInfo | None:
     """Find the document whose name only looks like a glob or a list."""
     document = _by_exact_name(reader, pattern)
     if document is None and "," in pattern:
-        candidates = reader.documents.by_suffix(pattern.strip("/"))
-        document = candidates[0] if len(candidates) == 1 else None
+        try:
+            document = best_named(reader, pattern.strip("/"), reader.documents.with_file_names)
+        except AmbiguousNameError:
+            document = None
     return document
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from qmd.store.documents import FullDocument, NameKind
+from qmd.store.documents import DocumentName, FullDocument, NameKind
 from qmd.store.selection import Selection
 from qmd.store.sqlite.filters import path_below, require_sql
 from qmd.store.sqlite.library import Connection
@@ -105,12 +105,35 @@ class SqliteDocuments:
     def by_path(self, collection: str, path: str) -> DocumentInfo | None:
         return next(self._infos("WHERE c.name = ? AND d.path = ?", [collection, path]), None)
 
-    def by_suffix(self, suffix: str) -> list[DocumentInfo]:
-        if not suffix:
-            return []
-        key = name_key(suffix)
-        candidates = self._infos("WHERE d.name_key = ? ORDER BY c.name, d.path", [key])
-        return [document for document in candidates if f"/{document.file}".endswith(f"/{suffix}")]
+    def with_file_names(self, keys: Iterable[str]) -> list[DocumentName]:
+        return self._names(
+            "SELECT d.id, c.name, d.path, 'file name', d.path FROM documents d"
+            " JOIN collections c ON c.id = d.collection_id"
+            " WHERE d.name_key IN (SELECT value FROM json_each(?))",
+            [json.dumps(list(keys))],
+        )
+
+    def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
+        folded = list(keys)
+        array = json.dumps(folded)
+        tables = "FROM names n JOIN documents d ON d.id = n.document_id"
+        tables += " JOIN collections c ON c.id = d.collection_id"
+        having_key = "n.name_key IN (SELECT value FROM json_each(?))"
+        names = self._names(
+            f"SELECT d.id, c.name, d.path, 'title', d.title {tables}"
+            f" WHERE {having_key} AND n.kind = 'title'"
+            f" UNION ALL SELECT d.id, c.name, d.path, 'alias', a.alias {tables}"
+            " JOIN aliases a ON a.document_id = d.id"
+            f" WHERE {having_key} AND n.kind = 'alias'",
+            [array, array],
+        )
+        return [name for name in names if fold(name.name) in folded]
+
+    def _names(self, sql: str, values: Sequence[object]) -> list[DocumentName]:
+        rows = self._connection.execute(sql, values).fetchall()
+        for row in rows:
+            require_types(row, int, str, str, str, str)
+        return [DocumentName(*row) for row in rows]
 
     def by_docid(self, digits: str) -> list[DocumentInfo]:
         return list(
@@ -163,6 +186,14 @@ class SqliteDocuments:
             " JOIN collections c ON c.id = d.collection_id ORDER BY c.name, d.path"
         )
         return [row[0] for row in rows]
+
+    def other_names(self) -> list[tuple[str, str]]:
+        file = "SELECT c.name || '/' || d.path"
+        tables = "documents d JOIN collections c ON c.id = d.collection_id"
+        return self._connection.execute(
+            f"{file}, d.title FROM {tables} UNION ALL {file}, a.alias FROM {tables}"
+            " JOIN aliases a ON a.document_id = d.id"
+        ).fetchall()
 
     def warnings(self, document_id: int) -> list[str]:
         row = self._connection.execute(

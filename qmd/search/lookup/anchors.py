@@ -1,0 +1,62 @@
+"""Find the lines of a heading's section, or of a block, in a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from qmd.errors import SectionNotFoundError
+from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
+from qmd.values import DocumentInfo
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+
+SUGGESTIONS = 3
+#: Characters of a heading that an error repeats.
+MAX_SHOWN = 200
+
+
+def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> tuple[int, int]:
+    """
+    The lines ``[start, end)`` of a section or block, from 1.
+
+    Args:
+        anchor: ``Heading``, ``Heading#Subheading``, ``^block`` or ``Heading#^block``.
+
+    Raises:
+        SectionNotFoundError: With the nearest headings or blocks.
+    """
+    text = reader.documents.text(document.id)
+    headings, mark, block_id = anchor.rpartition("^")
+    if mark and (not headings or headings.endswith("#")):
+        span = block(text, block_id.strip())
+        if span is None:
+            blocks = (f"^{each}" for each, _ in block_ids(text))
+            raise _not_found(document, f"^{block_id}", blocks)
+        return span.start_line, span.end_line
+    path = heading_path(anchor)
+    if not path:
+        return 1, len(text) + 1
+    named = section(text, path)
+    if named is None:
+        texts = (each.heading.text for each in outline_of(text))
+        raise _not_found(document, f"#{'#'.join(path)}", (f"#{each}" for each in texts if each))
+    return named.start_line, named.end_line
+
+
+def _not_found(document: DocumentInfo, anchor: str, anchors: Iterable[str]) -> SectionNotFoundError:
+    from rapidfuzz import process
+    from rapidfuzz.distance import Levenshtein
+
+    last = anchor.rpartition("#")[2] if anchor.startswith("#") else anchor
+    nearest = process.extract(
+        last.casefold(),
+        list(dict.fromkeys(anchors)),
+        scorer=Levenshtein.normalized_similarity,
+        processor=str.casefold,
+        limit=SUGGESTIONS,
+    )
+    if len(anchor) > MAX_SHOWN:
+        anchor = f"{anchor[:MAX_SHOWN]}…"
+    return SectionNotFoundError(document.file, anchor, [each for each, _, _ in nearest])
