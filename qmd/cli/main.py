@@ -36,6 +36,7 @@ _SECTIONS = {
         "query": "qmd.cli.search:query",
         "get": "qmd.cli.read:get",
         "multi-get": "qmd.cli.read:multi_get",
+        "outline": "qmd.cli.outline:outline",
         "ls": "qmd.cli.read:ls",
         "posts": "qmd.cli.posts:posts",
         "ask": "qmd.cli.ask:ask",

@@ -10,6 +10,7 @@ from qmd.values.reading import MAX_TOTAL_BYTES
 if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
+    from qmd.values.outline import DocumentOutline
 
 
 class DocumentMethods(Parts):
@@ -94,6 +95,21 @@ class DocumentMethods(Parts):
             return lookup.multi_get(
                 reader, pattern, max_lines=max_lines, max_bytes=max_bytes, budget=budget
             )
+
+    def outline(self, file: str) -> DocumentOutline:
+        """
+        The headings and named blocks of one document, with their lines.
+
+        Args:
+            file: A name as `get` takes it. With ``#Heading``: those of that section.
+
+        Raises:
+            DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
+        """
+        from qmd.search.lookup.outline import outline
+
+        with self._store.reading() as reader:
+            return outline(reader, file)
 
     def documents(
         self, prefix: str = "", *, limit: int | None = None, offset: int = 0

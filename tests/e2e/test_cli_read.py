@@ -27,6 +27,9 @@ class TestGet:
             "qmd://notes/plan.md",
             "plan.md",
             "./notes/plan.md",
+            "PLAN",
+            "[[plan|the road map]]",
+            "road map",
         ],
     )
     def test_a_document_has_many_names(self, scratch: Scratch, name: str) -> None:
@@ -35,6 +38,12 @@ class TestGet:
     def test_its_docid_is_one_of_them(self, scratch: Scratch) -> None:
         [hit] = scratch.ok("search", "SQLite", "--json").json()
         assert scratch.ok("get", hit["docid"], "--json").json()["file"] == "notes/plan.md"
+
+    def test_an_outline_lists_headings_with_their_lines(self, scratch: Scratch) -> None:
+        assert scratch.ok("outline", "plan").out == "    1  Road map\n"
+        outline = scratch.ok("outline", "plan#Road map", "--json").json()
+        assert outline["file"] == "notes/plan.md"
+        assert outline["headings"] == [{"level": 1, "text": "Road map", "line": 1, "last_line": 5}]
 
     def test_lines_are_numbered_as_an_editor_does(self, scratch: Scratch) -> None:
         assert scratch.ok("get", "notes/plan.md").out.splitlines() == [

@@ -9,14 +9,21 @@ from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.tools.definition import DocumentBlock, TextBlock
 from qmd.tools.documents import GetArguments, MultiGetArguments
 from qmd.tools.index_status import StatusArguments
+from qmd.tools.outline import OUTLINE, OutlineArguments
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, IndexStatus
+from qmd.values.outline import DocumentOutline
 
 
 def _get(call: Call) -> models.GetReply:
     block = tool.run("get", call.kb, call.arguments).blocks[0]
     assert isinstance(block, DocumentBlock)
     return models.GetReply(models.Document(block))
+
+
+def _outline(call: Call) -> Answer:
+    arguments: OutlineArguments = call.arguments
+    return call.kb.outline(arguments.file)
 
 
 def _multi_get(call: Call) -> models.DocumentBatch:
@@ -66,6 +73,18 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         run=_get,
         errors=(404,),
         examples=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
+    ),
+    RestEndpoint(
+        method="GET",
+        path="/outline",
+        name="outline",
+        group="read",
+        summary="The headings of one document",
+        description=OUTLINE.description,
+        query=OutlineArguments,
+        reply=DocumentOutline,
+        run=_outline,
+        errors=(404,),
     ),
     RestEndpoint(
         method="POST",

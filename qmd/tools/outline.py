@@ -1,0 +1,43 @@
+"""The tool outline, which lists the headings of a document with their lines."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from qmd.kb import KnowledgeBase
+from qmd.tools.arguments import Arguments
+from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.texts import Dialect
+from qmd.values.outline import DocumentOutline
+from qmd.values.wire import to_wire
+
+
+class OutlineArguments(Arguments):
+    file: str = Field(description="A name as get takes it, perhaps with #Heading")
+
+
+def _outline(kb: KnowledgeBase, arguments: OutlineArguments, dialect: Dialect) -> Reply:
+    outlined = kb.outline(arguments.file)
+    text = "\n".join([f"{outlined.document.file} ({outlined.lines:,} lines)", *_rows(outlined)])
+    return Reply((TextBlock(text),), to_wire(outlined, dialect.field))
+
+
+def _rows(outlined: DocumentOutline) -> list[str]:
+    """One line for each heading and block, in their order: its line, and what it is."""
+    rows = [
+        (heading.line, f"{heading.line}: {'#' * heading.level} {heading.text}")
+        for heading in outlined.headings
+    ]
+    rows += [(block.line, f"{block.line}: ^{block.block}") for block in outlined.blocks]
+    rest = outlined.total - len(outlined.headings)
+    more = [f"… {rest:,} more headings: name a section, as in FILE#Heading"] if rest else []
+    return [row for _, row in sorted(rows, key=lambda row: row[0])] + more
+
+
+OUTLINE = Tool(
+    name="outline",
+    title="Outline of a document",
+    description="The headings and named blocks of one document, with their line numbers.",
+    arguments=OutlineArguments,
+    run=_outline,
+)
