@@ -49,6 +49,7 @@ Every exception qmd raises on purpose.
     │  ├─ DecodeError
     │  ├─ FileTooLargeError
     │  ├─ NotAPhotoError
+    │  ├─ NotACanvasError
     │  └─ UnreadableFileError
     │     └─ FileVanishedError      deleted since it was found
     └─ InferenceError                 a model or the vector index
@@ -524,6 +525,11 @@ class FileTooLargeError(IngestError):
 class NotAPhotoError(IngestError):
     code = "not_a_photo"
     reason = "no photo"
+
+
+class NotACanvasError(IngestError):
+    code = "not_a_canvas"
+    reason = "no canvas"
 
 
 class UnreadableFileError(IngestError):

@@ -18,8 +18,9 @@ from qmd.ingest.file_state import file_state, settled
 from qmd.ingest.new_document import new_document
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
 from qmd.ingest.read_file import ReadFile, read_file, read_parts
+from qmd.parse.canvas import parse_canvas
 from qmd.parse.document import parse_document
-from qmd.parse.formats import MARKDOWN, PHOTO, FileFormat, format_of
+from qmd.parse.formats import CANVAS, MARKDOWN, PHOTO, FileFormat, format_of
 from qmd.parse.photo.document import parse_photo
 from qmd.values import ParsedDocument
 
@@ -28,6 +29,7 @@ from qmd.values import ParsedDocument
 PARSERS: Mapping[FileFormat, Callable[[str, Any], ParsedDocument]] = {
     MARKDOWN: parse_document,
     PHOTO: parse_photo,
+    CANVAS: parse_canvas,
 }
 
 

@@ -8,10 +8,12 @@ The rules apply in this order. The first one that excludes a path is reported as
 3. the collection's ignore options, then ``.qmdignore``, then ``.gitignore``; of the files of
    one name, that of the deepest directory first. Within a file the last match decides. A path
    that matches a ``!`` pattern is included, whatever the later sources of this list say. Nothing
-   below an excluded directory can be included.
+   below an excluded directory can be included;
+4. in an Obsidian vault, the files that Obsidian excludes from its search (`qmd.ingest.vault`).
 
-The mask comes before the ignore files because it is quick, and because the counts of ignored files
-are then about documents and not about the pictures beside them.
+In a vault, canvases are included wherever the mask includes notes. The mask comes before the ignore
+files because it is quick, and because the counts of ignored files are then about documents and not
+about the pictures beside them.
 """
 
 # Paths are strings here, as in the scan:
@@ -28,6 +30,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from qmd.errors import InputError
 from qmd.ingest.gitignore import (
@@ -41,8 +44,12 @@ from qmd.ingest.gitignore import (
     parse_rule,
 )
 from qmd.ingest.mask import compile_mask, expand_braces
+from qmd.ingest.vault import VAULT_FOLDER, ExcludedFiles, VaultRule, excluded_files, vault_settings
+from qmd.parse.formats import CANVAS
 
 IGNORE_FILES = (".gitignore", ".qmdignore")
+#: The names in a directory that may change the rules below it.
+RULE_NAMES = (*IGNORE_FILES, VAULT_FOLDER)
 #: The default for the largest file to read, in bytes.
 MAX_BYTES = 20 * 1024 * 1024
 MAX_IGNORE_FILE_BYTES = 256 * 1024
@@ -59,7 +66,18 @@ HIDDEN = BuiltinRule("hidden")
 MASK = BuiltinRule("mask")
 DEPENDENCIES = {name: BuiltinRule(name) for name in ("node_modules", "__pycache__")}
 
-Exclusion = BuiltinRule | IgnoreRule
+Exclusion = BuiltinRule | IgnoreRule | VaultRule
+
+
+class RuledVault(NamedTuple):
+    """An Obsidian vault: its path relative to the root ("" for the root), and what it excludes."""
+
+    path: str
+    excluded: ExcludedFiles
+
+    def exclude(self, path: str) -> VaultRule | None:
+        """The line that excludes a file; ``path`` is relative to the root of the collection."""
+        return self.excluded.match(path[len(self.path) :].lstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +91,7 @@ class RuledFolder:
             the highest precedence first.
         problems: The ignore files of this directory that were not applied, or only in part, as
             (path, sentence).
+        vault: The Obsidian vault that the directory is or lies in, if the root contains it.
     """
 
     path: str
@@ -81,6 +100,7 @@ class RuledFolder:
     gitignores: tuple[IgnoreFile, ...]
     ignores: tuple[IgnoreFile, ...]
     problems: tuple[tuple[str, str], ...]
+    vault: RuledVault | None = None
 
 
 class Rules:
@@ -106,21 +126,25 @@ class Rules:
         self.matches_mask = compile_mask(mask)
         self._options = _compile_options(ignore)
 
-    def root_folder(self, names: Sequence[str] = IGNORE_FILES) -> RuledFolder:
-        """The root; look in it for the ignore files ``names``."""
+    def root_folder(self, names: Sequence[str] = RULE_NAMES) -> RuledFolder:
+        """The root; look in it for ``names``, some of `RULE_NAMES`."""
         gitignores, problems = _gitignores_above(os.path.realpath(self.root))
         ignores = (*self._options, *gitignores)
         above = RuledFolder("", self._options, (), gitignores, ignores, problems)
         return self.subfolder(above, "", names)
 
     def subfolder(
-        self, parent: RuledFolder, path: str, names: Sequence[str] = IGNORE_FILES
+        self, parent: RuledFolder, path: str, names: Sequence[str] = RULE_NAMES
     ) -> RuledFolder:
-        """The directory ``path`` in ``parent``; look in it for the ignore files ``names``."""
+        """The directory ``path`` in ``parent``; look in it for ``names``, some of `RULE_NAMES`."""
         problems = [] if path else list(parent.problems)
+        vault = parent.vault
         qmdignores, gitignores = parent.qmdignores, parent.gitignores
         for name in names:
             file = f"{path}/{name}" if path else name
+            if name == VAULT_FOLDER:
+                vault = self._vault_at(path, problems) or vault
+                continue
             text, problem = _read_ignore_file(os.path.join(self.root, file))
             text, cut_notice = _limit_patterns(text, (*qmdignores, *gitignores))
             if problem is not None or cut_notice is not None:
@@ -135,7 +159,19 @@ class Rules:
             ignores = parent.ignores
         else:
             ignores = (*parent.options, *qmdignores, *gitignores)
-        return RuledFolder(path, parent.options, qmdignores, gitignores, ignores, tuple(problems))
+        return RuledFolder(
+            path, parent.options, qmdignores, gitignores, ignores, tuple(problems), vault
+        )
+
+    def _vault_at(self, path: str, problems: list[tuple[str, str]]) -> RuledVault | None:
+        """The vault whose top folder ``path`` is, if it is one; adds to ``problems``."""
+        settings = vault_settings(self.root / path)
+        if settings is None:
+            return None
+        excluded = excluded_files(settings.excluded, path)
+        file = f"{path}/{VAULT_FOLDER}" if path else VAULT_FOLDER
+        problems += [(file, text) for text in (settings.problem, excluded.problem) if text]
+        return RuledVault(path, excluded)
 
     def folder_at(self, path: str) -> RuledFolder:
         """Read the ignore files that apply to the directory ``path`` now."""
@@ -157,9 +193,21 @@ class Rules:
         """The rule that excludes a file in ``folder``, or None."""
         if name[0] == ".":
             return HIDDEN
-        if not self.matches_mask(path, name):
+        if not self.matches_mask(path, name) and (
+            folder.vault is None or not self.matches_canvas(path, name)
+        ):
             return MASK
-        return _ignored(folder.ignores, path, name, False) if folder.ignores else None
+        rule = _deciding_rule(folder.ignores, path, name, False) if folder.ignores else None
+        if rule is not None:
+            return None if rule.negated else rule
+        return folder.vault.exclude(path) if folder.vault is not None else None
+
+    def matches_canvas(self, path: str, name: str) -> bool:
+        """Whether a file is a canvas where the mask would match a Markdown file."""
+        suffix = CANVAS.suffixes[0]
+        return name.lower().endswith(suffix) and self.matches_mask(
+            path[: -len(suffix)] + ".md", name[: -len(suffix)] + ".md"
+        )
 
     def exclude_directory_link(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
         """
@@ -177,6 +225,14 @@ class Rules:
 def _ignored(
     ignores: Sequence[IgnoreFile], path: str, name: str, is_directory: bool
 ) -> IgnoreRule | None:
+    rule = _deciding_rule(ignores, path, name, is_directory)
+    return None if rule is None or rule.negated else rule
+
+
+def _deciding_rule(
+    ignores: Sequence[IgnoreFile], path: str, name: str, is_directory: bool
+) -> IgnoreRule | None:
+    """The rule that decides about a path; a negated one includes it."""
     if not path.isascii() and not unicodedata.is_normalized("NFC", path):
         # macOS may return decomposed names; people type composed ones into ignore files.
         path = unicodedata.normalize("NFC", path)
@@ -184,7 +240,7 @@ def _ignored(
     for file in ignores:
         rule = file.match(path, name, is_directory)
         if rule is not None:
-            return None if rule.negated else rule
+            return rule
     return None
 
 

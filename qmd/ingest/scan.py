@@ -18,6 +18,7 @@ from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
+from qmd.ingest.vault import VAULT_FOLDER
 from qmd.parse.formats import format_of
 from qmd.system.beneath import scandir_beneath
 from qmd.system.surrogates import is_utf8
@@ -206,7 +207,9 @@ class Scan:
             yield unreadable(prefix + name, problem)
         folder = self._ruled_folder(parent, folder_path, entries)
         for file, sentence in folder.problems:
-            yield ScanSkip(printable(file), "ignore file not applied", sentence)
+            is_ignore_file = file.endswith(IGNORE_FILES)
+            reason = "ignore file not applied" if is_ignore_file else "settings not applied"
+            yield ScanSkip(printable(file), reason, sentence)
         for key, status in entries:
             name = key.rstrip("/")
             path = prefix + name
@@ -239,11 +242,13 @@ class Scan:
         path: str,
         entries: Sequence[tuple[str, os.stat_result | None]],
     ) -> RuledFolder:
-        """A listed directory with its ignore files; ``parent`` is None for the root."""
-        ignore_files = [key for key, _ in entries if key in IGNORE_FILES]
+        """A listed directory with the rules in it; ``parent`` is None for the root."""
+        names = [key for key, _ in entries if key in IGNORE_FILES]
+        if any(key == f"{VAULT_FOLDER}/" for key, _ in entries):
+            names.append(VAULT_FOLDER)
         if parent is None:
-            return self.rules.root_folder(ignore_files)
-        return self.rules.subfolder(parent, path, ignore_files)
+            return self.rules.root_folder(names)
+        return self.rules.subfolder(parent, path, names)
 
 
 def exclusion_of(

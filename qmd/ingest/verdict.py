@@ -26,6 +26,7 @@ from qmd.ingest.scan import (
     unreadable,
     unreadable_root,
 )
+from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.system.surrogates import is_utf8
 
 
@@ -153,6 +154,8 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
     shown = printable(path)
     if isinstance(exclusion, IgnoreRule):
         return _excluded_by_line(exclusion, path, is_directory)
+    if isinstance(exclusion, VaultRule):
+        return _excluded_by_vault(exclusion, path)
     if exclusion is HIDDEN:
         detail = f"The {kind} '{shown}' is hidden: its name begins with a dot."
         remedy = "Rename it without the dot, or add its folder as a collection of its own."
@@ -165,9 +168,30 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
     return RuleVerdict(False, exclusion.reason, shown, detail, remedy=remedy)
 
 
+def _excluded_by_vault(rule: VaultRule, path: str) -> RuleVerdict:
+    shown = printable(path)
+    return RuleVerdict(
+        included=False,
+        reason=rule.reason,
+        subject=shown,
+        detail=f"Obsidian excludes it from its search: '{printable(rule.pattern)}' in the setting"
+        f" Excluded files matches '{shown}'.",
+        remedy=f"Remove it from Excluded files in Obsidian's settings, or add the line"
+        f" {printable(_including_line(path, is_directory=False))} to .qmdignore in the"
+        " collection's folder.",
+        file=f"{rule.vault}/{VAULT_FOLDER}/app.json".lstrip("/"),
+        pattern=printable(rule.pattern),
+    )
+
+
+def _including_line(path: str, *, is_directory: bool) -> str:
+    """The line of an ignore file that includes exactly this path."""
+    return "!/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) + ("/" if is_directory else "")
+
+
 def _excluded_by_line(rule: IgnoreRule, path: str, is_directory: bool) -> RuleVerdict:
     shown = printable(path)
-    including_line = "!/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) + ("/" if is_directory else "")
+    including_line = _including_line(path, is_directory=is_directory)
     if rule.reason == "ignore option":
         detail = f"The collection's ignore pattern '{rule.pattern}' matches '{shown}'."
         remedy = "Remove the collection and add it without that pattern."

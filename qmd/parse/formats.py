@@ -36,7 +36,9 @@ PHOTO = FileFormat(
     reads_parts=True,
     remedy="Give it the suffix of the format it is in",
 )
-FORMATS = (PHOTO,)
+#: In an Obsidian vault, canvases are documents wherever notes are.
+CANVAS = FileFormat("canvas", (".canvas",), remedy="Open it in Obsidian and save it again")
+FORMATS = (PHOTO, CANVAS)
 
 
 def format_of(path: str) -> FileFormat:

@@ -8,6 +8,7 @@ every shape. `tests/fuzz/growth.py` tries many more, by hand.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from qmd.ingest.new_document import new_document
 from qmd.ingest.parse_file import PARSERS as FILE_PARSERS
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
-from qmd.parse.formats import MARKDOWN, FileFormat
+from qmd.parse.formats import CANVAS, MARKDOWN, FileFormat
 from qmd.parse.frontmatter import split
 from qmd.parse.link_spans import link_spans
 from qmd.parse.photo.text import decoded
@@ -182,6 +183,13 @@ def linked_parts(text: str) -> None:
         section(text, heading_path(name)), section(text, ["a", "a", name]), block(text, name)
 
 
+def canvas(text: str) -> None:
+    kinds = [{"type": kind, key: text} for kind, key in (("text", "text"), ("group", "label"))]
+    small = [{"type": "text", "text": part, "x": n} for n, part in enumerate(text.split("\n"))]
+    data = json.dumps({"nodes": [*kinds, *small], "edges": [{"label": text}]}).encode()
+    index(data, CANVAS)
+
+
 def encoded_as(beginning: str, encoding: str) -> Any:
     return functools.partial(encoded, beginning=beginning, encoding=encoding)
 
@@ -232,6 +240,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "link paths": (link_paths, 1_000, (growth.line, growth.lines, growth.numbered)),
     "mask": (mask, 500, FEW),
     "linked parts": (linked_parts, 2_000, FEW),
+    "canvas cards": (canvas, 2_000, FEW),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
 }

@@ -113,6 +113,7 @@ class InotifyWatch:
                 event.mask & _CONTENT
                 and name not in IGNORE_FILES
                 and not self._rules.matches_mask(path, name)
+                and not self._rules.matches_canvas(path, name)
             ):
                 return  # such as a log; the indexing run judges files that are created or removed
         self._report((path,))

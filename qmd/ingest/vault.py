@@ -1,0 +1,173 @@
+"""
+Reads the settings of an Obsidian vault, and decides which files they exclude.
+
+A vault may come from a stranger, so its settings have limits: of a regular expression qmd applies
+only what cannot take long, and says which ones it does not apply.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+from qmd.system.beneath import READ, open_beneath
+from qmd.values.vaults import LinkFormat, VaultSettings
+
+VAULT_FOLDER = ".obsidian"
+MAX_BYTES = 1024 * 1024  # of a file of settings
+MAX_EXCLUDED = 200
+_MAX_PATTERN = 200  # characters
+_MAX_EXPRESSIONS = 20
+#: "*", "+" and "?" of a regular expression, and one more if it may begin anywhere: the time grows
+#: with this power of the path's length.
+_MAX_REPEATS = 2
+_MAX_PATH = 300  # characters of a path that expressions are applied to
+# No groups, no counts, nothing that Python reads in another way than Obsidian.
+_SIMPLE_REGEX = re.compile(r"(?:[^\\()\[\]{}*+?|]|\\[.\-/_ $^()\[\]{}*+?|]|\[[\w .\-]+\]|[*+?|])+")
+_REPEAT = re.compile(r"(?<!\\)[*+?]")
+
+
+def vault_settings(root: Path) -> VaultSettings | None:
+    """
+    The settings of the vault whose top folder this is; None if it is no Obsidian vault.
+
+    A missing setting has Obsidian's default. A file that is no JSON, or too large, changes nothing,
+    and `VaultSettings.problem` says so.
+    """
+    try:
+        os.close(open_beneath(root, VAULT_FOLDER, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)))
+    except (OSError, ValueError):
+        return None
+    app, app_problem = _read_json(root, f"{VAULT_FOLDER}/app.json")
+    templates, templates_problem = _read_json(root, f"{VAULT_FOLDER}/templates.json")
+    formats: dict[object, LinkFormat] = {each: each for each in get_args(LinkFormat)}
+    return VaultSettings(
+        excluded=_texts(app.get("userIgnoreFilters")),
+        attachment_folder=_text(app.get("attachmentFolderPath")) or "/",
+        use_markdown_links=app.get("useMarkdownLinks") is True,
+        link_format=formats.get(_text(app.get("newLinkFormat")), "shortest"),
+        template_folder=_text(templates.get("folder")).strip("/"),
+        problem=app_problem or templates_problem,
+    )
+
+
+def _read_json(root: Path, path: str) -> tuple[dict[str, Any], str]:
+    """The mapping in a file of settings, and a sentence about a problem."""
+    not_applied = "Obsidian's settings in it were not applied"
+    try:
+        descriptor = open_beneath(root, path, READ)
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError) as error:
+        return {}, f"{path} could not be read ({error}); {not_applied}."
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return {}, f"{path} is no regular file; {not_applied}."
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        return {}, f"{path} has more than {MAX_BYTES:,} bytes; {not_applied}."
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        return {}, f"{path} is no valid JSON ({error}); {not_applied}."
+    if not isinstance(value, dict):
+        return {}, f"{path} holds no settings by name; {not_applied}."
+    return value, ""
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else []
+    return tuple(text for each in texts if (text := _text(each)))
+
+
+@dataclass(frozen=True, slots=True)
+class VaultRule:
+    """
+    A line of Obsidian's "Excluded files" that excludes a file.
+
+    Attributes:
+        vault: The vault's path relative to the collection's root; "" for the root itself.
+    """
+
+    pattern: str
+    vault: str
+    reason: str = "excluded in Obsidian"
+
+
+class ExcludedFiles:
+    """
+    The files that a vault excludes from its search.
+
+    As in Obsidian, a line is the beginning of a path in any letter case, or a regular expression
+    between slashes that matches anywhere in the path.
+
+    Attributes:
+        problem: A sentence about lines that are not applied; "" if all are.
+    """
+
+    def __init__(self, lines: Sequence[str], vault: str) -> None:
+        self._begins: list[tuple[str, VaultRule]] = []
+        self._regexes: list[tuple[re.Pattern[str], VaultRule]] = []
+        left_out = list(lines[MAX_EXCLUDED:])
+        for line in lines[:MAX_EXCLUDED]:
+            rule = VaultRule(line, vault)
+            if len(line) < 3 or not line.startswith("/") or not line.endswith("/"):
+                self._begins.append((line.lstrip("/").casefold(), rule))
+                continue
+            regex = _compile(line[1:-1])
+            if regex is None or len(self._regexes) == _MAX_EXPRESSIONS:
+                left_out.append(line)
+            else:
+                self._regexes.append((regex, rule))
+        self.problem = (
+            f"Of Obsidian's excluded files qmd does not apply {left_out[0][:100]!r}"
+            f"{f' and {len(left_out) - 1:,} more' if len(left_out) > 1 else ''}: it follows at most"
+            f" {MAX_EXCLUDED:,} lines, and of regular expressions {_MAX_EXPRESSIONS} simple ones."
+            " Use .qmdignore instead."
+            if left_out
+            else ""
+        )
+
+    def match(self, path: str) -> VaultRule | None:
+        """The line that excludes a file, by its path in the vault; None if none does."""
+        folded = path.casefold()
+        for begin, rule in self._begins:
+            if folded.startswith(begin):
+                return rule
+        if len(path) <= _MAX_PATH:
+            for regex, rule in self._regexes:
+                if regex.search(path):
+                    return rule
+        return None
+
+
+@lru_cache(maxsize=8)
+def excluded_files(lines: tuple[str, ...], vault: str) -> ExcludedFiles:
+    """Cached, because each change below a folder needs the rules above it again."""
+    return ExcludedFiles(lines, vault)
+
+
+def _compile(source: str) -> re.Pattern[str] | None:
+    """The expression, if it is simple enough to be quick whatever the path is."""
+    if len(source) > _MAX_PATTERN or not _SIMPLE_REGEX.fullmatch(source):
+        return None
+    # A ".*" at an end changes nothing, because the expression may match anywhere.
+    source = source.removeprefix("^.*").removeprefix(".*").removesuffix(".*$").removesuffix(".*")
+    repeats = len(_REPEAT.findall(source)) + (not source.startswith("^") or "|" in source)
+    if repeats > _MAX_REPEATS:
+        return None
+    try:
+        return re.compile(source, re.IGNORECASE)
+    except re.error:
+        return None
