@@ -38,6 +38,7 @@ _SECTIONS = {
         "multi-get": "qmd.cli.read:multi_get",
         "outline": "qmd.cli.outline:outline",
         "ls": "qmd.cli.read:ls",
+        "edit": "qmd.cli.edit:edit",
         "posts": "qmd.cli.posts:posts",
         "ask": "qmd.cli.ask:ask",
     },

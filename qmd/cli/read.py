@@ -6,6 +6,7 @@ import click
 
 from qmd.cli.command import command, json_option
 from qmd.cli.formats import format_options
+from qmd.cli.places import full_path_option, places
 from qmd.cli.render_documents import (
     left_out_text,
     render_document,
@@ -17,6 +18,7 @@ from qmd.cli.terminal import note, write_json
 from qmd.errors import NoMatchError
 from qmd.values.reading import MAX_TOTAL_BYTES
 from qmd.values.tokens import MIN_TOKENS
+from qmd.values.wire import to_wire
 
 _line_numbers = click.option(
     "--line-numbers/--no-line-numbers",
@@ -47,6 +49,7 @@ _max_tokens = click.option(
 @click.option("--full", is_flag=True, hidden=True, expose_value=False)  # it always is
 @_max_tokens
 @_line_numbers
+@full_path_option
 @format_options
 def get(
     file: str,
@@ -54,6 +57,7 @@ def get(
     lines: int | None,
     max_tokens: int | None,
     line_numbers: bool,
+    full_path: bool,
     output: str,
 ) -> None:
     """
@@ -74,7 +78,8 @@ def get(
             max_tokens=max_tokens,
             line_numbers=numbered,
         )
-    render_document(excerpt, output, line_numbers=numbered)
+        where = places(kb.collections, full_path=full_path)
+    render_document(excerpt, output, line_numbers=numbered, where=where)
     if excerpt.left_out is not None:
         note(f"… {left_out_text(excerpt)}")
     elif excerpt.more_lines and output == "cli":
@@ -112,6 +117,7 @@ def get(
 )
 @_max_tokens
 @_line_numbers
+@full_path_option
 @format_options
 def multi_get(
     patterns: tuple[str, ...],
@@ -120,6 +126,7 @@ def multi_get(
     max_total_bytes: int,
     max_tokens: int | None,
     line_numbers: bool,
+    full_path: bool,
     output: str,
 ) -> None:
     """
@@ -141,7 +148,8 @@ def multi_get(
             max_total_bytes=max_total_bytes,
             line_numbers=numbered,
         )
-    render_documents(reply.items, output, line_numbers=numbered)
+        where = places(kb.collections, full_path=full_path)
+    render_documents(reply.items, output, line_numbers=numbered, where=where)
     if reply.next_file is not None:
         from qmd.cli.render_reports import count
 
@@ -157,13 +165,15 @@ def multi_get(
 
 @command("ls", examples=("qmd ls", "qmd ls notes/2025", "qmd ls notes --json"))
 @click.argument("prefix", metavar="[COLLECTION[/PREFIX]]", default="")
+@full_path_option
 @json_option
-def ls(prefix: str, as_json: bool) -> None:
+def ls(prefix: str, full_path: bool, as_json: bool) -> None:
     """List documents: docid, size, time of change, file, title."""
 
     with session().open() as kb:
         documents = kb.documents(prefix)
+        where = places(kb.collections, full_path=full_path)
     if as_json:
-        write_json(documents)
+        write_json([{**to_wire(each), "file": where.name(each.file)} for each in documents])
     else:
-        render_listing(documents)
+        render_listing(documents, where)

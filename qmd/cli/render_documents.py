@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd.cli.formats import csv_rows, flat, numbered, xml_element
+from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import one_line, paint, use_color, write, write_json, write_text
 from qmd.values import DocumentSlice, SkippedDocument
 from qmd.values.wire import to_wire
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Item = DocumentSlice | SkippedDocument
 
 
-def render_document(item: DocumentSlice, output: str, *, line_numbers: bool) -> None:
+def render_document(item: DocumentSlice, output: str, *, line_numbers: bool, where: Places) -> None:
     """
     Print one document.
 
@@ -25,7 +26,7 @@ def render_document(item: DocumentSlice, output: str, *, line_numbers: bool) -> 
     to a file or pipe.
     """
     if output == "json":
-        write_json(document_object(item))
+        write_json(document_object(item, where))
     elif output in ("cli", "md"):
         text = numbered(item.text, item.from_line) if line_numbers else item.text
         is_whole = item.from_line == 1 and not item.more_lines
@@ -33,36 +34,39 @@ def render_document(item: DocumentSlice, output: str, *, line_numbers: bool) -> 
             text += "\n"
         write_text(text)
     else:
-        _table([item], output, line_numbers=line_numbers)
+        _table([item], output, where, line_numbers=line_numbers)
 
 
-def render_documents(items: Sequence[Item], output: str, *, line_numbers: bool) -> None:
+def render_documents(
+    items: Sequence[Item], output: str, *, line_numbers: bool, where: Places = DISPLAY_PATHS
+) -> None:
     if output == "json":
-        write_json([document_object(item) for item in items])
+        write_json([document_object(item, where) for item in items])
     elif output in ("cli", "md"):
         color = use_color(sys.stdout)
         for position, item in enumerate(items):
             if position:
                 write("\n")
-            name = one_line(item.document.file)
-            write(
-                f"## {name}\n\n"
-                if output == "md"
-                else paint(f"==> {name} <==", "file", color) + "\n"
-            )
+            name = one_line(where.name(item.document.file))
+            if output == "md":
+                write(f"## {name}\n\n")
+            else:
+                heading = paint(f"==> {name} <==", "file", color)
+                write(f"{where.link(heading, item.document.file)}\n")
             text = _text(item, line_numbers)
             write_text(text if text.endswith("\n") or not text else text + "\n")
     else:
-        _table(items, output, line_numbers=line_numbers)
+        _table(items, output, where, line_numbers=line_numbers)
 
 
-def document_object(item: Item) -> dict[str, Any]:
+def document_object(item: Item, where: Places) -> dict[str, Any]:
     """
     The JSON object of a document.
 
     ``body`` is the text without line numbers. A document that is too large has ``skipped``.
     """
     fields: dict[str, Any] = to_wire(item)
+    fields["file"] = where.name(item.document.file)
     if isinstance(item, SkippedDocument):
         fields |= {"skipped": True, "reason": _too_large(item)}
     return fields
@@ -100,29 +104,29 @@ def _too_large(item: SkippedDocument) -> str:
     return f"{name} is {readable_size(item.document.bytes)}; read it with: qmd get {name}"
 
 
-def _table(items: Sequence[Item], output: str, *, line_numbers: bool) -> None:
+def _table(items: Sequence[Item], output: str, where: Places, *, line_numbers: bool) -> None:
+    names = [where.name(item.document.file) for item in items]
     if output == "files":
         write_text(
             csv_rows(
-                (item.document.docid, item.document.file, flat(_context(item))) for item in items
+                (item.document.docid, name, flat(_context(item)))
+                for item, name in zip(items, names, strict=True)
             )
         )
     elif output == "csv":
         rows: list[Sequence[object]] = [("docid", "file", "title", "context", "from_line", "body")]
-        for item in items:
+        for item, name in zip(items, names, strict=True):
             document = item.document
             line = item.from_line if isinstance(item, DocumentSlice) else ""
             text = _text(item, line_numbers) if line_numbers or line == "" else _body(item)
-            rows.append(
-                (document.docid, document.file, document.title, _context(item) or "", line, text)
-            )
+            rows.append((document.docid, name, document.title, _context(item) or "", line, text))
         write_text(csv_rows(rows))
     else:
         elements = []
-        for item in items:
+        for item, name in zip(items, names, strict=True):
             attributes: dict[str, object | None] = {
                 "docid": item.document.docid,
-                "file": item.document.file,
+                "file": name,
                 "uri": item.document.uri,
                 "title": item.document.title,
                 "context": _context(item),
@@ -141,13 +145,14 @@ def _body(item: Item) -> str:
     return item.text if isinstance(item, DocumentSlice) else ""
 
 
-def render_listing(documents: Sequence[DocumentInfo]) -> None:
+def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
     color = use_color(sys.stdout)
     sizes = [readable_size(document.bytes) for document in documents]
     width = max(map(len, sizes), default=0)
     for document, size in zip(documents, sizes, strict=True):
         facts = f"{document.docid}  {size:>{width}}  {document.modified[:16].replace('T', ' ')}"
-        name = paint(one_line(document.file), "file", color)
+        name = paint(one_line(where.name(document.file)), "file", color)
+        name = where.link(name, document.file)
         write(f"{paint(facts, 'dim', color)}  {name}  {one_line(document.title)}\n")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_element
+from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
     harmless,
     json_text,
@@ -31,7 +32,12 @@ HAS_NOTICE = ("cli", "md")
 
 
 def render_hits(
-    reply: SearchReply, output: str, *, bodies: Sequence[str] | None, line_numbers: bool
+    reply: SearchReply,
+    output: str,
+    *,
+    bodies: Sequence[str] | None,
+    line_numbers: bool,
+    where: Places = DISPLAY_PATHS,
 ) -> None:
     """
     Print the hits of a reply. `HAS_NOTICE` has the formats that print its notice above them.
@@ -39,46 +45,51 @@ def render_hits(
     Args:
         bodies: The whole text of each hit; None to show snippets.
         line_numbers: Number the lines of ``bodies``.
+        where: How files are named.
     """
     if bodies is not None and line_numbers:
         bodies = [numbered(body) for body in bodies]
     texts: Sequence[str | None] = bodies if bodies is not None else [None] * len(reply.hits)
     pairs = list(zip(reply.hits, texts, strict=True))
     if output == "json":
-        write_json([hit_object(hit, body) for hit, body in pairs])
+        write_json([hit_object(hit, body, where) for hit, body in pairs])
     elif output == "csv":
-        write_text(_csv(pairs, with_body=bodies is not None))
+        write_text(_csv(pairs, where, with_body=bodies is not None))
     elif output == "files":
-        write_text(_files(reply.hits))
+        write_text(_files(reply.hits, where))
     elif output == "md":
-        write_text("\n".join((*_paragraph(reply.notice), *(_markdown(*pair) for pair in pairs))))
+        write_text(
+            "\n".join((*_paragraph(reply.notice), *(_markdown(*pair, where) for pair in pairs)))
+        )
     elif output == "xml":
-        write_text("<results>\n" + "".join(_xml(hit, body) for hit, body in pairs) + "</results>\n")
+        write_text("<results>\n" + "".join(_xml(*pair, where) for pair in pairs) + "</results>\n")
     else:
-        _for_people(reply, pairs)
+        _for_people(reply, pairs, where)
 
 
-def _csv(pairs: Sequence[Pair], *, with_body: bool) -> str:
+def _csv(pairs: Sequence[Pair], where: Places, *, with_body: bool) -> str:
     columns = ["docid", "score", "file", "title", "context", "line", "snippet"]
     rows: list[list[object]] = [[*columns, "body"] if with_body else [*columns]]
     for hit, body in pairs:
-        row: list[object] = [hit.docid, f"{hit.score:.4f}", hit.file, hit.title]
+        row: list[object] = [hit.docid, f"{hit.score:.4f}", where.name(hit.file), hit.title]
         row += [hit.context or "", hit.line, hit.snippet]
         rows.append([*row, body] if with_body else row)
     return csv_rows(rows)
 
 
-def _files(hits: Sequence[Hit]) -> str:
+def _files(hits: Sequence[Hit], where: Places) -> str:
     return csv_rows(
-        (hit.docid, f"{rounded(hit.score):.2f}", hit.file, flat(hit.context)) for hit in hits
+        (hit.docid, f"{rounded(hit.score):.2f}", where.name(hit.file), flat(hit.context))
+        for hit in hits
     )
 
 
-def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
+def hit_object(hit: Hit, body: str | None, where: Places) -> dict[str, Any]:
     """The JSON object of one hit; the keys and their order are a contract."""
     from qmd.values.wire import to_wire
 
     fields = {"docid": hit.docid, "file": hit.file, "uri": hit.uri, **to_wire(hit)}
+    fields["file"] = where.name(hit.file)
     explain = fields.pop("explain", None)
     fields |= {"collection": hit.collection, "path": hit.path}
     if explain is not None:
@@ -88,23 +99,23 @@ def hit_object(hit: Hit, body: str | None) -> dict[str, Any]:
     return fields
 
 
-def printed_tokens(hit: Hit, output: str) -> float:
+def printed_tokens(hit: Hit, output: str, where: Places) -> float:
     """The estimated tokens of a hit as `render_hits` prints it without its whole text."""
     from qmd.values.tokens import estimate_tokens
 
     if output == "json":
-        return estimate_tokens(json_text([hit_object(hit, None)]))
+        return estimate_tokens(json_text([hit_object(hit, None, where)]))
     if output == "csv":
-        return estimate_tokens(_csv([(hit, None)], with_body=False))
+        return estimate_tokens(_csv([(hit, None)], where, with_body=False))
     if output == "files":
-        return estimate_tokens(_files([hit]))
-    return estimate_tokens(_xml(hit, None) if output == "xml" else _for_reading(hit))
+        return estimate_tokens(_files([hit], where))
+    return estimate_tokens(_xml(hit, None, where) if output == "xml" else _for_reading(hit, where))
 
 
-def _for_reading(hit: Hit) -> str:
+def _for_reading(hit: Hit, where: Places) -> str:
     """All that `_markdown` and `_for_people` print of a hit, without colours."""
     explained = "" if hit.explain is None else "\n".join(explanation(hit.explain))
-    return f"{_markdown(hit, None)}{explained}"
+    return f"{_markdown(hit, None, where)}{explained}"
 
 
 def _paragraph(notice: str | None) -> list[str]:
@@ -112,8 +123,8 @@ def _paragraph(notice: str | None) -> list[str]:
     return [f"{notice}\n"] if notice else []
 
 
-def _markdown(hit: Hit, body: str | None) -> str:
-    place = md_code(f"{one_line(hit.file)}:{hit.line}")
+def _markdown(hit: Hit, body: str | None, where: Places) -> str:
+    place = md_code(f"{one_line(where.name(hit.file))}:{hit.line}")
     facts = [place, hit.docid, f"{percent(hit.score)}%", flat(hit.context)]
     return (
         f"## {one_line(' '.join(hit.title.split()))}\n\n"
@@ -123,10 +134,10 @@ def _markdown(hit: Hit, body: str | None) -> str:
     )
 
 
-def _xml(hit: Hit, body: str | None) -> str:
+def _xml(hit: Hit, body: str | None, where: Places) -> str:
     attributes: dict[str, object | None] = {
         "docid": hit.docid,
-        "file": hit.file,
+        "file": where.name(hit.file),
         "uri": hit.uri,
         "title": hit.title,
         "score": f"{hit.score:.4f}",
@@ -137,7 +148,7 @@ def _xml(hit: Hit, body: str | None) -> str:
     return xml_element("file", attributes, hit.snippet if body is None else body)
 
 
-def _for_people(reply: SearchReply, pairs: Sequence[Pair]) -> None:
+def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> None:
     color = use_color(sys.stdout)
     mark: Callable[[str], str] = str
     if color:
@@ -147,7 +158,8 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair]) -> None:
     blocks = _paragraph(reply.notice and paint(reply.notice, "warning", color))
     for hit, body in pairs:
         score = f"{percent(hit.score)}%" + (" loosely" if hit.match == "relaxed" else "")
-        place = paint(one_line(hit.file), "file", color) + paint(f":{hit.line}", "line", color)
+        name = paint(one_line(where.name(hit.file)), "file", color)
+        place = where.link(name + paint(f":{hit.line}", "line", color), hit.file, hit.line)
         context = one_line(flat(hit.context))
         lines = [
             f"{paint(one_line(hit.title), 'title', color)}  {paint(score, 'score', color)}",

@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from qmd.cli.command import command
+from qmd.cli.places import Places, places
 from qmd.cli.search_options import View, search_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line
 
 if TYPE_CHECKING:
-    from qmd.values import SearchCommand, SearchReply, SearchRequest
+    from qmd.values import Collection, SearchCommand, SearchReply, SearchRequest
 
 #: The tokens of what a format prints around the hits, such as a header.
 _FRAME_TOKENS = 15
@@ -78,12 +79,12 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
 
     answer = _answer_from_server if view.mode == "server" else _answer_here
     # Each format takes another number of tokens, so the budget is applied here.
-    reply, bodies = answer(command, replace(request, max_tokens=None), view)
+    reply, bodies, where = answer(command, replace(request, max_tokens=None), view)
     if request.max_tokens is not None:
         from qmd.cli.render_hits import printed_tokens
         from qmd.search.present.budget import fit_hits
 
-        size = partial(printed_tokens, output=view.output)
+        size = partial(printed_tokens, output=view.output, where=where)
         reply = fit_hits(reply, request.max_tokens, size, frame_tokens=_FRAME_TOKENS)
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
@@ -94,7 +95,7 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
         note(f"qmd: {waiting}; 'qmd embed' makes them, or 'qmd up' while it runs.")
     if reply.notice and view.output not in HAS_NOTICE:
         note(f"qmd: {reply.notice}", style="warning")
-    render_hits(reply, view.output, bodies=bodies, line_numbers=view.line_numbers)
+    render_hits(reply, view.output, bodies=bodies, line_numbers=view.line_numbers, where=where)
     if reply.left_out:
         from qmd.cli.render_reports import count
 
@@ -106,7 +107,7 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
 
 def _answer_here(
     command: SearchCommand, request: SearchRequest, view: View
-) -> tuple[SearchReply, list[str] | None]:
+) -> tuple[SearchReply, list[str] | None, Places]:
     """
     Search in this process.
 
@@ -116,14 +117,21 @@ def _answer_here(
     caches_answers = session().remembers() and command != "search"
     with session().open(write=caches_answers, ask_server=view.mode == "auto") as kb:
         reply = kb.answer(command, request)
-        return reply, [kb.get(hit.file).text for hit in reply.hits] if view.full else None
+        bodies = [kb.get(hit.file).text for hit in reply.hits] if view.full else None
+        return reply, bodies, places(kb.collections, full_path=view.full_path)
 
 
 def _answer_from_server(
     command: SearchCommand, request: SearchRequest, view: View
-) -> tuple[SearchReply, list[str] | None]:
+) -> tuple[SearchReply, list[str] | None, Places]:
     from qmd.cli.remote import Remote
 
     remote = Remote(session().settings.db)
     reply = remote.search(command, request)
-    return reply, [remote.text(hit.file) for hit in reply.hits] if view.full else None
+    bodies = [remote.text(hit.file) for hit in reply.hits] if view.full else None
+    return reply, bodies, places(_collections, full_path=view.full_path)
+
+
+def _collections() -> list[Collection]:
+    with session().open() as kb:
+        return kb.collections()

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 import click
 
 from qmd.cli.formats import format_options
+from qmd.cli.places import full_path_option
 from qmd.values.facts import (
     FieldFacts,
     ForCommands,
@@ -38,6 +39,7 @@ class View(NamedTuple):
     output: str
     full: bool
     line_numbers: bool
+    full_path: bool
 
 
 class _Spelling(NamedTuple):
@@ -82,9 +84,13 @@ _SPELLINGS = {
     "intent": _Spelling(metavar="TEXT"),
 }
 
+#: Options that all searches accept, so that a script may give all of them the same.
+_ACCEPTED_BY_ALL = ("rerank", "expand", "candidates", "intent")
+
 _VIEW_OPTIONS = (
     click.option("--full", is_flag=True, help="The whole text of each hit."),
     click.option("--line-numbers", is_flag=True, help="Number the lines of --full."),
+    full_path_option,
     click.option("--mode", type=click.Choice(get_args(Mode)), default="auto",
                  help="Who answers: a running server, this process, or this process with a "
                       "vector from the server, if one runs."),
@@ -108,6 +114,7 @@ def search_options(
             output: str,
             full: bool,
             line_numbers: bool,
+            full_path: bool,
             **options: object,
         ) -> None:
             for field in _option_fields():
@@ -119,7 +126,7 @@ def search_options(
                     "read single documents with 'qmd get --max-tokens'."
                 )
             request = _gather(SearchRequest, {"query": " ".join(query), **options})
-            function(request, View(mode, output, full, line_numbers))
+            function(request, View(mode, output, full, line_numbers, full_path))
 
         decorated: Callable[..., None] = functools.update_wrapper(with_values, function)
         for option in reversed((*_request_options(command), *_VIEW_OPTIONS)):
@@ -154,7 +161,7 @@ def _request_options(command: SearchCommand) -> Iterator[Callable[..., Any]]:
             metavar=spelling.metavar or _metavar(field),
             help=spelling.help or _help(field),
             hidden=commands is not None and command not in commands.names,
-            **_type_of_option(field, default),
+            **{**_type_of_option(field, default), **_refusal(field, command)},
         )
         if spelling.without is not None:
             name, text = spelling.without
@@ -179,6 +186,22 @@ def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
         callback = _in_range(field, bounds)
         return {"type": hint, "callback": callback, "show_default": default is not None}
     return {"type": hint, "callback": _parsed_date if field.has(IsoDate) else None}
+
+
+def _refusal(field: FieldFacts, command: SearchCommand) -> dict[str, Any]:
+    """The callback that refuses an option of another search; empty if ``command`` takes it."""
+    commands = field.get(ForCommands)
+    if commands is None or command in commands.names or field.name in _ACCEPTED_BY_ALL:
+        return {}
+    names = " and ".join(f"qmd {name}" for name in commands.names)
+
+    def refuse(ctx: click.Context, param: click.Parameter, value: object) -> object:
+        if value:
+            message = f"{option_name(field)} is an option of '{names}', not of '{ctx.info_name}'."
+            raise click.UsageError(message, ctx)
+        return value
+
+    return {"callback": refuse}
 
 
 def _metavar(field: FieldFacts) -> str | None:

@@ -31,6 +31,7 @@ class Configuration(NamedTuple):
     posts_dir: Path
     write_roots: tuple[Path, ...]
     exiftool: str | None
+    editor: str | None
     llm_url: str | None
     llm_model: str | None
     llm_key_file: Path | None

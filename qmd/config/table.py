@@ -86,6 +86,15 @@ _ROWS = (
         "the program that writes into photos; unset means the one on PATH",
     ),
     Setting(
+        "editor",
+        "text",
+        "what opens hits: vscode, cursor, obsidian, vim, a command or a link",
+        "--editor",
+        "EDITOR",
+        "Such as vscode, obsidian or vim; or a command.",
+        default="$VISUAL, then $EDITOR",
+    ),
+    Setting(
         "llm_url",
         "text",
         "the language model's server; unset means DeepSeek",

@@ -260,6 +260,12 @@ class TestWithoutVectors:
         options = ["--no-rerank", "--no-expand", "--candidates", "5", "--intent", "storage"]
         assert scratch.ok("query", "SQLite", "--json", *options).json() != []
 
+    @pytest.mark.parametrize("command", ["search", "vsearch"])
+    def test_an_option_of_query_alone_is_refused(self, scratch: Scratch, command: str) -> None:
+        result = scratch.call(command, "deploy", "--without", "words")
+        assert result.code == 2
+        assert f"--without is an option of 'qmd query', not of '{command}'." in result.err
+
     def test_vsearch_says_what_to_run(self, scratch: Scratch) -> None:
         result = scratch.call("vsearch", "SQLite")
         assert result.code == 1
