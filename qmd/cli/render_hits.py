@@ -84,7 +84,7 @@ def _files(hits: Sequence[Hit], where: Places) -> str:
     )
 
 
-def hit_object(hit: Hit, body: str | None, where: Places) -> dict[str, Any]:
+def hit_object(hit: Hit, body: str | None, where: Places = DISPLAY_PATHS) -> dict[str, Any]:
     """The JSON object of one hit; the keys and their order are a contract."""
     from qmd.values.wire import to_wire
 
