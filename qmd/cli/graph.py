@@ -1,4 +1,4 @@
-"""``qmd tags`` and ``qmd recent`` show the graph of documents."""
+"""``qmd links``, ``backlinks``, ``orphans``, ``broken``, ``tags``, ``recent`` and ``similar``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
 from qmd.values.graph import MAX_LISTED
 
 if TYPE_CHECKING:
-    from qmd.values.graph import RecentChanges, TagTree
+    from qmd.values.graph import NoteLink, RecentChanges, TagTree
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,6 +35,141 @@ def _limit(default: int) -> Callable[[F], F]:
         metavar="N",
         help="Show at most N.",
     )
+
+
+@command("links", examples=("qmd links notes/MOC.md", "qmd links MOC --json"))
+@click.argument("file")
+@_limit(100)
+@json_option
+def links(file: str, limit: int, as_json: bool) -> None:
+    """
+    List the links in a note, and where each leads.
+
+    Embeds and web addresses are links, too. FILE is a name as 'qmd get' takes it.
+    """
+    with session().open() as kb:
+        listed = kb.links(file, limit=limit)
+    if as_json:
+        write_json(listed)
+        return
+    color = use_color(sys.stdout)
+    for link in listed.links:
+        place = paint(f"{link.line:>5}", "line", color)
+        write(f"{place}  {one_line(link.target)}{_destination(link, color)}\n")
+    _note_none_or_rest(len(listed.links), listed.total, "link", f"{listed.file} has no links.")
+
+
+def _destination(link: NoteLink, color: bool) -> str:
+    if link.state == "web":
+        return ""
+    if link.state == "nothing":
+        return "  " + paint("→ nothing", "warning", color)
+    file = paint(one_line(link.file or ""), "file", color)
+    note_ = paint(" (no such section)", "warning", color)
+    return f"  → {file}{note_ if link.state == 'section missing' else ''}"
+
+
+@command("backlinks", examples=("qmd backlinks notes/MOC.md", "qmd backlinks MOC -n 20"))
+@click.argument("file")
+@_limit(100)
+@json_option
+def backlinks(file: str, limit: int, as_json: bool) -> None:
+    """
+    List the links in other notes that lead to a note.
+
+    Each comes with its line. FILE is a name as 'qmd get' takes it.
+    """
+    with session().open() as kb:
+        listed = kb.backlinks(file, limit=limit)
+    if as_json:
+        write_json(listed)
+        return
+    color = use_color(sys.stdout)
+    for link in listed.links:
+        place = paint(one_line(link.file), "file", color) + paint(f":{link.line}", "line", color)
+        write(f"{place}  {one_line(link.text)}\n")
+    _note_none_or_rest(
+        len(listed.links), listed.total, "link", f"No other note links to {listed.file}."
+    )
+
+
+@command("orphans", examples=("qmd orphans", "qmd orphans -c notes --json"))
+@_collection
+@_limit(100)
+@json_option
+def orphans(collection: str | None, limit: int, as_json: bool) -> None:
+    """
+    List the documents to which no other document links.
+
+    Embeds count as links; links of a document to itself do not. Photos are left out.
+    """
+    with session().open() as kb:
+        listed = kb.orphans(collection=collection, limit=limit)
+    if as_json:
+        write_json(listed)
+        return
+    color = use_color(sys.stdout)
+    for orphan in listed.documents:
+        document = orphan.document
+        write(f"{paint(one_line(document.file), 'file', color)}  {one_line(document.title)}\n")
+    _note_none_or_rest(
+        len(listed.documents), listed.total, "document", "Every document is linked from another."
+    )
+
+
+@command("broken", examples=("qmd broken", "qmd broken -c notes --json"))
+@_collection
+@_limit(100)
+@json_option
+def broken(collection: str | None, limit: int, as_json: bool) -> None:
+    """
+    List the links that lead nowhere, with the nearest existing name.
+
+    A link to a heading or block that its note lacks is one of them; a web address is not.
+    """
+    with session().open() as kb:
+        listed = kb.broken_links(collection=collection, limit=limit)
+    if as_json:
+        write_json(listed)
+        return
+    color = use_color(sys.stdout)
+    for link in listed.links:
+        place = paint(one_line(link.file), "file", color) + paint(f":{link.line}", "line", color)
+        nearest = ""
+        if link.nearest is not None:
+            words = "no such section in" if link.missing == "section" else "did you mean"
+            nearest = paint(f"  ({words} {one_line(link.nearest)})", "dim", color)
+        write(f"{place}  {one_line(link.target)}{nearest}\n")
+    _note_none_or_rest(len(listed.links), listed.total, "link", "Every link leads somewhere.")
+
+
+@command("similar", examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json"))
+@click.argument("file")
+@_collection
+@_limit(10)
+@json_option
+def similar(file: str, collection: str | None, limit: int, as_json: bool) -> None:
+    """
+    List the documents most similar to one, by their vectors.
+
+    It needs the vectors that 'qmd embed' makes. "linked" stands at documents that link to FILE or
+    that FILE links to; the others may deserve a link.
+    """
+    with session().open() as kb:
+        listed = kb.similar(file, collection=collection, limit=limit)
+    if as_json:
+        write_json(listed)
+        return
+    color = use_color(sys.stdout)
+    for document in listed.documents:
+        score = paint(f"{document.similarity:.2f}", "score", color)
+        linked = "linked" if document.linked else "      "
+        place = paint(one_line(document.file), "file", color) + paint(
+            f":{document.line}", "line", color
+        )
+        write(f"{score}  {paint(linked, 'dim', color)}  {place}  {one_line(document.title)}\n")
+    if not listed.documents:
+        note("No other document has vectors.")
 
 
 @command("tags", examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"))
@@ -100,6 +235,13 @@ def _write_recent(recent: RecentChanges) -> None:
         name = paint(one_line(change.file), "file", color)
         write(f"{paint(one_line(facts), 'dim', color)}  {name}  {one_line(change.title)}\n")
     _note_rest(len(recent.changes), recent.total, "document")
+
+
+def _note_none_or_rest(shown: int, total: int, noun: str, none: str) -> None:
+    if total:
+        _note_rest(shown, total, noun)
+    else:
+        note(none)
 
 
 def _note_rest(shown: int, total: int, noun: str) -> None:

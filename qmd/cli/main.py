@@ -43,8 +43,13 @@ _SECTIONS = {
         "ask": "qmd.cli.ask:ask",
     },
     "Explore": {
+        "links": "qmd.cli.graph:links",
+        "backlinks": "qmd.cli.graph:backlinks",
+        "orphans": "qmd.cli.graph:orphans",
+        "broken": "qmd.cli.graph:broken",
         "tags": "qmd.cli.graph:tags",
         "recent": "qmd.cli.graph:recent",
+        "similar": "qmd.cli.graph:similar",
     },
     "Look after it": {
         "status": "qmd.cli.upkeep:status",

@@ -26,9 +26,9 @@ class KnowledgeBase(
     CollectionMethods,
     IndexingMethods,
     EmbeddingMethods,
+    GraphMethods,
     SearchMethods,
     DocumentMethods,
-    GraphMethods,
     FileMethods,
     UpkeepMethods,
 ):

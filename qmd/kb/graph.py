@@ -5,15 +5,99 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
-from qmd.kb.parts import Parts
-from qmd.values.graph import MAX_LISTED
+from qmd.kb.search import SearchMethods
 
 if TYPE_CHECKING:
-    from qmd.values.graph import RecentChanges, TagTree
+    from qmd.store import Reader
+    from qmd.values import DocumentInfo
+    from qmd.values.graph import (
+        Backlinks,
+        BrokenLinks,
+        NoteLinks,
+        Orphans,
+        RecentChanges,
+        SimilarDocuments,
+        TagTree,
+    )
 
 
-class GraphMethods(Parts):
-    """Each method returns at most ``limit`` items, and how many there are in all."""
+class GraphMethods(SearchMethods):
+    """
+    Each method returns at most ``limit`` (1 to 1000) items, and how many there are in all.
+
+    All of them raise InputError if the limit is out of its range. A ``collection`` is the name of
+    the only one to look at; None for all. CollectionNotFoundError: there is none of this name.
+    A ``file`` is a name as `get` takes it; DocumentNotFoundError and AmbiguousNameError as there.
+    """
+
+    def links(self, file: str, *, limit: int = 100) -> NoteLinks:
+        """
+        The links in one note, in the order of its text, and where each leads.
+
+        Embeds and web addresses are links, too.
+        """
+        from qmd.search.graph.links import links_in
+
+        _check(limit)
+        with self._store.reading() as reader:
+            return links_in(reader, _document(reader, file), limit=limit)
+
+    def backlinks(self, file: str, *, limit: int = 100) -> Backlinks:
+        """The links in other notes that lead to one note, by file and line, each with its line."""
+        from qmd.search.graph.links import backlinks_to
+
+        _check(limit)
+        with self._store.reading() as reader:
+            return backlinks_to(reader, _document(reader, file), limit=limit)
+
+    def broken_links(self, *, collection: str | None = None, limit: int = 100) -> BrokenLinks:
+        """
+        The links that lead nowhere, by file and line, each with the most similar existing name.
+
+        A link to a heading or block that its note lacks is one of them; a web address is not.
+        """
+        from qmd.search.graph.broken import broken_links
+
+        _check(limit)
+        with self._store.reading() as reader:
+            return broken_links(reader, collection=collection, limit=limit)
+
+    def orphans(self, *, collection: str | None = None, limit: int = 100) -> Orphans:
+        """
+        The documents to which no other document links, by collection and path.
+
+        Embeds count as links; links of a document to itself do not. Photos are left out.
+        """
+        from qmd.search.graph.broken import orphans
+
+        _check(limit)
+        with self._store.reading() as reader:
+            return orphans(reader, collection=collection, limit=limit)
+
+    def similar(
+        self, file: str, *, collection: str | None = None, limit: int = 10
+    ) -> SimilarDocuments:
+        """
+        The documents most similar to one, by the vectors of their chunks, the most similar first.
+
+        Each says whether one of both links to the other.
+
+        Raises:
+            VectorIndexMissingError: No document has a vector yet.
+            VectorsUnavailableError: sqlite-vec cannot be loaded here.
+            InferenceError: This document has no vectors yet.
+        """
+        from qmd.search.graph.similar import similar_documents
+
+        _check(limit)
+        with self._store.reading() as reader:
+            return similar_documents(
+                reader,
+                _document(reader, file),
+                collection=collection,
+                limit=limit,
+                cache=self._vector_cache(),
+            )
 
     def tags(self, prefix: str = "", *, collection: str | None = None, limit: int = 100) -> TagTree:
         """
@@ -21,12 +105,6 @@ class GraphMethods(Parts):
 
         Args:
             prefix: ``work`` or ``work/``: only this tag and those below it; empty for all.
-            collection: Only documents of this collection; None for all.
-            limit: 1 to 1000.
-
-        Raises:
-            CollectionNotFoundError.
-            InputError: The limit is out of its range.
         """
         from qmd.search.graph.tags import tag_tree
 
@@ -42,12 +120,9 @@ class GraphMethods(Parts):
 
         Args:
             since: A span such as ``7d`` (m, h, d, w, y), or a date; None for any time.
-            collection: Only documents of this collection; None for all.
-            limit: 1 to 1000.
 
         Raises:
-            CollectionNotFoundError.
-            InputError: ``since`` or the limit is not valid.
+            InputError: ``since`` is neither.
         """
         from qmd.search.graph.recent import recent_changes
 
@@ -57,5 +132,14 @@ class GraphMethods(Parts):
 
 
 def _check(limit: int) -> None:
+    from qmd.values.graph import MAX_LISTED
+
     if not 1 <= limit <= MAX_LISTED:
         raise InputError(f"The limit must be between 1 and {MAX_LISTED}, not {limit}.")
+
+
+def _document(reader: Reader, file: str) -> DocumentInfo:
+    """Raises DocumentNotFoundError, AmbiguousNameError."""
+    from qmd.search.lookup.resolve import resolve
+
+    return resolve(reader, file).document

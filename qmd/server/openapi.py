@@ -199,7 +199,10 @@ def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
             "in": "query",
             "required": name in required,
             "description": member.get("description", ""),
-            "schema": {key: value for key, value in member.items() if key != "description"},
+            "schema": {
+                **{key: value for key, value in member.items() if key != "description"},
+                **_extra(endpoint.query, name),
+            },
         }
         for name, member in schema["properties"].items()
     ]

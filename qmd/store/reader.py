@@ -11,6 +11,7 @@ from qmd.store.documents import Documents
 from qmd.store.embeddings import Embeddings, EmbeddingsWriter
 from qmd.store.files import Files, FilesWriter
 from qmd.store.full_text import FullText
+from qmd.store.graph import Graph
 from qmd.store.links import Links
 from qmd.store.meta import Meta, MetaWriter
 from qmd.store.model_cache import ModelCache, ModelCacheWriter
@@ -92,6 +93,9 @@ class Reader(Protocol):
 
     @property
     def posts(self) -> Posts: ...
+
+    @property
+    def graph(self) -> Graph: ...
 
     @property
     def tags(self) -> Tags: ...

@@ -13,6 +13,7 @@ from qmd.tools.definition import Tool
 #: Toolset → (the name of a server that offers no other toolset, the module with its ``TOOLS``).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", "qmd.tools.knowledge"),
+    "graph": ("qmd graph", "qmd.tools.graph"),
     "posts": ("AfdianToMarkdown", "qmd.tools.posts"),
     "summary": ("SummaryMCP", "qmd.tools.summary"),
     "notes": ("Axon", "qmd.tools.notes"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from qmd.values.facts import Describe, OmitDefault, Range
+from qmd.values.documents import LinkKind
+from qmd.values.facts import Describe, Inline, OmitDefault, Range
 from qmd.values.search import DocumentInfo
 
 #: The greatest limit of a listing of the graph.
@@ -133,3 +134,107 @@ class SimilarDocuments:
 
     file: Annotated[str, Describe("The document they are compared with")]
     documents: tuple[SimilarDocument, ...]
+
+
+# --- links ---------------------------------------------------------------------------
+
+#: What a link leads to. A "section missing" leads to a document without that heading or block.
+LinkState = Literal["document", "attachment", "web", "section missing", "nothing"]
+#: What a broken link names that does not exist.
+MissingPart = Literal["note", "attachment", "section"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLink:
+    """
+    A link as it is written in a note, and where it leads. An embed is a link, too.
+
+    Attributes:
+        target: As written, with ``#heading`` or ``#^block``, without the text that is shown.
+        file: ``collection/path`` of the document or attachment; None if there is none.
+    """
+
+    line: Annotated[int, Range(1)]
+    kind: LinkKind
+    target: Annotated[str, Describe("As written")]
+    state: Annotated[LinkState, Describe("What it leads to")]
+    file: Annotated[str | None, OmitDefault(), Describe("collection/path that it leads to")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLinks:
+    """The links in one note, in the order of its text."""
+
+    file: Annotated[str, Describe("The note with the links")]
+    links: tuple[NoteLink, ...]
+    total: Annotated[int, Range(0), _TOTAL]
+
+
+@dataclass(frozen=True, slots=True)
+class Backlink:
+    """
+    A link in another note that leads to this one.
+
+    Attributes:
+        file: The other note.
+        text: Its line with the link; a long line is cut around the link.
+    """
+
+    file: Annotated[str, _FILE]
+    line: Annotated[int, Range(1)]
+    text: Annotated[str, Describe("The line with the link")]
+    kind: LinkKind
+    target: Annotated[str, Describe("As written")]
+
+
+@dataclass(frozen=True, slots=True)
+class Backlinks:
+    """The links in other notes that lead to one note, by file and line."""
+
+    file: Annotated[str, Describe("The note that they lead to")]
+    links: tuple[Backlink, ...]
+    total: Annotated[int, Range(0), _TOTAL]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLink:
+    """
+    A link that leads nowhere.
+
+    Attributes:
+        missing: Which part of its target does not exist.
+        nearest: The existing name that is most like it: a file, an alias or a title; None if no
+            name is like it.
+    """
+
+    file: Annotated[str, Describe("The note with the link")]
+    line: Annotated[int, Range(1)]
+    kind: LinkKind
+    target: Annotated[str, Describe("As written")]
+    missing: Annotated[MissingPart, Describe("What does not exist")]
+    nearest: Annotated[
+        str | None, OmitDefault(), Describe("The existing file with the most similar name")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLinks:
+    """Links that lead nowhere, by file and line."""
+
+    links: tuple[BrokenLink, ...]
+    total: Annotated[int, Range(0), _TOTAL]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A document to which no other document links."""
+
+    document: Annotated[DocumentInfo, Inline("file", "title", "docid", "modified")]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """The documents to which no other document links, by collection and path."""
+
+    documents: tuple[Orphan, ...]
+    total: Annotated[int, Range(0), _TOTAL]

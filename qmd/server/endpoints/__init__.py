@@ -11,6 +11,7 @@ from qmd.server.endpoints import (
     contexts,
     documents,
     embedding,
+    graph,
     health,
     index,
     search,
@@ -19,6 +20,7 @@ from qmd.server.endpoints import (
 ENDPOINTS = (
     *search.ENDPOINTS,
     *documents.ENDPOINTS,
+    *graph.ENDPOINTS,
     *embedding.ENDPOINTS,
     *collections.ENDPOINTS,
     *index.ENDPOINTS,

@@ -10,7 +10,7 @@ from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 
 #: The columns of a `StoredLink`.
-_LINKS = (
+SELECT_LINKS = (
     "SELECT l.document_id, c.name, d.path, l.seq, l.kind, l.target, l.target_key, l.text,"
     " l.heading, l.block, l.line"
 )
@@ -19,7 +19,7 @@ _KEYS = "(SELECT value FROM json_each(?))"
 _OF_COLLECTION = "+d.collection_id = (SELECT id FROM collections WHERE name = ?)"
 
 
-def _link(row: Sequence[object]) -> StoredLink:
+def stored_link(row: Sequence[object]) -> StoredLink:
     text = str | None
     require_types(row, int, str, str, int, str, str, text, text, text, text, int)
     return StoredLink(*row)  # type: ignore[arg-type]  # just checked
@@ -33,30 +33,30 @@ class SqliteLinks:
 
     def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
         rows = self._connection.execute(
-            f"{_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
+            f"{SELECT_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
             " JOIN collections c ON c.id = d.collection_id"
             f" WHERE l.document_id IN {_KEYS} ORDER BY l.document_id, l.seq",
             [json.dumps(document_ids)],
         )
-        return list(map(_link, rows))
+        return list(map(stored_link, rows))
 
     def to_keys(self, collection: str, keys: Iterable[str]) -> list[StoredLink]:
         rows = self._connection.execute(
-            f"{_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
+            f"{SELECT_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
             " JOIN collections c ON c.id = d.collection_id"
             f" WHERE l.target_key IN {_KEYS} AND {_OF_COLLECTION} ORDER BY d.path, l.seq",
             [json.dumps(list(keys)), collection],
         )
-        return list(map(_link, rows))
+        return list(map(stored_link, rows))
 
     def in_collection(self, collection: str) -> Iterator[StoredLink]:
         rows = self._connection.execute(
-            f"{_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
+            f"{SELECT_LINKS} FROM links l JOIN documents d ON d.id = l.document_id"
             " JOIN collections c ON c.id = d.collection_id"
             " WHERE c.name = ? AND l.target_key IS NOT NULL ORDER BY l.document_id, l.seq",
             [collection],
         )
-        yield from map(_link, rows)
+        yield from map(stored_link, rows)
 
     def files_with_keys(self, collection: str, keys: Iterable[str]) -> list[NamedFile]:
         array = json.dumps(list(keys))

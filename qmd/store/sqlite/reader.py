@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from qmd.store.sqlite.files import SqliteFiles, SqliteFilesWriter
     from qmd.store.sqlite.filters import SqlSelection
     from qmd.store.sqlite.full_text import SqliteFullText
+    from qmd.store.sqlite.graph import SqliteGraph
     from qmd.store.sqlite.library import Connection
     from qmd.store.sqlite.links import SqliteLinks
     from qmd.store.sqlite.meta import SqliteMeta, SqliteMetaWriter
@@ -125,6 +126,12 @@ class SqliteReader:
         from qmd.store.sqlite.posts import SqlitePosts
 
         return SqlitePosts(self.connection)
+
+    @cached_property
+    def graph(self) -> SqliteGraph:
+        from qmd.store.sqlite.graph import SqliteGraph
+
+        return SqliteGraph(self.connection)
 
     @cached_property
     def tags(self) -> SqliteTags:

@@ -1,0 +1,128 @@
+"""The links in a note, and the links in other notes that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from qmd.parse.lines import split_lines
+from qmd.search.lookup.link_targets import LinkTargets
+from qmd.values.graph import Backlink, Backlinks, NoteLink, NoteLinks
+from qmd.values.names import link_keys_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from qmd.search.lookup.link_targets import LinkTarget
+    from qmd.store import Reader
+    from qmd.store.links import StoredLink
+    from qmd.values import DocumentInfo
+
+#: The most characters of a line that a backlink shows.
+MAX_LINE = 240
+#: Links that are resolved in one call.
+LINKS_AT_ONCE = 5000
+
+
+def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks:
+    """The first ``limit`` links in a note, in the order of its text, and where each leads."""
+    stored = reader.links.of_documents([document.id])
+    shown = stored[:limit]
+    targets = LinkTargets(reader, document.collection).resolve(shown, check_sections=True)
+    links = tuple(
+        NoteLink(
+            link.line,
+            link.kind,
+            written_target(link),
+            target.kind,
+            None if target.path is None else f"{document.collection}/{target.path}",
+        )
+        for link, target in zip(shown, targets, strict=True)
+    )
+    return NoteLinks(document.file, links, len(stored))
+
+
+def backlinks_to(reader: Reader, document: DocumentInfo, *, limit: int) -> Backlinks:
+    """The first ``limit`` links in other notes that lead to a note, by file and line."""
+    incoming = links_to(reader, document)
+    shown = incoming[:limit]
+    lines = _Lines(reader)
+    links = tuple(
+        Backlink(
+            f"{link.collection}/{link.path}",
+            link.line,
+            lines.around(link),
+            link.kind,
+            written_target(link),
+        )
+        for link in shown
+    )
+    return Backlinks(document.file, links, len(incoming))
+
+
+def links_to(reader: Reader, document: DocumentInfo) -> list[StoredLink]:
+    """All links in other notes that lead to a note, by path and the order of the text."""
+    candidates = reader.links.to_keys(document.collection, link_keys_to(document.path))
+    return [
+        link
+        for link, target in resolved(reader, document.collection, candidates)
+        if target.document_id == document.id and link.document_id != document.id
+    ]
+
+
+def linked_documents(reader: Reader, document: DocumentInfo, others: Sequence[int]) -> set[int]:
+    """Those of some other documents that link to a document, or to which it links."""
+    stored = reader.links.of_documents([document.id, *others])
+    links = [link for link in stored if link.collection == document.collection]
+    linked = set()
+    for link, target in resolved(reader, document.collection, links):
+        if link.document_id == document.id and target.document_id is not None:
+            linked.add(target.document_id)
+        elif target.document_id == document.id:
+            linked.add(link.document_id)
+    return linked.intersection(others)
+
+
+def resolved(
+    reader: Reader,
+    collection: str,
+    links: Iterable[StoredLink],
+    *,
+    check_sections: bool = False,
+) -> Iterator[tuple[StoredLink, LinkTarget]]:
+    """Links of one collection, each with what it leads to; thousands are resolved at a time."""
+    targets = LinkTargets(reader, collection)
+    remaining = iter(links)
+    while batch := list(islice(remaining, LINKS_AT_ONCE)):
+        yield from zip(batch, targets.resolve(batch, check_sections=check_sections), strict=True)
+
+
+def written_target(link: StoredLink) -> str:
+    """The target as it is written, with its heading or block."""
+    heading = f"#{link.heading}" if link.heading else ""
+    block = f"#^{link.block}" if link.block else ""
+    return f"{link.target}{heading}{block}"
+
+
+class _Lines:
+    """Lines of documents; each text is split once while links of the same document follow."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._document_id: int | None = None
+        self._lines: list[str] = []
+
+    def around(self, link: StoredLink) -> str:
+        """The line of a link; of a long line the part around the link."""
+        if link.document_id != self._document_id:
+            self._lines = split_lines(self._reader.documents.text(link.document_id))
+            self._document_id = link.document_id
+        line = self._lines[link.line - 1] if link.line <= len(self._lines) else ""
+        line = line.strip()
+        if len(line) <= MAX_LINE:
+            return line
+        at = max(0, line.find(link.target))
+        start = max(0, min(at - MAX_LINE // 3, len(line) - MAX_LINE))
+        end = start + MAX_LINE
+        return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"

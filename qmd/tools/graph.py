@@ -1,0 +1,184 @@
+"""The toolset ``graph``: links, check_links, tags, recent, similar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from qmd.kb import KnowledgeBase
+from qmd.tools.arguments import Arguments, Count, OptionalText
+from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.texts import Dialect
+from qmd.values.graph import MAX_LISTED, BrokenLink, NoteLink
+from qmd.values.wire import to_wire
+
+_FILE: Any = Field(description="A name as get takes it: path, note name, #docid")
+
+# For the description only: `KnowledgeBase` takes more spellings, and its messages say more.
+_SINCE: Any = {
+    "pattern": r"^([0-9]{1,6}[mhdwy]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
+}
+
+
+class FileArguments(Arguments):
+    file: str = _FILE
+    limit: Count = Field(50, le=MAX_LISTED, description="Most items")
+
+
+class CollectionArguments(Arguments):
+    collection: OptionalText = Field(None, description="Only this collection")
+    limit: Count = Field(50, le=MAX_LISTED, description="Most items")
+
+
+class TagsArguments(CollectionArguments):
+    prefix: OptionalText = Field(None, description="Only this tag and those below it: `work/`")
+
+
+class RecentArguments(CollectionArguments):
+    since: OptionalText = Field(
+        None, description="`7d`, `12h`, `2w`, or an ISO date", json_schema_extra=_SINCE
+    )
+
+
+class SimilarArguments(CollectionArguments):
+    file: str = _FILE
+    limit: Count = Field(10, le=MAX_LISTED, description="Most items")
+
+
+def links(kb: KnowledgeBase, arguments: FileArguments, dialect: Dialect) -> Reply:
+    outgoing = kb.links(arguments.file, limit=arguments.limit)
+    incoming = kb.backlinks(outgoing.file, limit=arguments.limit)
+    texts = [
+        _listing(
+            f"Links in {outgoing.file}",
+            outgoing.total,
+            [_outgoing(link) for link in outgoing.links],
+        ),
+        _listing(
+            f"Links to {outgoing.file}",
+            incoming.total,
+            [f"{link.file}:{link.line}: {link.text}" for link in incoming.links],
+        ),
+    ]
+    structured = {
+        "links": to_wire(outgoing, dialect.field),
+        "backlinks": to_wire(incoming, dialect.field),
+    }
+    return Reply(tuple(map(TextBlock, texts)), structured)
+
+
+def check_links(kb: KnowledgeBase, arguments: CollectionArguments, dialect: Dialect) -> Reply:
+    broken = kb.broken_links(collection=arguments.collection, limit=arguments.limit)
+    orphans = kb.orphans(collection=arguments.collection, limit=arguments.limit)
+    texts = [
+        _listing("Links that lead nowhere", broken.total, map(_broken, broken.links)),
+        _listing(
+            "Documents to which no other links",
+            orphans.total,
+            [f"{orphan.document.file} - {orphan.document.title}" for orphan in orphans.documents],
+        ),
+    ]
+    structured = {
+        "broken": to_wire(broken, dialect.field),
+        "orphans": to_wire(orphans, dialect.field),
+    }
+    return Reply(tuple(map(TextBlock, texts)), structured)
+
+
+def tags(kb: KnowledgeBase, arguments: TagsArguments, dialect: Dialect) -> Reply:
+    tree = kb.tags(arguments.prefix or "", collection=arguments.collection, limit=arguments.limit)
+    lines = [f"{'  ' * tag.depth}#{tag.tag} {tag.total}" for tag in tree.tags]
+    return _reply(_listing("Tags, with their documents", tree.total, lines), tree, dialect)
+
+
+def recent(kb: KnowledgeBase, arguments: RecentArguments, dialect: Dialect) -> Reply:
+    changes = kb.recent(
+        since=arguments.since, collection=arguments.collection, limit=arguments.limit
+    )
+    lines = [
+        f"{change.modified[:16]}Z {change.by} {change.file} - {change.title}"
+        for change in changes.changes
+    ]
+    return _reply(_listing("Changed last", changes.total, lines), changes, dialect)
+
+
+def similar(kb: KnowledgeBase, arguments: SimilarArguments, dialect: Dialect) -> Reply:
+    listed = kb.similar(arguments.file, collection=arguments.collection, limit=arguments.limit)
+    lines = [
+        f"{each.similarity:.2f} {each.file}:{each.line} - {each.title}"
+        f"{'' if each.linked else ' (not linked)'}"
+        for each in listed.documents
+    ]
+    return _reply(_listing(f"Similar to {listed.file}", len(lines), lines), listed, dialect)
+
+
+def _reply(text: str, value: Any, dialect: Dialect) -> Reply:
+    return Reply((TextBlock(text),), to_wire(value, dialect.field))
+
+
+def _listing(title: str, total: int, items: Iterable[str]) -> str:
+    """A title with the number of all items, and the listed ones below it."""
+    lines: Sequence[str] = list(items)
+    rest = total - len(lines)
+    more = [f"… {rest:,} more: raise limit"] if rest > 0 else []
+    return "\n".join([f"{title}: {total:,}", *lines, *more])
+
+
+def _outgoing(link: NoteLink) -> str:
+    if link.state == "web":
+        return f"{link.line}: {link.target}"
+    missing = " (no such section)" if link.state == "section missing" else ""
+    return f"{link.line}: {link.target} → {link.file or 'nothing'}{missing}"
+
+
+def _broken(link: BrokenLink) -> str:
+    nearest = ""
+    if link.nearest is not None:
+        words = "no such section in" if link.missing == "section" else "did you mean"
+        nearest = f" ({words} {link.nearest})"
+    return f"{link.file}:{link.line}: {link.target}{nearest}"
+
+
+TOOLS: tuple[Tool[Any], ...] = (
+    Tool(
+        name="links",
+        title="Links of a note",
+        description="Where the links of one note lead, and which lines of other notes link to it.",
+        arguments=FileArguments,
+        run=links,
+    ),
+    Tool(
+        name="check_links",
+        title="Check links",
+        description="Links that lead nowhere, with the nearest existing name, and documents to"
+        " which no other document links.",
+        arguments=CollectionArguments,
+        run=check_links,
+        bulky=True,
+    ),
+    Tool(
+        name="tags",
+        title="Tags",
+        description="The tags as a tree, each with the number of documents that have it or a tag"
+        " below it.",
+        arguments=TagsArguments,
+        run=tags,
+    ),
+    Tool(
+        name="recent",
+        title="Recent changes",
+        description='What changed last, and who wrote it: a tool, or "disk" for other programs.',
+        arguments=RecentArguments,
+        run=recent,
+    ),
+    Tool(
+        name="similar",
+        title="Similar documents",
+        description="The documents most similar to one, and whether they are linked with it."
+        " Needs embeddings.",
+        arguments=SimilarArguments,
+        run=similar,
+    ),
+)

@@ -1,0 +1,157 @@
+"""Links in a note, links to it, links that lead nowhere, and documents without links to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qmd import KnowledgeBase
+from qmd.errors import DocumentNotFoundError, InputError
+
+NOTES = {
+    "MOC.md": (
+        "# Map\n\nSee [[plan]], [[Plan#Goals|goals]] and [[plan#Costs]].\n"
+        "![[photo.png]] ![[gone.png]]\n"
+        "[web](https://example.org) [md](2025/plan.md) [gone](2025/none.md)\n"
+        "[[#Map]] [[plan#^b1]] [[plan#^b2]]\n"
+    ),
+    "2025/plan.md": "# Plan\n\n## Goals\n\nWin. ^b1\n\n![[MOC]]\n",
+    "2024/plan.md": "---\naliases: [Old roadmap]\n---\n# Last year\n\n[[2025/plan]] [[plan]]\n",
+    "alone.md": "# Alone\n\n[[alone]] [[Old roadmaps]] [[Lonely title]]\n",
+    "titled.md": "---\ntitle: Lonely titles\n---\n",
+    "photo.png.md": "# About a photo\n",
+}
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> Iterator[KnowledgeBase]:
+    for name, text in NOTES.items():
+        (tmp_path / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "notes" / name).write_text(text, encoding="utf-8")
+    (tmp_path / "notes" / "photo.png").write_bytes(b"")
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path / "notes", name="notes")
+        kb.index()
+        yield kb
+
+
+def test_the_links_of_a_note_in_order_with_what_they_lead_to(kb: KnowledgeBase) -> None:
+    links = kb.links("MOC.md")
+    assert links.file == "notes/MOC.md"
+    assert [(link.line, link.target, link.state, link.file) for link in links.links] == [
+        (3, "plan", "document", "notes/2024/plan.md"),
+        (3, "Plan#Goals", "section missing", "notes/2024/plan.md"),
+        (3, "plan#Costs", "section missing", "notes/2024/plan.md"),
+        (4, "photo.png", "attachment", "notes/photo.png"),
+        (4, "gone.png", "nothing", None),
+        (5, "https://example.org", "web", None),
+        (5, "2025/plan.md", "document", "notes/2025/plan.md"),
+        (5, "2025/none.md", "nothing", None),
+        (6, "#Map", "document", "notes/MOC.md"),
+        (6, "plan#^b1", "section missing", "notes/2024/plan.md"),
+        (6, "plan#^b2", "section missing", "notes/2024/plan.md"),
+    ]
+    assert links.total == 11
+    assert len(kb.links("MOC.md", limit=2).links) == 2
+
+
+def test_backlinks_have_the_line_that_links(kb: KnowledgeBase) -> None:
+    backlinks = kb.backlinks("2025/plan.md")
+    assert [(link.file, link.line, link.text, link.kind) for link in backlinks.links] == [
+        ("notes/2024/plan.md", 6, "[[2025/plan]] [[plan]]", "wikilink"),
+        (
+            "notes/MOC.md",
+            5,
+            "[web](https://example.org) [md](2025/plan.md) [gone](2025/none.md)",
+            "link",
+        ),
+    ]
+    (embed,) = kb.backlinks("MOC.md").links
+    assert (embed.kind, embed.text) == ("embed", "![[MOC]]")
+
+
+def test_links_of_a_note_to_itself_are_no_backlinks(kb: KnowledgeBase) -> None:
+    assert kb.backlinks("alone.md").total == 0
+    with pytest.raises(DocumentNotFoundError):
+        kb.backlinks("none.md")
+    with pytest.raises(InputError):
+        kb.links("MOC.md", limit=1001)
+
+
+def test_broken_links_say_what_is_missing_and_what_is_nearest(kb: KnowledgeBase) -> None:
+    broken = kb.broken_links()
+    assert [(link.line, link.target, link.missing, link.nearest) for link in broken.links] == [
+        (3, "Plan#Goals", "section", "notes/2024/plan.md"),
+        (3, "plan#Costs", "section", "notes/2024/plan.md"),
+        (4, "gone.png", "attachment", None),
+        (5, "2025/none.md", "note", None),
+        (6, "plan#^b1", "section", "notes/2024/plan.md"),
+        (6, "plan#^b2", "section", "notes/2024/plan.md"),
+        (3, "Old roadmaps", "note", "notes/2024/plan.md"),
+        (3, "Lonely title", "note", "notes/titled.md"),
+    ]
+    assert broken.total == 8
+    assert kb.broken_links(limit=1).total == 8
+
+
+def test_orphans_are_the_documents_that_no_other_links_to(kb: KnowledgeBase) -> None:
+    orphans = kb.orphans()
+    assert [orphan.document.file for orphan in orphans.documents] == [
+        "notes/alone.md",
+        "notes/photo.png.md",
+        "notes/titled.md",
+    ]
+    assert orphans.total == 3
+    assert len(kb.orphans(limit=1).documents) == 1
+
+
+def indexed(folder: Path, notes: dict[str, str]) -> KnowledgeBase:
+    for name, text in notes.items():
+        (folder / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "notes" / name).write_text(text, encoding="utf-8")
+    kb = KnowledgeBase.open(folder / "index.sqlite", create=True)
+    kb.add_collection(folder / "notes", name="notes")
+    kb.index()
+    return kb
+
+
+def test_links_stay_in_their_collection(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "other.md").write_text("[[MOC]] [[alone]]\n")
+    kb.add_collection(tmp_path / "more", name="more")
+    kb.index()
+    assert kb.backlinks("alone.md").total == 0
+    assert [link.target for link in kb.broken_links(collection="more").links] == ["MOC", "alone"]
+    assert [each.document.path for each in kb.orphans(collection="more").documents] == ["other.md"]
+
+
+def test_notes_that_embed_each_other_in_a_circle(tmp_path: Path) -> None:
+    notes = {"a.md": "![[b]]\n", "b.md": "![[c]]\n", "c.md": "![[a]]\n![[c]]\n"}
+    with indexed(tmp_path, notes) as kb:
+        assert kb.orphans().total == kb.broken_links().total == 0
+        assert [link.file for link in kb.backlinks("notes/a.md").links] == ["notes/c.md"]
+
+
+def test_ten_thousand_links_in_one_long_line(tmp_path: Path) -> None:
+    notes = {
+        "many.md": "words " + " ".join(f"[[n{n}]] [[hub]]" for n in range(10_000)),
+        "hub.md": "",
+    }
+    with indexed(tmp_path, notes) as kb:
+        assert kb.links("many.md").total == 20_000
+        backlinks = kb.backlinks("hub.md", limit=3)
+        assert backlinks.total == 10_000
+        assert all(len(link.text) < 300 and "[[hub]]" in link.text for link in backlinks.links)
+        broken = kb.broken_links(limit=5)
+        assert (broken.total, len(broken.links)) == (10_000, 5)
+
+
+def test_a_name_that_several_notes_have(tmp_path: Path) -> None:
+    notes = {f"f{n}/index.md": "[[index]]\n" for n in range(30)}
+    notes |= {"a.md": "[[f7/index]]\n", "f9/b.md": "[up](index.md)\n"}
+    with indexed(tmp_path, notes) as kb:
+        orphans = {orphan.document.path for orphan in kb.orphans().documents}
+        assert orphans == {*notes} - {"f7/index.md", "f9/index.md"}
+        assert [link.file for link in kb.backlinks("f9/index.md").links] == ["notes/f9/b.md"]
