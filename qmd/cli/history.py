@@ -25,7 +25,8 @@ def history(path: str, show: int | None, as_json: bool) -> None:
     List what a file held before qmd's tools changed it.
 
     The newest comes first. PATH is a path on the disk, collection/path or qmd://…; the file
-    itself may be gone. For each file, 20 revisions and 10 MiB are kept.
+    itself may be gone. Any other name that 'qmd get' takes will do, too. For each file, 20
+    revisions and 10 MiB are kept.
     """
     with session().open() as kb:
         if show is not None:

@@ -54,10 +54,12 @@ class FileHistory:
         The revisions of a file, the newest first; empty if no tool has changed the file.
 
         Args:
-            path: A path on the disk, ``collection/path`` or ``qmd://…``. The file need not exist.
+            path: A path on the disk, ``collection/path`` or ``qmd://…``, of which the file need
+                not exist; else any name of a document.
 
         Raises:
             OutsideRootsError: No file can have that name.
+            AmbiguousNameError: Several documents have the name.
         """
         return self._find(path)[1]
 

@@ -53,12 +53,15 @@ class FileMethods(Parts):
     def revisions(self) -> FileHistory:
         """The contents that files had before tools changed them."""
         from qmd.files.revisions import FileHistory
-        from qmd.ingest.collection_paths import candidate_files
+        from qmd.kb.named_files import files_with_history
 
         store = self._store
-        return FileHistory(
-            store, self._writer(store), lambda path: candidate_files(path, _collections(store))
-        )
+
+        def candidates(name: str) -> list[Path]:
+            with store.reading() as reader:
+                return files_with_history(reader, name)
+
+        return FileHistory(store, self._writer(store), candidates)
 
     @property
     def undo(self) -> Undo:

@@ -70,12 +70,22 @@ class IndexingMethods(Parts):
         Explain whether a file is a document and, if not, which rule leaves it out.
 
         Args:
-            path: A path on the disk, ``collection/path`` or ``qmd://collection/path``.
+            path: A path on the disk, ``collection/path`` or ``qmd://collection/path``; if no file
+                is there, any name of a document that `get` takes.
+
+        Raises:
+            AmbiguousNameError: More than one document has this name, and no file has this path.
         """
         from qmd.ingest import why
+        from qmd.kb.named_files import document_without_file
 
         with self._store.reading() as reader:
-            return why.explain_path(reader, str(path))
+            explanation = why.explain_path(reader, str(path))
+            if not explanation.indexed:
+                document = document_without_file(reader, str(path))
+                if document is not None:
+                    return why.explain_path(reader, document.uri)
+            return explanation
 
     def keep(
         self,

@@ -23,7 +23,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from qmd import __version__
-from qmd.errors import AmbiguousNameError, DocumentNotFoundError, ProtocolError, QmdError
+from qmd.errors import (
+    AmbiguousNameError,
+    DocumentNotFoundError,
+    ProtocolError,
+    QmdError,
+    SectionNotFoundError,
+)
 from qmd.kb import KnowledgeBase
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
@@ -178,7 +184,7 @@ class McpFace:
             document = await self._in_thread(lambda: self._kb.get(params.uri))
         except DocumentNotFoundError as error:
             raise _not_found_error(ctx, params.uri, f"Document not found: {path}") from error
-        except AmbiguousNameError as error:
+        except (AmbiguousNameError, SectionNotFoundError) as error:
             raise _not_found_error(ctx, params.uri, texts.error_text(error)) from error
         except QmdError as error:
             message = texts.error_text(error)

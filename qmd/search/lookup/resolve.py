@@ -89,16 +89,29 @@ def resolve(reader: Reader, name: str, similar: SimilarNames | None = None) -> R
     name = storable(name)
     if len(name) > MAX_NAME:
         raise DocumentNotFoundError(f"{name[:100]}…")
+    document, reading = _first_match(reader, name)
+    if document is None:
+        raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(reading.file))
+    if not reading.anchor:
+        return ResolvedName(document, reading.line, reading.max_lines)
+    start, end = anchored_lines(reader, document, reading.anchor)
+    return ResolvedName(document, start, end_line=end)
+
+
+def find_document(reader: Reader, name: str) -> DocumentInfo | None:
+    """The document that a name refers to, as `resolve`; None without one. AmbiguousNameError."""
+    name = storable(name)
+    return _first_match(reader, name)[0] if len(name) <= MAX_NAME else None
+
+
+def _first_match(reader: Reader, name: str) -> tuple[DocumentInfo | None, _Reading]:
+    """The first reading whose file is a document; None and the last reading if there is none."""
     reading = _Reading(name)
     for reading in _readings(name):
         document = _find(reader, reading.file)
-        if document is None:
-            continue
-        if not reading.anchor:
-            return ResolvedName(document, reading.line, reading.max_lines)
-        start, end = anchored_lines(reader, document, reading.anchor)
-        return ResolvedName(document, start, end_line=end)
-    raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(reading.file))
+        if document is not None:
+            return document, reading
+    return None, reading
 
 
 def _readings(name: str) -> Iterator[_Reading]:
