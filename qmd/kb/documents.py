@@ -111,6 +111,21 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return outline(reader, file)
 
+    def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
+        """
+        Documents (``collection/path``) whose file name begins with ``prefix``, by this name.
+
+        Letter case and Unicode form do not matter. An empty prefix gives none.
+        """
+        from qmd.search.lookup.resolve import storable
+        from qmd.values.names import fold
+
+        key = fold(storable(prefix))
+        if not key:
+            return []
+        with self._store.reading() as reader:
+            return reader.documents.with_file_name_prefix(key, limit)
+
     def documents(
         self, prefix: str = "", *, limit: int | None = None, offset: int = 0
     ) -> list[DocumentInfo]:

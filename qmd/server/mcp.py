@@ -253,11 +253,15 @@ class McpFace:
         )
 
     def _paths_from(self, prefix: str) -> list[str]:
-        """The paths that begin with ``prefix``: collections, or documents of its folder."""
+        """
+        The paths that ``prefix`` may become: collections and documents whose file name begins so,
+        or documents of its folder.
+        """
         folder, slash, _ = prefix.rpartition("/")
         if not slash:
             names = sorted(f"{collection.name}/" for collection in self._kb.collections())
-            return [name for name in names if name.startswith(prefix)]
+            begun = [name for name in names if name.startswith(prefix)]
+            return begun + self._kb.files_named(prefix, limit=max(0, _COMPLETIONS + 1 - len(begun)))
         try:
             documents = self._kb.documents(folder)
         except QmdError:  # no such collection

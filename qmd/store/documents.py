@@ -89,6 +89,10 @@ class Documents(Protocol):
         """The documents whose file name has one of these `qmd.values.names.name_key`s."""
         ...
 
+    def with_file_name_prefix(self, prefix: str, limit: int) -> list[str]:
+        """The first ``collection/path`` whose file name begins so, folded as `name_key`."""
+        ...
+
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
         """The documents with an alias or a title whose `qmd.values.names.fold` is one of these."""
         ...

@@ -35,9 +35,14 @@ def complete(server: Server, begun: str, mode: Mode = "legacy") -> list[str]:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 def test_a_path_is_completed_step_by_step(server: Server, mode: Mode) -> None:
-    assert complete(server, "no", mode) == ["notes/"]
+    assert complete(server, "not", mode) == ["notes/"]
     assert complete(server, "notes/2025/p", mode) == ["notes/2025/plan.md"]
     assert len(complete(server, "notes/2025/", mode)) == 3
+
+
+@pytest.mark.parametrize("begun", ["plan", "PL"])
+def test_a_file_name_is_completed_to_its_path(server: Server, begun: str) -> None:
+    assert "notes/2025/plan.md" in complete(server, begun)
 
 
 @pytest.mark.parametrize("begun", ["x", "nowhere/", "notes/nowhere/", "/", "..", "notes/../", "%"])

@@ -113,6 +113,15 @@ class SqliteDocuments:
             [json.dumps(list(keys))],
         )
 
+    def with_file_name_prefix(self, prefix: str, limit: int) -> list[str]:
+        rows = self._connection.execute(
+            "SELECT c.name || '/' || d.path FROM documents d"
+            " JOIN collections c ON c.id = d.collection_id"
+            " WHERE d.name_key >= ? AND d.name_key < ? ORDER BY d.name_key, 1 LIMIT ?",
+            [prefix, f"{prefix}\U0010ffff", limit],
+        )
+        return [file for (file,) in rows]
+
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
         folded = list(keys)
         array = json.dumps(folded)
