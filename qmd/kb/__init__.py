@@ -12,8 +12,8 @@ from types import TracebackType
 
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
+from qmd.kb.editing import EditingMethods
 from qmd.kb.embedding import EmbeddingMethods
-from qmd.kb.files import FileMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
 from qmd.kb.search import SearchMethods
@@ -29,7 +29,7 @@ class KnowledgeBase(
     GraphMethods,
     SearchMethods,
     DocumentMethods,
-    FileMethods,
+    EditingMethods,
     UpkeepMethods,
 ):
     """

@@ -14,6 +14,7 @@ from qmd.tools.definition import Tool
 TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", "qmd.tools.knowledge"),
     "graph": ("qmd graph", "qmd.tools.graph"),
+    "edit": ("qmd edit", "qmd.tools.edit"),
     "posts": ("AfdianToMarkdown", "qmd.tools.posts"),
     "summary": ("SummaryMCP", "qmd.tools.summary"),
     "notes": ("Axon", "qmd.tools.notes"),

@@ -1,0 +1,214 @@
+"""Edits and deletes a note on the disk, if it is still the note that the client has read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qmd.errors import (
+    DecodeError,
+    EditError,
+    FileAccessError,
+    FileChangedError,
+    InputError,
+    NotFoundError,
+)
+from qmd.files.edits.apply import edited
+from qmd.files.edits.diff import short_diff
+from qmd.files.edits.text_file import TextFile
+from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.writer import FileWriter
+from qmd.parse.decode import decode
+from qmd.parse.formats import MARKDOWN, format_of
+from qmd.system.beneath import READ
+from qmd.values.edits import EditedNote, NoteEdit
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Store
+
+EDIT, DELETE = "edit_note", "delete_note"
+#: A longer note is not edited.
+MAX_BYTES = 16 * 1024 * 1024
+_DOCID = re.compile(r"#?([0-9a-fA-F]{6,64})")
+
+
+@dataclass(frozen=True, slots=True)
+class NotePlace:
+    """A note: its ``collection/path``, and where that is on the disk."""
+
+    file: str
+    place: ResolvedPath
+
+
+class NoteEditor:
+    """Edits notes through the one `FileWriter`."""
+
+    def __init__(self, store: Store, files: FileWriter) -> None:
+        self._store = store
+        self._files = files
+
+    def edit(
+        self,
+        note: NotePlace,
+        edit: NoteEdit | Callable[[str], str],
+        *,
+        if_docid: str | None = None,
+        preview: bool = False,
+    ) -> EditedNote:
+        """
+        Edit the text of a note; a function gets the text and returns the new one.
+
+        Args:
+            if_docid: The docid that the note must have.
+            preview: Write nothing, and return the diff.
+
+        Raises:
+            EditError: The edit is not possible.
+            FileChangedError: The note has another docid; with what has changed since, if known.
+            NotFoundError, FileAccessError: The file cannot be read or written.
+            The other errors of `FileWriter.write`.
+        """
+        data, new, result = self._edited(note, self._read(note), edit, if_docid)
+        if preview or new == data:
+            return result
+
+        def content(present: bytes | None) -> bytes:
+            nonlocal result
+            if present is None:
+                raise _not_there(note)
+            _, new, result = self._edited(note, present, edit, if_docid)
+            return new
+
+        try:
+            with self._files.change(tool=EDIT) as change:
+                change.rewrite(note.place, content)
+        except OSError as error:
+            raise FileAccessError(note.file, error) from error
+        return EditedNote(
+            file=result.file,
+            docid=result.docid,
+            written=True,
+            diff=result.diff,
+            change=change.number,
+            problem=change.problem,
+        )
+
+    def delete(
+        self, note: NotePlace, *, if_docid: str | None = None, preview: bool = False
+    ) -> EditedNote:
+        """
+        Delete a note; its content is kept in the history. Arguments and errors as for `edit`.
+        """
+        data = self._read(note)
+        text = _text(data)
+        self._require_docid(note, text, if_docid)
+        diff = short_diff(text, "")
+        if preview:
+            return EditedNote(note.file, None, written=False, diff=diff)
+        digest = hashlib.sha256(data).hexdigest()
+        try:
+            with self._files.change(tool=DELETE) as change:
+                change.delete(note.place, if_hash=digest)
+        except FileNotFoundError:
+            raise _not_there(note) from None
+        except OSError as error:
+            raise FileAccessError(note.file, error) from error
+        return EditedNote(
+            note.file, None, written=True, diff=diff, change=change.number, problem=change.problem
+        )
+
+    def _edited(
+        self,
+        note: NotePlace,
+        data: bytes,
+        edit: NoteEdit | Callable[[str], str],
+        if_docid: str | None,
+    ) -> tuple[bytes, bytes, EditedNote]:
+        """The content, the new content, and what they differ in. Raises QmdError."""
+        if format_of(note.file) is not MARKDOWN:
+            raise EditError(f"{note.file} is no note: a {format_of(note.file).name}.")
+        source = TextFile.of(note.file, data)
+        self._require_docid(note, source.text, if_docid)
+        text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
+        new = source.encode(text)
+        if len(new) > MAX_BYTES:
+            raise EditError(f"{note.file} would have more than {MAX_BYTES:,} bytes.")
+        diff = short_diff(source.text, text)
+        return data, new, EditedNote(note.file, docid_of(text), written=False, diff=diff)
+
+    def _read(self, note: NotePlace) -> bytes:
+        """Raises NotFoundError, EditError, FileAccessError."""
+        try:
+            with os.fdopen(note.place.open(READ), "rb") as stream:
+                status = os.fstat(stream.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise EditError(f"{note.file} is no file.")
+                if status.st_size > MAX_BYTES:
+                    raise EditError(f"{note.file} has more than {MAX_BYTES:,} bytes.")
+                return stream.read()
+        except (FileNotFoundError, NotADirectoryError):
+            raise _not_there(note) from None
+        except IsADirectoryError:
+            raise EditError(f"{note.file} is no file.") from None
+        except OSError as error:
+            raise FileAccessError(note.file, error) from error
+
+    def _require_docid(self, note: NotePlace, text: str, if_docid: str | None) -> None:
+        """Raises InputError, FileChangedError."""
+        if if_docid is None:
+            return
+        match = _DOCID.fullmatch(if_docid.strip())
+        if match is None:
+            raise InputError(
+                f"{if_docid!r} is no docid.", hint="It is # and six or more hex digits."
+            )
+        digits = match[1].lower()
+        if _hash(text).startswith(digits):
+            return
+        with self._store.reading() as reader:
+            read_text = _text_with_hash(reader, note, digits)
+        raise FileChangedError(
+            note.file,
+            since=f"it was read as #{digits} (it is {docid_of(text)} now)",
+            diff=None if read_text is None else short_diff(read_text, text),
+        )
+
+
+def docid_of(text: str) -> str:
+    """The docid of a document with this text."""
+    return f"#{_hash(text)[:6]}"
+
+
+def _text_with_hash(reader: Reader, note: NotePlace, digits: str) -> str | None:
+    """The text that the note had with this docid, if the index or the history still knows it."""
+    collection, _, path = note.file.partition("/")
+    document = reader.documents.by_path(collection, path)
+    if document is not None and reader.documents.content_hash(document.id).startswith(digits):
+        return reader.documents.text(document.id)
+    for revision in reader.revisions.history(str(note.place.target)):
+        content = reader.revisions.content(revision.number) if revision.kind == "content" else None
+        if content is not None and _hash(text := _text(content)).startswith(digits):
+            return text
+    return None
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _text(data: bytes) -> str:
+    try:
+        return decode(data).text
+    except DecodeError:
+        return f"({len(data):,} bytes that are no text)"
+
+
+def _not_there(note: NotePlace) -> NotFoundError:
+    return NotFoundError(
+        f"The file of {note.file} is not there any more.", hint="It was moved or deleted meanwhile."
+    )

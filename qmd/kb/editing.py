@@ -1,0 +1,99 @@
+"""Editing and deleting notes by name, and undoing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from qmd.kb.files import FileMethods
+
+if TYPE_CHECKING:
+    from qmd.files.edits.note_editor import NotePlace
+    from qmd.files.notes.vault import Vault
+    from qmd.store import Store
+    from qmd.values.edits import EditedNote, NoteEdit
+
+
+class EditingMethods(FileMethods):
+    def edit_note(
+        self,
+        name: str,
+        edit: NoteEdit | Callable[[str], str],
+        *,
+        if_docid: str | None = None,
+        preview: bool = False,
+    ) -> EditedNote:
+        """
+        Edit the text of a note, as it is on the disk now. Its encoding and line ends stay.
+
+        Args:
+            name: The note, as `get` takes it.
+            edit: What to do; or a function that gets the text and returns the new one.
+            if_docid: Refuse the edit unless the note still has this docid.
+            preview: Write nothing, and return the diff.
+
+        Raises:
+            DocumentNotFoundError, AmbiguousNameError: As `get`.
+            EditError: The note has no such place, or more than one; or its encoding lacks a
+                character of the text.
+            FileChangedError: The docid is another one; ``diff`` shows what has changed since, if
+                that is known.
+            OutsideRootsError, WriteDeclinedError, ConflictError, FileAccessError: As the
+                `FileWriter` says.
+        """
+        from qmd.files.edits.note_editor import NoteEditor
+
+        store = self._store
+        editor = NoteEditor(store, self._writer(store))
+        return editor.edit(self._place(store, name), edit, if_docid=if_docid, preview=preview)
+
+    def delete_note(
+        self, name: str, *, if_docid: str | None = None, preview: bool = False
+    ) -> EditedNote:
+        """
+        Delete a note; its content is kept in the history. Arguments and errors as `edit_note`.
+        """
+        from qmd.files.edits.note_editor import NoteEditor
+
+        store = self._store
+        editor = NoteEditor(store, self._writer(store))
+        return editor.delete(self._place(store, name), if_docid=if_docid, preview=preview)
+
+    def _place(self, store: Store, name: str) -> NotePlace:
+        """
+        The note that a name means, and where it is on the disk.
+
+        A path that the index does not have yet may also be that of a file.
+
+        Raises:
+            DocumentNotFoundError, AmbiguousNameError, InvalidPathError
+        """
+        from qmd.errors import DocumentNotFoundError
+        from qmd.files.edits.note_editor import NotePlace
+        from qmd.files.notes.vault import Vault
+        from qmd.search.lookup.resolve import resolve
+
+        with store.reading() as reader:
+            vault = Vault.of_collections(reader.collections.all())
+            try:
+                file = resolve(reader, name)[0].file
+            except DocumentNotFoundError:
+                path = _path_on_disk(vault, name)
+                if path is None:
+                    raise
+                file = path
+        return NotePlace(file, vault.locate(file))
+
+
+def _path_on_disk(vault: Vault, name: str) -> str | None:
+    """``collection/path`` if a file is there on the disk."""
+    from qmd.errors import InvalidPathError
+    from qmd.files.notes.vault import can_exist, plain_path
+
+    try:
+        path = plain_path(name.removeprefix("qmd://"))
+        if can_exist(path) and vault.has_root_for(path) and vault.locate(path).target.is_file():
+            return path
+    except InvalidPathError:
+        pass
+    return None

@@ -1,0 +1,156 @@
+"""The toolset ``edit``: small edits of notes that can be previewed and undone."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from qmd.errors import FileChangedError, QmdError
+from qmd.kb import KnowledgeBase
+from qmd.system.session import current_session
+from qmd.tools import edit_texts
+from qmd.tools.arguments import Arguments, Count, OptionalText, TextAsSent
+from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.schemas import output_schema
+from qmd.tools.texts import Dialect, error_text
+from qmd.values.edits import EditAction, EditedNote, NoteEdit, UndoReply
+from qmd.values.wire import to_wire
+
+# --- arguments -----------------------------------------------------------------------
+
+
+_SCALARS = ["string", "number", "boolean"]
+_VALUE_SCHEMA: dict[str, Any] = {"type": [*_SCALARS, "array"], "items": {"type": _SCALARS}}
+
+
+class EditArguments(Arguments):
+    """Base of the argument models of this toolset, whose names are in snake case everywhere."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+
+class NoteArguments(EditArguments):
+    """What the tools that change one note have in common."""
+
+    file: str = Field(description="The note: its name, path or docid")
+    if_docid: OptionalText = Field(None, description="Refuse if the note's docid is another by now")
+    preview: bool = Field(False, description="Write nothing, only show the diff")
+
+
+class EditNoteArguments(NoteArguments):
+    action: EditAction = Field(
+        description="replace (old, text): old must occur exactly once. replace_section,"
+        " insert_before, insert_after (heading, text). append (text; heading: at the end of its"
+        " section). prepend (text): below the frontmatter. set_property (property, value)."
+        " remove_property (property). tick, untick (old or line): a task"
+    )
+    text: TextAsSent | None = Field(None, description="The new text")
+    old: TextAsSent | None = Field(None, description="The text to replace, or that of a task")
+    heading: OptionalText = Field(None, description="Heading or Heading#Sub")
+    property: OptionalText = Field(None, description="A key of the frontmatter")
+    value: str | bool | int | float | list[str | bool | int | float] | None = Field(
+        None, description="Text, number, truth, date or list", json_schema_extra=_VALUE_SCHEMA
+    )
+    line: Count | None = Field(None, description="The line of a task")
+
+
+class DeleteNoteArguments(NoteArguments):
+    pass
+
+
+class UndoArguments(EditArguments):
+    change: Count | None = Field(None, description="Undo this change; default: your last one")
+    session: bool = Field(False, description="Undo all that you changed in this session")
+
+
+# --- handlers ------------------------------------------------------------------------
+
+
+def edit_note(kb: KnowledgeBase, arguments: EditNoteArguments, dialect: Dialect) -> Reply:
+    value = arguments.value
+    edit = NoteEdit(
+        action=arguments.action,
+        text=arguments.text,
+        old=arguments.old,
+        heading=arguments.heading,
+        property=arguments.property,
+        value=tuple(value) if isinstance(value, list) else value,
+        line=arguments.line,
+    )
+    note = kb.edit_note(
+        arguments.file, edit, if_docid=arguments.if_docid, preview=arguments.preview
+    )
+    return _edited(note, edit_texts.edited(note, preview=arguments.preview))
+
+
+def delete_note(kb: KnowledgeBase, arguments: DeleteNoteArguments, dialect: Dialect) -> Reply:
+    note = kb.delete_note(arguments.file, if_docid=arguments.if_docid, preview=arguments.preview)
+    return _edited(note, edit_texts.deleted(note))
+
+
+def undo(kb: KnowledgeBase, arguments: UndoArguments, dialect: Dialect) -> Reply:
+    if arguments.change is not None:
+        reply = kb.undo.undo_change(arguments.change)
+    elif arguments.session:
+        reply = kb.undo.undo_session(current_session())
+    else:
+        reply = kb.undo.undo_last(current_session())
+    blocks = (TextBlock(edit_texts.undone(reply)),)
+    return Reply(blocks, to_wire(reply), is_error=not reply.undone)
+
+
+def _edited(note: EditedNote, text: str) -> Reply:
+    return Reply((TextBlock(text),), to_wire(note))
+
+
+def failed(error: QmdError) -> Reply:
+    """The reply for an error; of a note that has changed, with the diff."""
+    text = error_text(error)
+    if isinstance(error, FileChangedError) and error.diff:
+        text = f"{text}\n\nWhat has changed since:\n{error.diff}"
+    return Reply((TextBlock(text),), is_error=True)
+
+
+TOOLS: tuple[Tool[Any], ...] = (
+    Tool(
+        name="edit_note",
+        title="Edit note",
+        description="Change one place of a note; encoding and line ends stay. Can be undone.",
+        arguments=EditNoteArguments,
+        run=edit_note,
+        output_schema=functools.partial(output_schema, EditedNote),
+        read_only=False,
+        destructive=True,
+        idempotent=False,
+        failed=failed,
+    ),
+    Tool(
+        name="delete_note",
+        title="Delete note",
+        description="Delete a note into the history. Can be undone.",
+        arguments=DeleteNoteArguments,
+        run=delete_note,
+        output_schema=functools.partial(output_schema, EditedNote),
+        read_only=False,
+        destructive=True,
+        idempotent=True,
+        failed=failed,
+    ),
+    Tool(
+        name="undo",
+        title="Undo",
+        description=(
+            "Take back a change of any tool that writes: its files are again as they were before."
+            " A change whose files were changed since is refused. Undo an undo to redo."
+        ),
+        arguments=UndoArguments,
+        run=undo,
+        output_schema=functools.partial(output_schema, UndoReply),
+        read_only=False,
+        destructive=True,
+        idempotent=False,
+        failed=failed,
+    ),
+)

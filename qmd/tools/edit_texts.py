@@ -1,0 +1,60 @@
+"""What the tools of the toolset ``edit`` and their commands say of edits and undos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qmd.values.edits import EditedNote, UndoneFile, UndoReply
+
+
+def edited(note: EditedNote, *, preview: bool) -> str:
+    """The text for an edit: what was done, the docid, and the diff."""
+    if not note.diff:
+        return f"Nothing differs; {note.file} ({note.docid}) stays as it is."
+    if preview:
+        first = f"Preview, nothing was written: {note.file}"
+    else:
+        first = f"Edited {note.file}, now {note.docid} (change {note.change})"
+    return _with_problem(f"{first}\n{note.diff}", note.problem)
+
+
+def deleted(note: EditedNote) -> str:
+    """The text for a deletion."""
+    if not note.written:
+        return f"Preview, nothing was deleted: {note.file}\n{note.diff}"
+    text = f"Deleted {note.file} (change {note.change}; its content is in the history)"
+    return _with_problem(text, note.problem)
+
+
+def undone(reply: UndoReply) -> str:
+    """The text for an undo: each file of each change, and why others were left alone."""
+    return _with_problem("\n".join(_undone_lines(reply)), reply.problem)
+
+
+def _undone_lines(reply: UndoReply) -> Iterator[str]:
+    for change in reply.undone:
+        yield f"Undid change {change.change} ({change.tool}, {change.created[:19]}Z):"
+        yield from (f"- {_file(file)}" for file in change.files)
+    for refused in reply.refused:
+        yield (
+            f"Change {refused.change} ({refused.tool}, {refused.created[:19]}Z) was not undone:"
+            f" {refused.file}: {refused.reason}"
+        )
+        if refused.diff:
+            yield refused.diff.rstrip("\n")
+    if reply.not_kept:
+        yield f"Earlier changes of the session that are not kept any more: {reply.not_kept}"
+    if reply.change is not None:
+        yield f"This undo is change {reply.change}."
+
+
+def _file(file: UndoneFile) -> str:
+    if file.moved_from is not None:
+        return f"{file.moved_from} moved back to {file.file}"
+    if file.action == "unchanged":
+        return f"{file.file}: as it was before"
+    return f"{file.file} {file.action}"
+
+
+def _with_problem(text: str, problem: str | None) -> str:
+    return text if problem is None else f"{text}\nNot searchable yet: {problem}"
