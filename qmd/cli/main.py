@@ -69,6 +69,8 @@ _SECTIONS = {
         "image": "qmd.cli.images:image",
         "history": "qmd.cli.history:history",
         "restore": "qmd.cli.history:restore",
+        "undo": "qmd.cli.history:undo",
+        "rm": "qmd.cli.history:rm",
     },
     "Serve": {
         "server": "qmd.cli.serve:server",

@@ -72,6 +72,10 @@ class Session:
         from qmd.settings import Settings
 
         settings = self.settings
+        if write or create:
+            from qmd.system.session import name_process
+
+            name_process("cli")
         if not create and not settings.db.exists():
             raise DatabaseMissingError(
                 f"No database at {settings.db}",

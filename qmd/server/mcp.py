@@ -31,8 +31,10 @@ from qmd.errors import (
     SectionNotFoundError,
 )
 from qmd.kb import KnowledgeBase
+from qmd.server.client_sessions import session_of
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
+from qmd.system.session import in_session, new_session
 from qmd.tools import texts
 from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
@@ -76,6 +78,7 @@ class McpFace:
         self._tools = {tool.name: tool for tool in chosen.tools}
         self._withheld = {tool.name: tool for tool in chosen.withheld}
         self._listed = [_listed(tool) for tool in chosen.tools]
+        self._session = new_session("mcp")  # of the clients that name none
         self._workers = CallQueue(_WORKERS, max_waiting=_MAX_WAITING)
         self._bulk_workers = CallQueue(BULKY_AT_ONCE, max_waiting=_MAX_WAITING)
         self.subscriptions = Subscriptions(self._document_name)
@@ -119,7 +122,7 @@ class McpFace:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
         try:
-            reply = await self._reply(tool, params.arguments)
+            reply = await self._reply(ctx, tool, params.arguments)
         except ProtocolError as error:
             data = None if error.data is None else dict(error.data)
             raise MCPError(error.number, str(error), data) from error
@@ -129,7 +132,9 @@ class McpFace:
             is_error=reply.is_error,
         )
 
-    async def _reply(self, tool: Tool[Any], arguments: dict[str, Any] | None) -> Reply:
+    async def _reply(
+        self, ctx: Context, tool: Tool[Any], arguments: dict[str, Any] | None
+    ) -> Reply:
         """
         Run a tool on a worker thread.
 
@@ -138,9 +143,16 @@ class McpFace:
             MCPError: An unexpected error, which is logged.
         """
         timeout_hint = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
+        headers = None if ctx.request is None else ctx.request.headers
+        session = session_of(headers, otherwise=self._session)
+
+        def call() -> Reply:
+            with in_session(session):
+                return tool.call(self._kb, arguments, texts.MCP)
+
         try:
             return await self._in_thread(
-                lambda: tool.call(self._kb, arguments, texts.MCP),
+                call,
                 timeout_hint=timeout_hint,
                 bulky=tool.bulky,
             )

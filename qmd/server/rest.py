@@ -26,6 +26,7 @@ from qmd import __version__
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import event_stream, openapi
+from qmd.server.client_sessions import session_of
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
 from qmd.server.rest_errors import (
@@ -36,6 +37,7 @@ from qmd.server.rest_errors import (
 )
 from qmd.server.rest_models import Health, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
+from qmd.system.session import in_session, new_session
 from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.bounds import excesses
@@ -193,6 +195,7 @@ class _Face:
         self._kb = kb
         self._read_only = read_only
         self._limits = limits
+        self._session = new_session("rest")  # of the requests that name none
         self._lanes: dict[Lane, CallQueue] = {
             "read": CallQueue(limits.readers, max_waiting=limits.max_waiting),
             "bulk": CallQueue(limits.bulk_readers, max_waiting=limits.max_waiting),
@@ -217,7 +220,8 @@ class _Face:
         arguments: Arguments = _query(endpoint, request)
         if endpoint.body is not None:
             arguments = await self._body(endpoint, endpoint.body, request)
-        call = Call(self._kb, arguments, parameters)
+        session = session_of(request.headers, otherwise=self._session)
+        call = Call(self._kb, arguments, parameters, session)
         workers = self._lanes[endpoint.lane]
         seconds = self._limits.seconds(endpoint.lane)
         if endpoint.lane == "health":
@@ -353,9 +357,11 @@ async def _in_turns(
 
     def step() -> Answer | Generator[None, None, Answer]:
         if not isinstance(work, Generator):
-            return endpoint.run(call)
+            with in_session(call.session):
+                return endpoint.run(call)
         try:
-            next(work)
+            with in_session(call.session):
+                next(work)
         except StopIteration as end:
             answer: Answer = end.value
             return answer

@@ -17,6 +17,7 @@ from qmd.tools.arguments import Arguments, Count, Integer, OptionalText
 from qmd.tools.definition import DocumentBlock
 from qmd.values import Changes, Collection, Context, DocumentInfo
 from qmd.values.facts import Describe, Inline, OmitDefault, Range
+from qmd.values.revisions import FileChange
 
 MAX_TEXTS = 1000
 """The most texts of one request to /embed."""
@@ -48,6 +49,11 @@ class EmbedArguments(Arguments):
         "passage", description="Some models embed questions and passages differently"
     )
     tokens: bool = Field(False, description="Send the states of the tokens, too")
+
+
+class ChangesArguments(Arguments):
+    session: OptionalText = Field(None, description="Only the changes of this session")
+    limit: Count = Field(20, description="The most changes to list", le=MAX_PAGE)
 
 
 class AddCollectionArguments(Arguments):
@@ -137,6 +143,11 @@ class DocumentList:
     total: Annotated[int, Range(0), Describe("How many there are below the prefix")]
     limit: Annotated[int, Range(1)]
     offset: Annotated[int, Range(0)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeList:
+    changes: tuple[FileChange, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 MAX_LENGTH = 100
 
 _current: ContextVar[str | None] = ContextVar("qmd_session", default=None)
+_face_of_process = "process"
 _of_process: list[str] = []
 
 
@@ -24,13 +25,19 @@ def new_session(face: str) -> str:
     return f"{face}-{secrets.token_hex(4)}"
 
 
+def name_process(face: str) -> None:
+    """Name the session of this process, before its first change, after a face."""
+    global _face_of_process  # noqa: PLW0603
+    _face_of_process = face
+
+
 def current_session() -> str:
     """The session of this thread's work."""
     session = _current.get()
     if session is not None:
         return session
     if not _of_process:
-        _of_process.append(new_session("process"))
+        _of_process.append(new_session(_face_of_process))
     return _of_process[0]
 
 

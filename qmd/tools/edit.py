@@ -82,12 +82,12 @@ def edit_note(kb: KnowledgeBase, arguments: EditNoteArguments, dialect: Dialect)
     note = kb.edit_note(
         arguments.file, edit, if_docid=arguments.if_docid, preview=arguments.preview
     )
-    return _edited(note, edit_texts.edited(note, preview=arguments.preview))
+    return _edited(note, edit_texts.edited(note, preview=arguments.preview), dialect)
 
 
 def delete_note(kb: KnowledgeBase, arguments: DeleteNoteArguments, dialect: Dialect) -> Reply:
     note = kb.delete_note(arguments.file, if_docid=arguments.if_docid, preview=arguments.preview)
-    return _edited(note, edit_texts.deleted(note))
+    return _edited(note, edit_texts.deleted(note), dialect)
 
 
 def undo(kb: KnowledgeBase, arguments: UndoArguments, dialect: Dialect) -> Reply:
@@ -98,11 +98,12 @@ def undo(kb: KnowledgeBase, arguments: UndoArguments, dialect: Dialect) -> Reply
     else:
         reply = kb.undo.undo_last(current_session())
     blocks = (TextBlock(edit_texts.undone(reply)),)
-    return Reply(blocks, to_wire(reply), is_error=not reply.undone)
+    structured = to_wire(reply, dialect.field)
+    return Reply(blocks, structured, is_error=not reply.undone)
 
 
-def _edited(note: EditedNote, text: str) -> Reply:
-    return Reply((TextBlock(text),), to_wire(note))
+def _edited(note: EditedNote, text: str, dialect: Dialect) -> Reply:
+    return Reply((TextBlock(text),), to_wire(note, dialect.field))
 
 
 def failed(error: QmdError) -> Reply:

@@ -30,11 +30,16 @@ class RestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, with its checked arguments and the parameters in its path."""
+    """
+    One request, with its checked arguments and the parameters in its path.
+
+    ``session``: what it writes belongs to this session.
+    """
 
     kb: KnowledgeBase
     arguments: Any
     path: Mapping[str, str]
+    session: str
 
 
 @dataclass(frozen=True, slots=True)
