@@ -7,7 +7,6 @@ Every exception qmd raises on purpose.
     ├─ InputError                     the caller's argument is wrong
     │  ├─ BlankQueryError             a text to look for in posts
     │  ├─ ConfigError                 a setting is wrong
-    │  ├─ EditError                   a note has no such place, or more than one
     │  ├─ InvalidPathError            no note or folder can be at that path
     │  └─ UnreadablePostsError        kind (archive, folder, post), path, reason
     ├─ NotFoundError                  what was named does not exist
@@ -23,6 +22,7 @@ Every exception qmd raises on purpose.
     │  └─ FolderNotFoundError         path
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
+    │  ├─ EditError                   a note has no such place, or more than one
     │  └─ FileChangedError            since it was read, or somebody agreed to the write; diff
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
@@ -124,12 +124,6 @@ class UnreadablePostsError(InputError):
 
 class InvalidPathError(InputError):
     code = "invalid_path"
-
-
-class EditError(InputError):
-    """An edit of a note was not made, because the note is not what the edit assumes."""
-
-    code = "edit_not_made"
 
 
 class NotFoundError(QmdError):
@@ -275,6 +269,12 @@ class AmbiguousNameError(QmdError):
 class ConflictError(QmdError):
     code = "conflict"
     http_status = 409
+
+
+class EditError(ConflictError):
+    """An edit of a note was not made, because the note is not what the edit assumes."""
+
+    code = "edit_not_made"
 
 
 class FileChangedError(ConflictError):

@@ -35,7 +35,11 @@ class NoteArguments(EditArguments):
     """What the tools that change one note have in common."""
 
     file: str = Field(description="The note: its name, path or docid")
-    if_docid: OptionalText = Field(None, description="Refuse if the note's docid is another by now")
+    if_docid: OptionalText = Field(
+        None,
+        description="Refuse if the note's docid is another by now",
+        json_schema_extra={"pattern": "^#?[0-9a-fA-F]{6,64}$"},
+    )
     preview: bool = Field(False, description="Write nothing, only show the diff")
 
 

@@ -226,6 +226,8 @@ def expectation(schema: Mapping[str, Any]) -> str:
     """The values that a JSON Schema allows, in words: "an integer from 1 to 1000"."""
     if "enum" in schema:
         return " or ".join(map(_shown, schema["enum"]))
+    if isinstance(schema["type"], list):
+        return " or ".join(_TYPES[name] for name in schema["type"])
     low, high = schema.get("minimum"), schema.get("maximum")
     expected = _TYPES[schema["type"]]
     if low is not None and high is not None:

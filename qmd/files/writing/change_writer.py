@@ -150,7 +150,7 @@ class ChangeWriter:
                 allowed the deletion.
             The other errors of `write`.
         """
-        target = self.resolve(path).target
+        target = self._writable(path)
         agreed = None
         if self._confirm is not None:
             with locked(target.parent) as folder:
@@ -188,7 +188,7 @@ class ChangeWriter:
             OSError: As for `write`; errno EXDEV if the new path is on another disk.
             The other errors of `write`.
         """
-        old = self.resolve(source).target
+        old = self._writable(source)
         new = self._new_path(target, old)
         if old == new:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
@@ -214,7 +214,7 @@ class ChangeWriter:
             FileNotFoundError: The file does not exist.
             The errors of `write`.
         """
-        target = self.resolve(path).target
+        target = self._writable(path)
 
         def commit(draft: Draft, new: Path | None, kept: bytes | None) -> None:
             if new is not None:
@@ -236,6 +236,12 @@ class ChangeWriter:
                 folder.discard_all(name)
                 self._records.end(temporaries=[str(draft.temporary)])
 
+    def _writable(self, path: str | Path | ResolvedPath) -> Path:
+        """The file, if the policy allows to write there, and the database can record it."""
+        target = self.resolve(path).target
+        self._store.require_writable()
+        return target
+
     def _done(self, written: Written) -> Written:
         self.changed.append(written.path)
         return written
@@ -250,7 +256,7 @@ class ChangeWriter:
         appending: bool,
     ) -> Written:
         """``content``: returns the new content of the file for its present one."""
-        target = self.resolve(path).target
+        target = self._writable(path)
         with suppress(FileNotFoundError):
             target.lstat()  # raises for a path that is too long, before directories are made
         agreed = None if self._confirm is None else self._agreed(target, content, self._confirm)

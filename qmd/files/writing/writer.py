@@ -70,11 +70,7 @@ class FileWriter:
         Args:
             tool: The name of the tool that writes, for the history.
             session: The session that the tool was called in; None for the current one.
-
-        Raises:
-            ReadOnlyError: The database cannot record anything.
         """
-        self._store.require_writable()
         change = ChangeWriter(
             self._store,
             self.policy,
