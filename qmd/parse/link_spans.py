@@ -46,21 +46,30 @@ def link_spans(text: str) -> tuple[LinkSpan, ...]:
     masked = mask_code(text, body_start, structure)
     links = find_links(text, masked, structure, body_start)
     return tuple(
-        LinkSpan(link, written.start, written.end, *_path_span(text, written), _form(text, written))
-        for link, written in zip(links.links, links.written, strict=True)
+        _span(text, link, written) for link, written in zip(links.links, links.written, strict=True)
     )
 
 
-def _path_span(text: str, written: WrittenLink) -> tuple[int, int]:
-    """The characters of the target without heading, block and text, and without blanks around."""
-    begin, end = written.target_start, written.target_end
-    if written.kind in ("wikilink", "embed"):
+def _span(text: str, link: Link, written: WrittenLink) -> LinkSpan:
+    start, end, _, _, _, begin, stop = written
+    return LinkSpan(
+        link,
+        start,
+        end,
+        *_path_span(text, link, begin, stop),
+        _form(text, link, is_inline=start <= begin < end, begin=begin),
+    )
+
+
+def _path_span(text: str, link: Link, begin: int, end: int) -> tuple[int, int]:
+    """The characters of a target without heading, block and text, and without blanks around."""
+    if link.kind in ("wikilink", "embed"):
         bar = text.find("|", begin, end)
         if bar >= 0:
             end = bar - 1 if bar > begin and text[bar - 1] == "\\" else bar
         mark = text.find("#", begin, end)
     else:
-        mark = -1 if SCHEME.match(written.target) else text.find("#", begin, end)
+        mark = -1 if SCHEME.match(text, begin, end) else text.find("#", begin, end)
     if mark >= 0:
         end = mark - 1 if mark > begin and text[mark - 1] == "\\" else mark
     while begin < end and text[begin].isspace():
@@ -70,10 +79,9 @@ def _path_span(text: str, written: WrittenLink) -> tuple[int, int]:
     return begin, end
 
 
-def _form(text: str, written: WrittenLink) -> PathForm:
-    if written.kind in ("wikilink", "embed"):
+def _form(text: str, link: Link, *, is_inline: bool, begin: int) -> PathForm:
+    if link.kind in ("wikilink", "embed"):
         return "wikilink"
-    is_inline = written.start <= written.target_start < written.end
-    if text[written.target_start - 1] == "<":
+    if text[begin - 1] == "<":
         return "angle" if is_inline else "angle definition"
     return "inline" if is_inline else "definition"

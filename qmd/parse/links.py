@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 from qmd.parse.markdown import Outline
@@ -55,24 +55,11 @@ SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
-class WrittenLink(NamedTuple):
-    """
-    A link as it stands in the text; all offsets count characters of the text.
-
-    Attributes:
-        start, end: The whole link, without the ``!`` of an image or an embed.
-        target: As in `Link`, but with ``#heading`` and ``|text``.
-        target_start, target_end: Where ``target`` stands; for a reference link, in its definition.
-            Backslashes before punctuation are part of the span, not of the target.
-    """
-
-    start: int
-    end: int
-    kind: LinkKind
-    target: str
-    label: str | None
-    target_start: int
-    target_end: int
+#: A link as it stands in the text: its start and end (without the ``!`` of an image or an embed),
+#: its kind, its target with ``#heading`` and ``|text``, its label, and the start and end of the
+#: target, for a reference link in its definition. The offsets count characters. (To make a named
+#: tuple takes five times as long.)
+WrittenLink = tuple[int, int, LinkKind, str, "str | None", int, int]
 
 
 class DocumentLinks(NamedTuple):
@@ -147,11 +134,11 @@ def _property_links(text: str, body_start: int) -> list[WrittenLink]:
         target, begin, end = match[group], *match.span(group)
         if group % 3 == 1:
             kind: LinkKind = "embed" if text[begin - 3] == "!" else "wikilink"
-            links.append(WrittenLink(begin - 2, end + 2, kind, target, None, begin, end))
+            links.append((begin - 2, end + 2, kind, target, None, begin, end))
         else:
             inner, stop = match.span(group - 1)
             label = _label(text, inner, stop)
-            links.append(WrittenLink(inner - 1, end + 1, "link", target, label, begin, end))
+            links.append((inner - 1, end + 1, "link", target, label, begin, end))
     return links
 
 
@@ -180,7 +167,7 @@ class _BracketScan:
                     self.close_bracket(begin, end)
             elif character == "[":
                 self.open_bracket(match, begin, end)
-        self.links.sort(key=attrgetter("start"))
+        self.links.sort(key=itemgetter(0))
         if self.targets.left < 0:
             self.warnings = (_TOO_MANY_REFERENCES,)
 
@@ -192,7 +179,7 @@ class _BracketScan:
         marked = begin > 0 and self.masked[begin - 1] == "!"
         if match[3] is not None:
             kind: LinkKind = "embed" if marked else "wikilink"
-            self.links.append(WrittenLink(begin, end, kind, match[3], None, *match.span(3)))
+            self.links.append((begin, end, kind, match[3], None, *match.span(3)))
             return
         if len(self.open) >= _MAX_OPEN:
             del self.open[: _MAX_OPEN // 2]
@@ -216,7 +203,7 @@ class _BracketScan:
             if label is not None and not self.labels.fit(label):
                 label = None
             kind: LinkKind = "image" if is_image else "link"
-            self.links.append(WrittenLink(start, stop, kind, target[0], label, *target[1:]))
+            self.links.append((start, stop, kind, target[0], label, *target[1:]))
         self.skip_to = stop
 
 
@@ -225,7 +212,7 @@ def _plain_link(text: str, masked: str, match: re.Match[str]) -> WrittenLink:
     inner, stop = match.span(1)
     kind: LinkKind = "image" if begin and masked[begin - 1] == "!" else "link"
     # The target begins behind "](" and ends before ")".
-    return WrittenLink(begin, end, kind, match[2], _label(text, inner, stop), stop + 2, end - 1)
+    return (begin, end, kind, match[2], _label(text, inner, stop), stop + 2, end - 1)
 
 
 def _label(text: str, begin: int, end: int) -> str | None:

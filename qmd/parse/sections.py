@@ -8,13 +8,13 @@ not matter, and of several headings of a name the first counts.
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 
 from qmd.parse import frontmatter
 from qmd.parse.markdown import Outline, outline
 from qmd.values import Heading
+from qmd.values.names import fold
 from qmd.values.sections import Section, TextSpan
 
 # What Obsidian's `stripHeading` takes for a blank.
@@ -270,7 +270,7 @@ def _is_below(
 
 
 def _plain(name: str) -> str:
-    folded = unicodedata.normalize("NFC", name).casefold()
+    folded = fold(name)
     return _PUNCTUATION.sub(" ", folded).strip() or folded.strip()
 
 

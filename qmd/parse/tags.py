@@ -56,13 +56,13 @@ def _frontmatter_tags(properties: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tags_in_text(masked: str, links: Sequence[WrittenLink]) -> Iterator[str]:
-    begins = [link.start for link in links]
+    begins = [link[0] for link in links]
     for match in _TAG.finditer(masked):
         tag = match[1].strip("/")
         if tag in _DIRECTIVES or not _LETTER_OR_EMOJI.search(tag):
             continue
         index = bisect_right(begins, match.start()) - 1
-        if index >= 0 and match.start() < links[index].end:
+        if index >= 0 and match.start() < links[index][1]:
             continue
         yield tag
 
