@@ -4,6 +4,7 @@ Decide which files and directories below the root of a collection are included.
 The rules apply in this order. The first one that excludes a path is reported as the reason:
 
 1. hidden files and directories; ``node_modules``, ``__pycache__`` (not build, dist, vendor);
+   ``logseq/bak``;
 2. for files, the mask;
 3. the collection's ignore options, then ``.qmdignore``, then ``.gitignore``; of the files of
    one name, that of the deepest directory first. Within a file the last match decides. A path
@@ -64,6 +65,8 @@ class BuiltinRule:
 
 HIDDEN = BuiltinRule("hidden")
 MASK = BuiltinRule("mask")
+#: Logseq copies each page that it changes into "logseq/bak".
+BACKUPS = BuiltinRule("Logseq backups")
 DEPENDENCIES = {name: BuiltinRule(name) for name in ("node_modules", "__pycache__")}
 
 Exclusion = BuiltinRule | IgnoreRule | VaultRule
@@ -187,6 +190,8 @@ class Rules:
             return HIDDEN
         if name in DEPENDENCIES:
             return DEPENDENCIES[name]
+        if name == "bak" and path.endswith("logseq/bak"):
+            return BACKUPS
         return _ignored(folder.ignores, path, name, True) if folder.ignores else None
 
     def exclude_file(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from qmd.errors import InputError
 from qmd.ingest.gitignore import IgnoreRule
-from qmd.ingest.rules import HIDDEN, MASK, Exclusion, Rules
+from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, Exclusion, Rules
 from qmd.ingest.scan import (
     ScannedFile,
     ScanSkip,
@@ -162,6 +162,9 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
     elif exclusion is MASK:
         detail = f"The collection's mask '{rules.mask}' does not match it."
         remedy = "Add the folder with a wider mask, for example --mask '**/*.{md,txt}'."
+    elif exclusion is BACKUPS:
+        detail = f"The folder '{shown}' holds Logseq's copies of earlier pages."
+        remedy = "Add it as a collection of its own if you want to search them."
     else:
         detail = f"Folders named '{exclusion.reason}' hold other people's files."
         remedy = "Move your documents out of it, or add it as a collection of its own."

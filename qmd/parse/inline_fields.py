@@ -37,6 +37,9 @@ _LINK = r"\[\[[^\[\]]+\]\]"
 _LINKS = re.compile(rf"{_LINK}(?:[ \t]*[,，][ \t]*{_LINK})+")
 _EACH_LINK = re.compile(_LINK)
 
+_COMMA = re.compile("[,，]")
+
+_LISTS_OF_NAMES = frozenset(("tags", "tag", "alias", "aliases"))
 # Logseq keeps the state of a bullet under these keys; they say nothing about the page.
 _STATE_OF_A_BULLET = frozenset(("id", "collapsed"))
 
@@ -111,7 +114,8 @@ def merged(properties: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, 
     added: dict[str, list[Any]] = {}
     for name, value in fields:
         key = spelled.setdefault(name.casefold(), name)
-        added.setdefault(key, []).extend(_typed(value))
+        values = _names(value) if name.casefold() in _LISTS_OF_NAMES else _typed(value)
+        added.setdefault(key, []).extend(values)
     for key, values in added.items():
         before = result.get(key)
         every = [*(before if isinstance(before, list) else () if before is None else (before,))]
@@ -130,14 +134,13 @@ def page_properties(page: Iterable[Field], properties: Mapping[str, Any]) -> dic
     result: dict[str, Any] = {}
     for key, value in page:
         name = key.casefold()
-        if name in ("tags", "tag", "alias", "aliases"):
-            names = (part.strip().removeprefix("[[").removesuffix("]]") for part in _parts(value))
-            result.setdefault(name, []).extend(filter(None, names))
+        if name in _LISTS_OF_NAMES:
+            result.setdefault(name, []).extend(_names(value))
         else:
             result.setdefault(name, _typed(value)[0])
     for key, value in properties.items():
         before = result.get(key)
-        if isinstance(before, list) and key in ("tags", "tag", "alias", "aliases"):
+        if isinstance(before, list) and key in _LISTS_OF_NAMES:
             result[key] = _as_names(value, key) + before
         else:
             result[key] = value
@@ -152,8 +155,10 @@ def _as_names(value: object, key: str) -> list[Any]:
     return [value]
 
 
-def _parts(value: str) -> list[str]:
-    return re.split(r"[,，]", value)
+def _names(value: str) -> list[str]:
+    """Tags or aliases: names or links with commas between."""
+    names = (part.strip().removeprefix("[[").removesuffix("]]") for part in _COMMA.split(value))
+    return [name for name in names if name]
 
 
 def _body_lines(outline: Outline) -> Iterator[tuple[str, int]]:

@@ -88,6 +88,8 @@ def test_a_page_of_logseq_has_the_names_of_its_first_lines() -> None:
     assert (document.title, document.title_source) == ("计划", "frontmatter")
     assert document.aliases == ("Plan", "The plan")
     assert document.tags == ("project a", "work", "idea")
+    assert document.properties["alias"] == ["Plan", "The plan"]
+    assert document.properties["tags"] == ["project a", "work"]
     assert document.description == "What we do"
     assert document.date == "2025-03-01"
     assert document.warnings == ()

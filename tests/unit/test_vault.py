@@ -162,3 +162,10 @@ def test_links_out_of_the_vault_are_not_followed(tmp_path: Path) -> None:
     assert settings is not None
     assert settings.excluded == ()
     assert "could not be read" in settings.problem
+
+
+def test_backups_of_logseq_are_left_out(tmp_path: Path) -> None:
+    make(tmp_path, ["logseq/bak/pages/a/1.md", "logseq/b.md", "bak/c.md", "g/logseq/bak/d.md"])
+    assert included(tmp_path) == ["bak/c.md", "logseq/b.md"]
+    verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md"), "g/logseq/bak/d.md")
+    assert (verdict.reason, verdict.subject) == ("Logseq backups", "g/logseq/bak")
