@@ -17,6 +17,8 @@ import pytest
 from qmd.agent import parser as agent
 from qmd.cli.highlight import highlighter
 from qmd.errors import QmdError
+from qmd.files.edits.apply import edited
+from qmd.files.edits.diff import short_diff
 from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
@@ -41,6 +43,7 @@ from qmd.search.words import literals
 from qmd.store.links import NamedFile
 from qmd.values import FileState
 from qmd.values.conditions import parse_filter
+from qmd.values.edits import NoteEdit
 from qmd.values.properties import property_rows
 from tests.support import growth
 
@@ -183,6 +186,22 @@ def linked_parts(text: str) -> None:
         section(text, heading_path(name)), section(text, ["a", "a", name]), block(text, name)
 
 
+def edits(text: str) -> None:
+    for action, fields in (
+        ("replace", {"old": text[:40], "text": "x"}),
+        ("replace", {"old": text[-40:] + "x", "text": "x"}),
+        ("replace_section", {"heading": "a", "text": text}),
+        ("append", {"text": text}),
+        ("prepend", {"text": text}),
+        ("tick", {"old": text[:40]}),
+        ("set_property", {"property": "a", "value": text}),
+    ):
+        edit = NoteEdit(action, **fields)  # type: ignore[arg-type]
+        for note in (f"# a\n{text}", f"---\n{text}\n---\n", f"---\na: {text}\n---\n"):
+            with_errors(functools.partial(edited, note, edit))
+    short_diff(text, f"{text}x{text}")
+
+
 def canvas(text: str) -> None:
     kinds = [{"type": kind, key: text} for kind, key in (("text", "text"), ("group", "label"))]
     small = [{"type": "text", "text": part, "x": n} for n, part in enumerate(text.split("\n"))]
@@ -240,6 +259,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "link paths": (link_paths, 1_000, (growth.line, growth.lines, growth.numbered)),
     "mask": (mask, 500, FEW),
     "linked parts": (linked_parts, 2_000, FEW),
+    "edits": (edits, 1_000, FEW),
     "canvas cards": (canvas, 2_000, FEW),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
@@ -247,7 +267,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
 
 
 #: These call many functions for each text, or one for each word of it.
-MANY_CALLS = ("query", "searched text", "posts literal", "tool blocks", "linked parts")
+MANY_CALLS = ("query", "searched text", "posts literal", "tool blocks", "linked parts", "edits")
 
 
 @pytest.mark.parametrize("name", PARSERS)

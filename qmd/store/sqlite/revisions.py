@@ -63,6 +63,8 @@ class SqliteRevisions:
         return self._changes(f"{where}ORDER BY id DESC LIMIT ?", [*parameters, limit])
 
     def change(self, number: int) -> FileChange | None:
+        if number > _LARGEST_ID:  # which SQLite does not take
+            return None
         return next(iter(self._changes("WHERE id = ?", [number])), None)
 
     def _changes(self, where: str, parameters: Sequence[object]) -> list[FileChange]:

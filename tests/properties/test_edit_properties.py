@@ -1,0 +1,114 @@
+"""Whatever a note holds: an edit changes nothing outside of its place, in every encoding."""
+
+from __future__ import annotations
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from qmd.errors import EditError
+from qmd.files.edits.apply import edited
+from qmd.files.edits.line_ends import line_end, with_line_ends
+from qmd.files.edits.text_file import TextFile
+from qmd.parse import frontmatter
+from qmd.values.edits import NoteEdit
+
+ENDS = st.sampled_from(["\n", "\r\n", "\r"])
+LETTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff")
+WORDS = st.text(LETTERS | st.sampled_from("#-[]x `>:"), max_size=30)
+LINES = st.one_of(
+    WORDS,
+    st.sampled_from(["# A", "## B", "# A", "- [ ] task", "- [x] done", "```", "---", "", "a: 1"]),
+)
+NOTES = st.builds(
+    lambda lines, ends, final: (
+        "".join(line + end for line, end in zip(lines, ends, strict=False)) + final
+    ),
+    st.lists(LINES, max_size=12),
+    st.lists(ENDS, min_size=12, max_size=12),
+    st.sampled_from(["", "end"]),
+)
+SCALARS = st.one_of(WORDS, st.booleans(), st.integers(-(10**9), 10**9))
+VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=4).map(tuple))
+
+
+@settings(deadline=None)
+@given(NOTES, WORDS, WORDS, WORDS)
+def test_a_replacement_changes_nothing_around_it(
+    before: str, old: str, new: str, after: str
+) -> None:
+    text = f"{before}{old}{after}"
+    assume(old and "\r" not in before[-1:])
+    try:
+        result = edited(text, NoteEdit("replace", old=old, text=new))
+    except EditError:
+        assert text.count(old) != 1 or old in text[text.find(old) + 1 :]
+        return
+    assert result == f"{before}{new}{after}"
+
+
+@settings(deadline=None)
+@given(NOTES, WORDS, st.sampled_from(["append", "prepend", "insert_before", "insert_after"]))
+def test_an_insertion_takes_nothing_away(text: str, new: str, action: str) -> None:
+    heading = "A" if action.startswith("insert") else None
+    try:
+        result = edited(text, NoteEdit(action, text=new, heading=heading))  # type: ignore[arg-type]
+    except EditError:
+        return
+    assert new in result
+    shared = next((n for n in range(len(text)) if text[n] != result[n : n + 1]), len(text))
+    assert result.endswith(text[shared:])
+    added = result[shared : len(result) - len(text) + shared]
+    assert set(added) <= {*new, *line_end(text), "\n"} or new in added
+
+
+@settings(deadline=None)
+@given(NOTES, st.sampled_from(["a", "tags", "key: x", "日期", "x y"]), VALUES)
+def test_a_property_is_what_was_set_and_the_rest_stays(
+    text: str, key: str, value: str | int | tuple[str | int, ...]
+) -> None:
+    before = frontmatter.split(text)
+    try:
+        result = edited(text, NoteEdit("set_property", property=key, value=value))
+    except EditError:
+        return
+    after = frontmatter.split(result)
+    assert after.properties[key] == (list(value) if isinstance(value, tuple) else value)
+    assert {**before.properties, key: after.properties[key]} == after.properties
+    removed = edited(result, NoteEdit("remove_property", property=key))
+    assert key not in frontmatter.split(removed).properties
+    if key not in before.properties and before.properties:
+        assert removed == text
+    assert with_line_ends(result, "\n").endswith(with_line_ends(text[before.body_start :], "\n"))
+
+
+@settings(deadline=None)
+@given(NOTES, st.sampled_from(["tick", "untick"]), st.integers(1, 13))
+def test_a_tick_changes_one_character(text: str, action: str, line: int) -> None:
+    try:
+        result = edited(text, NoteEdit(action, line=line))  # type: ignore[arg-type]
+    except EditError:
+        return
+    differing = [n for n in range(len(text)) if text[n] != result[n]]
+    assert len(result) == len(text)
+    assert len(differing) <= 1
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030"]),
+    st.text(
+        st.sampled_from("这是一个中文的笔记我们在里写下些内容，。\n"), min_size=30, max_size=60
+    ),
+    st.text(st.sampled_from("中文的笔记abc\n"), max_size=20),
+    ENDS,
+)
+def test_bytes_outside_of_an_edit_stay(encoding: str, before: str, new: str, end: str) -> None:
+    first, last = (with_line_ends(part, end) for part in (before, before[::-1]))
+    data = f"{first}MARK{last}".encode(encoding)
+    file = TextFile.of("a.md", data)
+    assume(file.text == f"{first}MARK{last}")
+    result = file.encode(edited(file.text, NoteEdit("replace", old="MARK", text=new)))
+    head, tail = data.split("MARK".encode(file.encoding))
+    assert result.startswith(head)
+    assert result.endswith(tail)
+    assert TextFile.of("a.md", result).encoding == file.encoding
