@@ -1,4 +1,4 @@
-"""The toolset ``graph``: links, check_links, tags, recent, similar."""
+"""The toolset ``graph``: links, check_links, tags, recent, similar, outline."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import Field
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments, Count, OptionalText
 from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.outline import OUTLINE
 from qmd.tools.texts import Dialect
 from qmd.values.graph import MAX_LISTED, BrokenLink, NoteLink
 from qmd.values.wire import to_wire
@@ -181,4 +182,5 @@ TOOLS: tuple[Tool[Any], ...] = (
         arguments=SimilarArguments,
         run=similar,
     ),
+    OUTLINE,
 )

@@ -84,12 +84,13 @@ def test_errors_say_what_to_do(face: McpFace) -> None:
 
 def test_the_listing_is_small(face: McpFace) -> None:
     tools = with_client(face.server, lambda client: client.list_tools()).tools
-    assert [tool.name for tool in tools][:5] == [
+    assert [tool.name for tool in tools][:6] == [
         "links",
         "check_links",
         "tags",
         "recent",
         "similar",
+        "outline",
     ]
     listing = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
     assert len(json.dumps(listing, separators=(",", ":"))) <= 5_000

@@ -91,7 +91,9 @@ def resolve(reader: Reader, name: str, similar: SimilarNames | None = None) -> R
         raise DocumentNotFoundError(f"{name[:100]}…")
     document, reading = _first_match(reader, name)
     if document is None:
-        raise DocumentNotFoundError(name, (similar or SimilarNames(reader)).like(reading.file))
+        is_docid = reading.file.startswith("#")
+        similar = similar or SimilarNames(reader)
+        raise DocumentNotFoundError(name, [] if is_docid else similar.like(reading.file))
     if not reading.anchor:
         return ResolvedName(document, reading.line, reading.max_lines)
     start, end = anchored_lines(reader, document, reading.anchor)
