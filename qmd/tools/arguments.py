@@ -46,7 +46,7 @@ class Arguments(BaseModel):
     )
 
 
-def _whole_number(value: object) -> object:
+def whole_number(value: object) -> object:
     """Accept 5.0 as an integer, as JSON Schema does."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -75,9 +75,9 @@ def _condition(value: str) -> str:
     return value
 
 
-Integer = Annotated[int, BeforeValidator(_whole_number)]
-Count = Annotated[int, Field(ge=1), BeforeValidator(_whole_number)]
-TokenBudget = Annotated[MaxTokens, BeforeValidator(_whole_number)]
+Integer = Annotated[int, BeforeValidator(whole_number)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(whole_number)]
+TokenBudget = Annotated[MaxTokens, BeforeValidator(whole_number)]
 OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
 TextAsSent = InstanceOf[str]
 """Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)"""
@@ -130,7 +130,7 @@ def _argument_type(field: FieldFacts) -> Any:
     if field.has(OnProperties):
         hint = list[Annotated[str, AfterValidator(_condition)]]
     if hint is int:
-        validators = [BeforeValidator(_whole_number)]
+        validators = [BeforeValidator(whole_number)]
     if hint is str and not field.is_required:
         hint, validators = str | None, [BeforeValidator(_blank_is_absent)]
     if field.has(IsoDate):

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments, Count, OptionalText
+from qmd.tools.budget import ListBudget, ListTokens
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.outline import OUTLINE
 from qmd.tools.texts import Dialect
@@ -26,11 +27,13 @@ _SINCE: Any = {
 class FileArguments(Arguments):
     file: str = _FILE
     limit: Count = Field(50, le=MAX_LISTED, description="Most items")
+    max_tokens: ListTokens = None
 
 
 class CollectionArguments(Arguments):
     collection: OptionalText = Field(None, description="Only this collection")
     limit: Count = Field(50, le=MAX_LISTED, description="Most items")
+    max_tokens: ListTokens = None
 
 
 class TagsArguments(CollectionArguments):
@@ -49,8 +52,11 @@ class SimilarArguments(CollectionArguments):
 
 
 def links(kb: KnowledgeBase, arguments: FileArguments, dialect: Dialect) -> Reply:
+    budget = ListBudget(arguments.max_tokens)
     outgoing = kb.links(arguments.file, limit=arguments.limit)
     incoming = kb.backlinks(outgoing.file, limit=arguments.limit)
+    outgoing = budget.fit(outgoing, "links", share=0.5)
+    incoming = budget.fit(incoming, "links")
     texts = [
         _listing(
             f"Links in {outgoing.file}",
@@ -71,8 +77,11 @@ def links(kb: KnowledgeBase, arguments: FileArguments, dialect: Dialect) -> Repl
 
 
 def check_links(kb: KnowledgeBase, arguments: CollectionArguments, dialect: Dialect) -> Reply:
+    budget = ListBudget(arguments.max_tokens)
     broken = kb.broken_links(collection=arguments.collection, limit=arguments.limit)
     orphans = kb.orphans(collection=arguments.collection, limit=arguments.limit)
+    broken = budget.fit(broken, "links", share=0.5)
+    orphans = budget.fit(orphans, "documents")
     texts = [
         _listing("Links that lead nowhere", broken.total, map(_broken, broken.links)),
         _listing(
@@ -90,6 +99,7 @@ def check_links(kb: KnowledgeBase, arguments: CollectionArguments, dialect: Dial
 
 def tags(kb: KnowledgeBase, arguments: TagsArguments, dialect: Dialect) -> Reply:
     tree = kb.tags(arguments.prefix or "", collection=arguments.collection, limit=arguments.limit)
+    tree = ListBudget(arguments.max_tokens).fit(tree, "tags")
     lines = [f"{'  ' * tag.depth}#{tag.tag} {tag.total}" for tag in tree.tags]
     return _reply(_listing("Tags, with their documents", tree.total, lines), tree, dialect)
 
@@ -98,6 +108,7 @@ def recent(kb: KnowledgeBase, arguments: RecentArguments, dialect: Dialect) -> R
     changes = kb.recent(
         since=arguments.since, collection=arguments.collection, limit=arguments.limit
     )
+    changes = ListBudget(arguments.max_tokens).fit(changes, "changes")
     lines = [
         f"{change.modified[:16]}Z {change.by} {change.file} - {change.title}"
         for change in changes.changes
@@ -107,12 +118,14 @@ def recent(kb: KnowledgeBase, arguments: RecentArguments, dialect: Dialect) -> R
 
 def similar(kb: KnowledgeBase, arguments: SimilarArguments, dialect: Dialect) -> Reply:
     listed = kb.similar(arguments.file, collection=arguments.collection, limit=arguments.limit)
+    total = len(listed.documents)
+    listed = ListBudget(arguments.max_tokens).fit(listed, "documents")
     lines = [
         f"{each.similarity:.2f} {each.file}:{each.line} - {each.title}"
         f"{'' if each.linked else ' (not linked)'}"
         for each in listed.documents
     ]
-    return _reply(_listing(f"Similar to {listed.file}", len(lines), lines), listed, dialect)
+    return _reply(_listing(f"Similar to {listed.file}", total, lines), listed, dialect)
 
 
 def _reply(text: str, value: Any, dialect: Dialect) -> Reply:
@@ -123,7 +136,7 @@ def _listing(title: str, total: int, items: Iterable[str]) -> str:
     """A title with the number of all items, and the listed ones below it."""
     lines: Sequence[str] = list(items)
     rest = total - len(lines)
-    more = [f"… {rest:,} more: raise limit"] if rest > 0 else []
+    more = [f"… {rest:,} more: raise limit or maxTokens"] if rest > 0 else []
     return "\n".join([f"{title}: {total:,}", *lines, *more])
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import Field
 
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
+from qmd.tools.budget import ListBudget, ListTokens
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import Dialect
 from qmd.values.outline import DocumentOutline
@@ -14,10 +17,19 @@ from qmd.values.wire import to_wire
 
 class OutlineArguments(Arguments):
     file: str = Field(description="A name as get takes it, perhaps with #Heading")
+    max_tokens: ListTokens = None
+
+
+def fitted_outline(kb: KnowledgeBase, arguments: OutlineArguments) -> DocumentOutline:
+    """The outline, with as many headings, and then blocks, as fit into the budget."""
+    outlined = kb.outline(arguments.file)
+    budget = ListBudget(arguments.max_tokens)
+    headings = budget.take(outlined.headings)
+    return replace(outlined, headings=headings, blocks=budget.take(outlined.blocks))
 
 
 def _outline(kb: KnowledgeBase, arguments: OutlineArguments, dialect: Dialect) -> Reply:
-    outlined = kb.outline(arguments.file)
+    outlined = fitted_outline(kb, arguments)
     text = "\n".join([f"{outlined.document.file} ({outlined.lines:,} lines)", *_rows(outlined)])
     return Reply((TextBlock(text),), to_wire(outlined, dialect.field))
 

@@ -56,8 +56,9 @@ def test_the_links_of_a_note_in_both_directions(face: McpFace) -> None:
 def test_links_are_checked(face: McpFace) -> None:
     assert texts(call(face, "check_links", collection="notes", limit=1)) == [
         "Links that lead nowhere: 2\n"
-        "notes/MOC.md:3: plans (did you mean notes/plan.md)\n… 1 more: raise limit",
-        "Documents to which no other links: 2\nnotes/MOC.md - Map\n… 1 more: raise limit",
+        "notes/MOC.md:3: plans (did you mean notes/plan.md)\n… 1 more: raise limit or maxTokens",
+        "Documents to which no other links: 2\n"
+        "notes/MOC.md - Map\n… 1 more: raise limit or maxTokens",
     ]
 
 

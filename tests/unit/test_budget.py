@@ -15,7 +15,9 @@ from qmd.errors import InputError
 from qmd.parse.lines import split_lines
 from qmd.tools import texts
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
+from qmd.tools.graph import TOOLS as GRAPH
 from qmd.tools.knowledge import TOOLS
+from qmd.tools.outline import OUTLINE
 from qmd.values import DocumentSlice
 from qmd.values.reading import MAX_TOTAL_BYTES
 from qmd.values.tokens import MIN_TOKENS, estimate_tokens
@@ -237,3 +239,48 @@ class TestMultiGet:
         reply = kb.multi_get("**/*.md", max_bytes=10_000_000, max_total_bytes=None)
         assert len(reply.items) == len(FILES)
         assert reply.more == 0
+
+
+class TestLists:
+    """The tools that list links, headings, tags and changes."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def linked(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
+        corpus = Corpus(tmp_path_factory.mktemp("lists"))
+        headings = "".join(f"## Part {number} of the harbour\n\ntext\n\n" for number in range(100))
+        notes = {
+            f"note {number}.md": f"# Note {number}\n\nFrom [[hub]] to [[gone {number}]].\n"
+            f"#boats/kind{number}\n"
+            for number in range(100)
+        }
+        links = "".join(f"[[note {number}]]\n" for number in range(100))
+        corpus.fill({**notes, "hub.md": f"# Hub\n\n{links}\n{headings}"})
+        yield corpus.kb
+        corpus.kb.close()
+
+    @pytest.mark.parametrize("budget", [300, 1000, 3000])
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("links", {"file": "hub", "limit": 100}),
+            ("check_links", {"limit": 100}),
+            ("tags", {"limit": 100}),
+            ("recent", {"limit": 100}),
+            ("outline", {"file": "hub"}),
+        ],
+    )
+    def test_a_reply_fits_and_says_how_much_is_missing(
+        self, linked: KnowledgeBase, name: str, arguments: dict[str, Any], budget: int
+    ) -> None:
+        (tool,) = (tool for tool in (*GRAPH, OUTLINE) if tool.name == name)
+        whole = tool.call(linked, arguments, texts.MCP)
+        reply = tool.call(linked, {**arguments, "maxTokens": budget}, texts.MCP)
+        assert not reply.is_error
+        assert estimate_tokens(text_of(reply)) <= budget
+        assert estimate_tokens(json.dumps(reply.structured, ensure_ascii=False)) <= budget
+        assert " more" in text_of(reply)
+        lines = text_of(reply).splitlines()
+        shown = [line for line in lines if not line.startswith("…")]
+        assert set(shown) <= set(text_of(whole).splitlines())
+        assert len(shown) >= 3

@@ -9,7 +9,7 @@ from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.tools.definition import DocumentBlock, TextBlock
 from qmd.tools.documents import GetArguments, MultiGetArguments
 from qmd.tools.index_status import StatusArguments
-from qmd.tools.outline import OUTLINE, OutlineArguments
+from qmd.tools.outline import OUTLINE, OutlineArguments, fitted_outline
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, IndexStatus
 from qmd.values.outline import DocumentOutline
@@ -23,7 +23,7 @@ def _get(call: Call) -> models.GetReply:
 
 def _outline(call: Call) -> Answer:
     arguments: OutlineArguments = call.arguments
-    return call.kb.outline(arguments.file)
+    return fitted_outline(call.kb, arguments)
 
 
 def _multi_get(call: Call) -> models.DocumentBatch:

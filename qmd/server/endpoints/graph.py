@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
+from qmd.tools.budget import ListBudget
 from qmd.tools.graph import (
     CollectionArguments,
     FileArguments,
@@ -23,41 +24,48 @@ from qmd.values.graph import (
 
 def _links(call: Call) -> Answer:
     arguments: FileArguments = call.arguments
-    return call.kb.links(arguments.file, limit=arguments.limit)
+    value = call.kb.links(arguments.file, limit=arguments.limit)
+    return ListBudget(arguments.max_tokens).fit(value, "links")
 
 
 def _backlinks(call: Call) -> Answer:
     arguments: FileArguments = call.arguments
-    return call.kb.backlinks(arguments.file, limit=arguments.limit)
+    value = call.kb.backlinks(arguments.file, limit=arguments.limit)
+    return ListBudget(arguments.max_tokens).fit(value, "links")
 
 
 def _broken(call: Call) -> Answer:
     arguments: CollectionArguments = call.arguments
-    return call.kb.broken_links(collection=arguments.collection, limit=arguments.limit)
+    value = call.kb.broken_links(collection=arguments.collection, limit=arguments.limit)
+    return ListBudget(arguments.max_tokens).fit(value, "links")
 
 
 def _orphans(call: Call) -> Answer:
     arguments: CollectionArguments = call.arguments
-    return call.kb.orphans(collection=arguments.collection, limit=arguments.limit)
+    value = call.kb.orphans(collection=arguments.collection, limit=arguments.limit)
+    return ListBudget(arguments.max_tokens).fit(value, "documents")
 
 
 def _tags(call: Call) -> Answer:
     arguments: TagsArguments = call.arguments
-    return call.kb.tags(
+    value = call.kb.tags(
         arguments.prefix or "", collection=arguments.collection, limit=arguments.limit
     )
+    return ListBudget(arguments.max_tokens).fit(value, "tags")
 
 
 def _recent(call: Call) -> Answer:
     arguments: RecentArguments = call.arguments
-    return call.kb.recent(
+    value = call.kb.recent(
         since=arguments.since, collection=arguments.collection, limit=arguments.limit
     )
+    return ListBudget(arguments.max_tokens).fit(value, "changes")
 
 
 def _similar(call: Call) -> Answer:
     arguments: SimilarArguments = call.arguments
-    return call.kb.similar(arguments.file, collection=arguments.collection, limit=arguments.limit)
+    value = call.kb.similar(arguments.file, collection=arguments.collection, limit=arguments.limit)
+    return ListBudget(arguments.max_tokens).fit(value, "documents")
 
 
 ENDPOINTS: tuple[RestEndpoint, ...] = (
