@@ -189,25 +189,30 @@ def _replaced_lines(lines: Sequence[str], value: PropertyValue, end: str) -> lis
     head = first[: match.end()]
     old = first[match.end() :].strip()
     comment = _comment(old)
-    plain = old[: len(old) - len(comment)].rstrip() if comment else old
-    line_end_here = lines[0][len(first) :] or end
+    old = old[: len(old) - len(comment)].rstrip() if comment else old
+    if old and len(lines) > 1:  # a "#" in the first line of several may be no comment
+        comment = ""
+    end = lines[0][len(first) :] or end
     if isinstance(value, tuple):
-        if plain.startswith("[") and len(lines) == 1:
-            items = ", ".join(_flow_item(item) for item in value)
-            return [f"{head} [{items}]{comment}{line_end_here}"]
-        if not value:
-            return [f"{head} []{line_end_here}"]
-        indent = next((each[1] for line in lines[1:] if (each := _ITEM.match(line))), "  ")
-        note = comment if not plain or len(lines) == 1 else ""
-        return [
-            f"{head}{note}{line_end_here}",
-            *(f"{indent}- {_scalar(item)}{line_end_here}" for item in value),
-        ]
-    quote = plain[:1] if plain[:1] in ("'", '"') else ""
-    written = _scalar(value, quote=quote)
-    if len(lines) > 1:
-        comment = comment if not plain else ""
-    return [f"{head} {written}".rstrip() + comment + line_end_here]
+        return _list_lines(head, value, lines, comment, end, is_flow=old.startswith("["))
+    quote = old[:1] if old.startswith(("'", '"')) else ""
+    return [f"{head} {_scalar(value, quote=quote)}".rstrip() + comment + end]
+
+
+def _list_lines(
+    head: str,
+    value: Sequence[str | int | float | bool],
+    old_lines: Sequence[str],
+    comment: str,
+    end: str,
+    *,
+    is_flow: bool,
+) -> list[str]:
+    """The lines of a list; ``head`` is the key with the colon."""
+    if not value or (is_flow and len(old_lines) == 1):
+        return [f"{head} [{', '.join(map(_flow_item, value))}]{comment}{end}"]
+    indent = next((item[1] for line in old_lines[1:] if (item := _ITEM.match(line))), "  ")
+    return [f"{head}{comment}{end}", *(f"{indent}- {_scalar(item)}{end}" for item in value)]
 
 
 def _comment(value: str) -> str:
