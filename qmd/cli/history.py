@@ -1,4 +1,4 @@
-"""``qmd history``, ``restore``, ``undo``, ``rm``: what tools have written, and taking it back."""
+"""``qmd history``, ``undo``, ``rm``, ``mv`` and so on: what tools write, and taking it back."""
 
 from __future__ import annotations
 
@@ -162,6 +162,41 @@ def rm(name: str, preview: bool, as_json: bool) -> None:
     from qmd.tools import edit_texts
 
     write_text(edit_texts.deleted(deleted) + "\n")
+
+
+@command(
+    "mv",
+    examples=(
+        "qmd mv notes/plan.md 'Plan 2026'",
+        "qmd mv 'Old plan' archive/ --preview",
+    ),
+)
+@click.argument("name")
+@click.argument("new_path")
+@click.option("--preview", is_flag=True, help="Show what would change, and write nothing.")
+@click.option(
+    "--rewrite-links/--no-rewrite-links",
+    default=True,
+    help="Rewrite the links that would lose the note, or only list them. Default: rewrite.",
+)
+@setting_option("write_roots")
+@json_option
+def mv(name: str, new_path: str, preview: bool, rewrite_links: bool, as_json: bool) -> None:
+    """
+    Move or rename a note, and rewrite the links to it.
+
+    NAME is that of the note, its path or its docid. A NEW_PATH without / renames the note in its
+    folder; another begins with a collection, or at the root of the note's collection. A folder
+    keeps the name of the note. 'qmd undo' takes the move back, with all rewritten links.
+    """
+    with session().open(write=True) as kb:
+        moved = kb.move_note(name, new_path, rewrite_links=rewrite_links, preview=preview)
+    if as_json:
+        write_json(moved)
+        return
+    from qmd.tools import edit_texts
+
+    write_text(edit_texts.moved(moved) + "\n")
 
 
 def _origin(revision: Revision) -> str:

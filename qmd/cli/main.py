@@ -70,6 +70,7 @@ _SECTIONS = {
         "history": "qmd.cli.history:history",
         "restore": "qmd.cli.history:restore",
         "undo": "qmd.cli.history:undo",
+        "mv": "qmd.cli.history:mv",
         "rm": "qmd.cli.history:rm",
     },
     "Serve": {

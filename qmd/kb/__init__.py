@@ -12,10 +12,10 @@ from types import TracebackType
 
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
-from qmd.kb.editing import EditingMethods
 from qmd.kb.embedding import EmbeddingMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
+from qmd.kb.moving import MovingMethods
 from qmd.kb.search import SearchMethods
 from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
@@ -29,7 +29,7 @@ class KnowledgeBase(
     GraphMethods,
     SearchMethods,
     DocumentMethods,
-    EditingMethods,
+    MovingMethods,
     UpkeepMethods,
 ):
     """

@@ -16,6 +16,7 @@ from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect, error_text
 from qmd.values.edits import EditAction, EditedNote, NoteEdit, UndoReply
+from qmd.values.moves import MovedNote
 from qmd.values.wire import to_wire
 
 # --- arguments -----------------------------------------------------------------------
@@ -64,6 +65,16 @@ class DeleteNoteArguments(NoteArguments):
     pass
 
 
+class MoveNoteArguments(NoteArguments):
+    new_path: str = Field(
+        description="A new name, collection/path, or a folder with / at its end; .md may be left"
+        " out, missing folders are created"
+    )
+    rewrite_links: bool = Field(
+        True, description="If false, only list the links that would lose their target"
+    )
+
+
 class UndoArguments(EditArguments):
     change: Count | None = Field(None, description="Undo this change; default: your last one")
     session: bool = Field(False, description="Undo all that you changed in this session")
@@ -92,6 +103,17 @@ def edit_note(kb: KnowledgeBase, arguments: EditNoteArguments, dialect: Dialect)
 def delete_note(kb: KnowledgeBase, arguments: DeleteNoteArguments, dialect: Dialect) -> Reply:
     note = kb.delete_note(arguments.file, if_docid=arguments.if_docid, preview=arguments.preview)
     return _edited(note, edit_texts.deleted(note), dialect)
+
+
+def move_note(kb: KnowledgeBase, arguments: MoveNoteArguments, dialect: Dialect) -> Reply:
+    moved = kb.move_note(
+        arguments.file,
+        arguments.new_path,
+        rewrite_links=arguments.rewrite_links,
+        preview=arguments.preview,
+        if_docid=arguments.if_docid,
+    )
+    return Reply((TextBlock(edit_texts.moved(moved)),), to_wire(moved, dialect.field))
 
 
 def undo(kb: KnowledgeBase, arguments: UndoArguments, dialect: Dialect) -> Reply:
@@ -141,6 +163,19 @@ TOOLS: tuple[Tool[Any], ...] = (
         read_only=False,
         destructive=True,
         idempotent=True,
+        failed=failed,
+    ),
+    Tool(
+        name="move_note",
+        title="Move or rename note",
+        description="Move or rename a note; links in other notes that would lose it are rewritten,"
+        " as in Obsidian. Can be undone.",
+        arguments=MoveNoteArguments,
+        run=move_note,
+        output_schema=functools.partial(output_schema, MovedNote),
+        read_only=False,
+        destructive=True,
+        idempotent=False,
         failed=failed,
     ),
     Tool(

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qmd.values.edits import EditedNote, UndoneFile, UndoReply
+from qmd.values.moves import MovedNote
+
+#: The text for a move shows the diffs of so many notes.
+MAX_DIFFS = 20
 
 
 def edited(note: EditedNote, *, preview: bool) -> str:
@@ -24,6 +28,38 @@ def deleted(note: EditedNote) -> str:
         return f"Preview, nothing was deleted: {note.file}\n{note.diff}"
     text = f"Deleted {note.file} (change {note.change}; its content is in the history)"
     return _with_problem(text, note.problem)
+
+
+def moved(note: MovedNote) -> str:
+    """The text for a move: the new path, the rewritten notes, and the links without a target."""
+    return _with_problem("\n".join(_moved_lines(note)), note.problem)
+
+
+def _moved_lines(note: MovedNote) -> Iterator[str]:
+    if note.written:
+        yield f"Moved {note.moved_from} to {note.file}, now {note.docid} (change {note.change})"
+    else:
+        yield f"Preview, nothing was written: {note.moved_from} would move to {note.file}"
+    if note.notes:
+        verb = "Rewrote" if note.written else "It would rewrite"
+        yield f"{verb} {_count(note.links, 'link')} in {_count(note.notes, 'note')}:"
+    for number, rewritten in enumerate(note.rewritten):
+        yield f"- {rewritten.file}: {_count(rewritten.links, 'link')}"
+        if number < MAX_DIFFS and rewritten.diff:
+            yield rewritten.diff.rstrip("\n")
+    if note.notes > len(note.rewritten):
+        yield f"- and {note.notes - len(note.rewritten):,} more"
+    if note.unchanged_links:
+        yield f"{_count(note.unchanged_links, 'link')} not rewritten, without its target now:"
+    for link in note.unchanged:
+        line = "" if link.line is None else f":{link.line}: {link.link}"
+        yield f"- {link.file}{line} ({link.reason.rstrip('.')})"
+    if note.unchanged_links > len(note.unchanged):
+        yield f"- and {note.unchanged_links - len(note.unchanged):,} more"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def undone(reply: UndoReply) -> str:

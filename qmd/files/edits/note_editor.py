@@ -73,14 +73,14 @@ class NoteEditor:
             NotFoundError, FileAccessError: The file cannot be read or written.
             The other errors of `FileWriter.write`.
         """
-        data, new, result = self._edited(note, self._read(note), edit, if_docid)
+        data, new, result = self._edited(note, read_note(note), edit, if_docid)
         if preview or new == data:
             return result
 
         def content(present: bytes | None) -> bytes:
             nonlocal result
             if present is None:
-                raise _not_there(note)
+                raise not_there(note)
             _, new, result = self._edited(note, present, edit, if_docid)
             return new
 
@@ -104,9 +104,9 @@ class NoteEditor:
         """
         Delete a note; its content is kept in the history. Arguments and errors as for `edit`.
         """
-        data = self._read(note)
+        data = read_note(note)
         text = _text(data)
-        self._require_docid(note, text, if_docid)
+        require_docid(self._store, note, text, if_docid)
         diff = short_diff(text, "")
         if preview:
             return EditedNote(note.file, None, written=False, diff=diff)
@@ -115,7 +115,7 @@ class NoteEditor:
             with self._files.change(tool=DELETE) as change:
                 change.delete(note.place, if_hash=digest)
         except FileNotFoundError:
-            raise _not_there(note) from None
+            raise not_there(note) from None
         except OSError as error:
             raise FileAccessError(note.file, error) from error
         return EditedNote(
@@ -133,7 +133,7 @@ class NoteEditor:
         if format_of(note.file) is not MARKDOWN:
             raise EditError(f"{note.file} is no note: a {format_of(note.file).name}.")
         source = TextFile.of(note.file, data)
-        self._require_docid(note, source.text, if_docid)
+        require_docid(self._store, note, source.text, if_docid)
         text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
         new = source.encode(text)
         if len(new) > MAX_BYTES:
@@ -141,42 +141,55 @@ class NoteEditor:
         diff = short_diff(source.text, text)
         return data, new, EditedNote(note.file, docid_of(text), written=False, diff=diff)
 
-    def _read(self, note: NotePlace) -> bytes:
-        """Raises NotFoundError, EditError, FileAccessError."""
-        try:
-            with os.fdopen(note.place.open(READ), "rb") as stream:
-                status = os.fstat(stream.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise EditError(f"{note.file} is no file.")
-                if status.st_size > MAX_BYTES:
-                    raise EditError(f"{note.file} has more than {MAX_BYTES:,} bytes.")
-                return stream.read()
-        except (FileNotFoundError, NotADirectoryError):
-            raise _not_there(note) from None
-        except IsADirectoryError:
-            raise EditError(f"{note.file} is no file.") from None
-        except OSError as error:
-            raise FileAccessError(note.file, error) from error
 
-    def _require_docid(self, note: NotePlace, text: str, if_docid: str | None) -> None:
-        """Raises InputError, FileChangedError."""
-        if if_docid is None:
-            return
-        match = _DOCID.fullmatch(if_docid.strip())
-        if match is None:
-            raise InputError(
-                f"{if_docid!r} is no docid.", hint="It is # and six or more hex digits."
-            )
-        digits = match[1].lower()
-        if _hash(text).startswith(digits):
-            return
-        with self._store.reading() as reader:
-            read_text = _text_with_hash(reader, note, digits)
-        raise FileChangedError(
-            note.file,
-            since=f"it was read as #{digits} (it is {docid_of(text)} now)",
-            diff=None if read_text is None else short_diff(read_text, text),
-        )
+def read_note(note: NotePlace) -> bytes:
+    """
+    The content of a note on the disk.
+
+    Raises:
+        NotFoundError: There is no such file.
+        EditError: It is no file, or too long.
+        FileAccessError: It cannot be read.
+    """
+    try:
+        with os.fdopen(note.place.open(READ), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise EditError(f"{note.file} is no file.")
+            if status.st_size > MAX_BYTES:
+                raise EditError(f"{note.file} has more than {MAX_BYTES:,} bytes.")
+            return stream.read()
+    except (FileNotFoundError, NotADirectoryError):
+        raise not_there(note) from None
+    except IsADirectoryError:
+        raise EditError(f"{note.file} is no file.") from None
+    except OSError as error:
+        raise FileAccessError(note.file, error) from error
+
+
+def require_docid(store: Store, note: NotePlace, text: str, if_docid: str | None) -> None:
+    """
+    Check that a note has the docid that a client has read; None is any.
+
+    Raises:
+        InputError: It is no docid.
+        FileChangedError: The note has another one; with what has changed since, if known.
+    """
+    if if_docid is None:
+        return
+    match = _DOCID.fullmatch(if_docid.strip())
+    if match is None:
+        raise InputError(f"{if_docid!r} is no docid.", hint="It is # and six or more hex digits.")
+    digits = match[1].lower()
+    if _hash(text).startswith(digits):
+        return
+    with store.reading() as reader:
+        read_text = _text_with_hash(reader, note, digits)
+    raise FileChangedError(
+        note.file,
+        since=f"it was read as #{digits} (it is {docid_of(text)} now)",
+        diff=None if read_text is None else short_diff(read_text, text),
+    )
 
 
 def docid_of(text: str) -> str:
@@ -208,7 +221,8 @@ def _text(data: bytes) -> str:
         return f"({len(data):,} bytes that are no text)"
 
 
-def _not_there(note: NotePlace) -> NotFoundError:
+def not_there(note: NotePlace) -> NotFoundError:
+    """The error for a file that is gone."""
     return NotFoundError(
         f"The file of {note.file} is not there any more.", hint="It was moved or deleted meanwhile."
     )

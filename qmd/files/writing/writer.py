@@ -82,7 +82,7 @@ class FileWriter:
             yield change
         finally:
             if change.changed:
-                change.problem = self._index(change.changed)
+                change.problem = self.index(change.changed)
 
     def resolve(self, path: str | Path | ResolvedPath) -> ResolvedPath:
         """As `ChangeWriter.resolve`."""
@@ -146,9 +146,11 @@ class FileWriter:
         if draft.written is not None:
             draft.written = replace(draft.written, problem=change.problem)
 
-    def _index(self, paths: Sequence[Path]) -> str | None:
+    def index(self, paths: Sequence[Path]) -> str | None:
         """
         Update the index after writes; returns a sentence that says why it failed.
+
+        `change` does so at its end.
 
         No error is raised, because the files were written: a client would write them again.
         """

@@ -8,9 +8,11 @@ from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.tools import edit, texts
 from qmd.tools.schemas import ReplyModel, reply_model
 from qmd.values.edits import EditedNote, UndoReply
+from qmd.values.moves import MovedNote
 
 _TOOLS = {each.name: each for each in edit.TOOLS}
 _EDITED = reply_model(EditedNote, content=str)
+_MOVED = reply_model(MovedNote, content=str)
 _UNDONE = reply_model(UndoReply, content=str)
 
 
@@ -55,6 +57,23 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         errors=(403, 404, 409),
         lane="write",
         examples=({"file": "notes/plan.md", "preview": True},),
+    ),
+    RestEndpoint(
+        method="POST",
+        path="/move_note",
+        name="move_note",
+        group="write",
+        summary="Move or rename a note, with the links to it",
+        description=_TOOLS["move_note"].description,
+        body=edit.MoveNoteArguments,
+        reply=_MOVED,
+        run=lambda call: _run("move_note", _MOVED, call),
+        errors=(403, 404, 409),
+        lane="write",
+        examples=(
+            {"file": "notes/plan.md", "new_path": "Plan 2026"},
+            {"file": "plan", "new_path": "notes/archive/", "preview": True},
+        ),
     ),
     RestEndpoint(
         method="POST",

@@ -1,0 +1,1 @@
+"""Moves and renames notes, and rewrites the links that would lose their target."""

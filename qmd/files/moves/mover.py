@@ -1,0 +1,324 @@
+"""Moves a note on the disk and rewrites the links of other notes, as one change."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from qmd.errors import (
+    ConflictError,
+    DecodeError,
+    EditError,
+    FileAccessError,
+    NotFoundError,
+    QmdError,
+)
+from qmd.files.edits.diff import short_diff
+from qmd.files.edits.note_editor import (
+    NotePlace,
+    docid_of,
+    not_there,
+    read_note,
+    require_docid,
+)
+from qmd.files.edits.text_file import TextFile
+from qmd.files.moves.canvas import CANVAS_SUFFIX, rewritten_canvas
+from qmd.files.moves.move import Move
+from qmd.files.moves.plan import plan_move
+from qmd.files.moves.rewrite import LeftLink, Rewritten, rewritten
+from qmd.files.notes.vault import Vault
+from qmd.files.writing.change_writer import ChangeWriter, is_other_case
+from qmd.files.writing.writer import FileWriter
+from qmd.ingest.vault import vault_settings
+from qmd.parse.decode import decode
+from qmd.parse.formats import is_photo
+from qmd.system import cancellation
+from qmd.values.moves import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
+from qmd.values.vaults import LinkFormat
+
+if TYPE_CHECKING:
+    from qmd.store import Store
+
+TOOL = "move_note"
+_NOT_ASKED = "links were not to be rewritten"
+
+
+class _NewContent(NamedTuple):
+    """
+    A note after a move.
+
+    Attributes:
+        data: None if it stays as it is.
+        text: None if it is no text.
+    """
+
+    data: bytes | None
+    text: str | None
+    diff: str = ""
+    links: int = 0
+    left: tuple[LeftLink, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkingNote:
+    """
+    A note with links that may have to be rewritten.
+
+    Attributes:
+        file, path: ``collection/path`` and ``path`` before the move.
+        after: Where it lies after the move.
+        path_after: Its ``path`` after the move.
+    """
+
+    file: str
+    path: str
+    after: NotePlace
+    path_after: str
+    move: Move
+
+
+class _Report:
+    """Gathers what a reply says of the links; it keeps no more than the reply lists."""
+
+    def __init__(self) -> None:
+        self.notes = self.links = self.unchanged_links = 0
+        self.rewritten: list[RewrittenNote] = []
+        self.unchanged: list[UnchangedLink] = []
+
+    def add(self, file: str, content: _NewContent) -> None:
+        if content.data is not None:
+            self.notes += 1
+            self.links += content.links
+            if len(self.rewritten) < MAX_LISTED:
+                self.rewritten.append(RewrittenNote(file, content.links, content.diff))
+        for link in content.left:
+            self.leave(UnchangedLink(file, link.line, link.link, link.reason))
+
+    def leave(self, link: UnchangedLink) -> None:
+        self.unchanged_links += 1
+        if len(self.unchanged) < MAX_LISTED:
+            self.unchanged.append(link)
+
+
+class NoteMover:
+    """Moves notes through the one `FileWriter`."""
+
+    def __init__(self, store: Store, files: FileWriter, vault: Vault) -> None:
+        self._store = store
+        self._files = files
+        self._vault = vault
+
+    def move(
+        self,
+        note: NotePlace,
+        target: NotePlace,
+        *,
+        rewrite_links: bool = True,
+        preview: bool = False,
+        if_docid: str | None = None,
+    ) -> MovedNote:
+        """
+        Move a note. The index should be up to date: it says which notes have links to it.
+
+        Args:
+            rewrite_links: Change the links that would lose their target; if False, list them.
+            preview: Write nothing, and return what would change.
+            if_docid: The docid that the note must have.
+
+        Raises:
+            ConflictError: Something is at the new path.
+            FileChangedError: The note has another docid.
+            NotFoundError, FileAccessError: The file cannot be read or moved.
+            The other errors of `FileWriter.move`.
+        """
+        self._require_free(note, target)
+        data = read_note(note)
+        text = None if is_photo(note.file) else _text(data)
+        if if_docid is not None:
+            require_docid(self._store, note, text or "", if_docid)
+        inside, others = self._plan(note, target, text)
+        run = partial(self._run, inside, others, rewrite_links=rewrite_links)
+        report = _Report()
+        moved = MovedNote(target.file, note.file, None, written=False)
+        if preview:
+            docid = run(report, data, None)
+            return _with_report(replace(moved, docid=docid), report)
+        with cancellation.uninterrupted(), self._files.change(tool=TOOL) as change:
+            try:
+                digest = hashlib.sha256(data).hexdigest()
+                change.move(note.place, target.place, if_hash=digest)
+            except FileExistsError:
+                raise _exists(target) from None
+            except FileNotFoundError:
+                raise not_there(note) from None
+            except OSError as error:
+                raise FileAccessError(target.file, error) from error
+            docid = run(report, data, change)
+        return _with_report(
+            replace(
+                *(moved,), docid=docid, written=True, change=change.number, problem=change.problem
+            ),
+            report,
+        )
+
+    def _plan(
+        self, note: NotePlace, target: NotePlace, text: str | None
+    ) -> tuple[_LinkingNote, Callable[[], Iterator[_LinkingNote]]]:
+        """The moved note, and what lists the other notes with links that it concerns."""
+        old_collection, _, old_path = note.file.partition("/")
+        new_collection, _, new_path = target.file.partition("/")
+        formats = {name: self._link_format(name) for name in (old_collection, new_collection)}
+        with self._store.reading() as reader:
+            plan = plan_move(
+                reader, (old_collection, old_path), (new_collection, new_path), text, formats
+            )
+
+        def others() -> Iterator[_LinkingNote]:
+            for linking in plan.others:
+                for path in linking.paths:
+                    file = f"{linking.collection}/{path}"
+                    place = NotePlace(file, self._vault.locate(file))
+                    yield _LinkingNote(file, path, place, path, linking.move)
+
+        return _LinkingNote(note.file, old_path, target, new_path, plan.inside), others
+
+    def _run(
+        self,
+        inside: _LinkingNote,
+        others: Callable[[], Iterator[_LinkingNote]],
+        report: _Report,
+        data: bytes,
+        change: ChangeWriter | None,
+        *,
+        rewrite_links: bool,
+    ) -> str | None:
+        """
+        Rewrite the links, or compute what would be rewritten if there is no change.
+
+        Returns:
+            The docid of the moved note.
+        """
+        content = self._content(inside, data, rewrite_links=rewrite_links)
+        if change is not None and content.data is not None:
+            # The index has to see the move before the text changes: the same text at another
+            # path is the same document.
+            self._files.index(change.changed)
+        own = self._rewrite(inside, change, data, content, rewrite_links=rewrite_links)
+        report.add(inside.after.file, own)
+        for note in others():
+            try:
+                present = read_note(note.after)
+                content = self._content(note, present, rewrite_links=rewrite_links)
+            except NotFoundError:
+                continue  # with its links
+            except QmdError as error:
+                report.leave(UnchangedLink(note.file, None, None, str(error)))
+                continue
+            report.add(
+                note.file,
+                self._rewrite(note, change, present, content, rewrite_links=rewrite_links),
+            )
+        return None if own.text is None else docid_of(own.text)
+
+    def _rewrite(
+        self,
+        note: _LinkingNote,
+        change: ChangeWriter | None,
+        data: bytes,
+        content: _NewContent,
+        *,
+        rewrite_links: bool,
+    ) -> _NewContent:
+        """Write the new content of one note; if that fails, its links are left as they are."""
+        if content.data is None:
+            return content
+
+        def new(present: bytes | None) -> bytes:
+            nonlocal content
+            if present is None:
+                raise not_there(note.after)
+            if present != data:  # changed meanwhile
+                content = self._content(note, present, rewrite_links=rewrite_links)
+            return present if content.data is None else content.data
+
+        try:
+            if change is None:
+                self._files.resolve(note.after.place)
+            else:
+                change.rewrite(note.after.place, new)
+        except (QmdError, OSError) as error:
+            reason = f"{error.strerror}." if isinstance(error, OSError) else str(error)
+            before = None if content.text is None else _text(data)
+            links = self._links(note, before or "").changed
+            left = tuple(LeftLink(link.line, link.before, reason) for link in links)
+            return _NewContent(None, before, left=(*left, *content.left))
+        return content
+
+    def _content(self, note: _LinkingNote, data: bytes, *, rewrite_links: bool) -> _NewContent:
+        """The new content of a note. Raises DecodeError."""
+        if is_photo(note.file):
+            return _NewContent(None, None)
+        text = _text(data)
+        if text is None:
+            return _NewContent(None, None)
+        new = self._links(note, text)
+        if not new.changed:
+            return _NewContent(None, text, left=new.left)
+        reason = "" if rewrite_links else _NOT_ASKED
+        if rewrite_links:
+            try:
+                new_data = TextFile.of(note.file, data).encode(new.text)
+            except EditError as error:
+                reason = str(error)
+            else:
+                diff = short_diff(text, new.text)
+                return _NewContent(new_data, new.text, diff, len(new.changed), new.left)
+        left = [LeftLink(link.line, link.before, reason) for link in new.changed]
+        return _NewContent(None, text, left=tuple(sorted((*left, *new.left))))
+
+    def _links(self, note: _LinkingNote, text: str) -> Rewritten:
+        rewrite = rewritten_canvas if note.file.lower().endswith(CANVAS_SUFFIX) else rewritten
+        return rewrite(text, note.move, note.path, note.path_after)
+
+    def _link_format(self, collection: str) -> LinkFormat | None:
+        settings = vault_settings(self._vault.roots[collection])
+        return None if settings is None else settings.link_format
+
+    def _require_free(self, note: NotePlace, target: NotePlace) -> None:
+        """Raises ConflictError."""
+        old, new = note.place.target, target.place.target
+        if old == new:
+            raise ConflictError(f"{note.file} is there already.", hint="Choose another path.")
+        if not os.path.lexists(new):
+            return
+        if is_other_case(old, new) and old.exists() and old.samefile(new):
+            return  # a disk that ignores case
+        raise _exists(target)
+
+
+def _with_report(moved: MovedNote, report: _Report) -> MovedNote:
+    return replace(
+        moved,
+        notes=report.notes,
+        links=report.links,
+        rewritten=tuple(report.rewritten),
+        unchanged_links=report.unchanged_links,
+        unchanged=tuple(report.unchanged),
+    )
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return decode(data).text
+    except DecodeError:
+        return None
+
+
+def _exists(target: NotePlace) -> ConflictError:
+    return ConflictError(
+        f"{target.file} exists already; nothing was moved.", hint="Choose another path."
+    )

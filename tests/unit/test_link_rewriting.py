@@ -1,0 +1,112 @@
+"""Which links of a note a move rewrites, and how."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from qmd.files.moves.canvas import rewritten_canvas
+from qmd.files.moves.move import LinkTree, Move
+from qmd.files.moves.rewrite import rewritten
+from qmd.values.vaults import LinkFormat
+
+FILES = ("a/Old.md", "src.md", "b/Other.md", "c/Other.md", "pic.png")
+
+
+def move(new: str, format_: LinkFormat | None = None, files: tuple[str, ...] = FILES) -> Move:
+    after = [new if path == "a/Old.md" else path for path in files]
+    return Move(LinkTree(files), LinkTree(after), "a/Old.md", new, format_)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[[Old]]", "[[New]]"),
+        ("![[old#Heading#Sub|shown]]", "![[New#Heading#Sub|shown]]"),
+        ("[[a/Old.md#^block]]", "[[New#^block]]"),
+        ("| [[Old\\|cell]] |", "| [[New\\|cell]] |"),
+        ("[x](a/Old.md)", "[x](b/New.md)"),
+        ("[x](./a/Old.md#part \"title\")", "[x](./b/New.md#part \"title\")"),
+        ("[x](</a/Old>)", "[x](</b/New>)"),
+        ("[x][r] and [r]\n\n[r]: a/Old.md 'T'\n", "[x][r] and [r]\n\n[r]: b/New.md 'T'\n"),
+        ('---\nup: "[[Old]]"\n---\n', '---\nup: "[[New]]"\n---\n'),
+        ('---\nup:\n  - "[[a/Old|x]]"\n---\n', '---\nup:\n  - "[[New|x]]"\n---\n'),
+        ("`[[Old]]`\n\n```\n[[Old]]\n```\n%% [[Old]] %%\n", None),
+        ("[[Other]] [[Nothing]] [[#Heading]] [w](https://example.org/a/Old.md)", None),
+    ],
+)  # fmt: skip
+def test_the_path_of_each_kind_of_link_is_rewritten_and_nothing_else(
+    before: str, after: str | None
+) -> None:
+    assert rewritten(before, move("b/New.md"), "src.md").text == (
+        before if after is None else after
+    )
+
+
+def test_a_wikilink_that_still_leads_there_stays() -> None:
+    text = "[[Old]] [[old|x]] ![[Old#h]]\r\n"
+    assert rewritten(text, move("d/e/Old.md"), "src.md").text == text
+
+
+def test_the_whole_path_is_written_where_the_name_alone_is_not_unique() -> None:
+    assert rewritten("[[Old]]", move("d/Other.md"), "src.md").text == "[[d/Other]]"
+
+
+@pytest.mark.parametrize(
+    ("format_", "link"),
+    [("shortest", "[[New]]"), ("absolute", "[[b/New]]"), ("relative", "[[../b/New]]")],
+)
+def test_the_format_of_the_vault_is_followed(format_: LinkFormat, link: str) -> None:
+    assert rewritten("[[Old]]", move("b/New.md", format_), "c/Other.md").text == link
+
+
+def test_a_link_that_the_new_name_would_catch_keeps_its_meaning() -> None:
+    # Below the folder of the note comes first: the moved note would be [[Other]] for c/x/src.md.
+    files = ("a/Old.md", "b/Other.md", "c/src.md")
+    result = rewritten("[[Other]] [[Old]]", move("c/Other.md", files=files), "c/src.md")
+    assert result.text == "[[b/Other]] [[c/Other]]"
+
+
+def test_the_links_of_the_moved_note_itself_are_adjusted() -> None:
+    text = "[o](../b/Other.md) ![p](../pic.png) [[Old#h]] [[../src]] [me](Old.md)"
+    result = rewritten(text, move("x/y/New.md"), "a/Old.md", "x/y/New.md")
+    assert result.text == (
+        "[o](../../b/Other.md) ![p](../../pic.png) [[New#h]] [[../../src]] [me](New.md)"
+    )
+
+
+def test_spaces_and_signs_are_encoded_as_they_were() -> None:
+    new = move("b/Ünï (1) #2.md")
+    assert rewritten("[x](a/Old.md)", new, "src.md").text == "[x](b/Ünï%20%281%29%20%232.md)"
+    assert rewritten("[x](<a/Old.md>)", new, "src.md").text == "[x](<b/Ünï (1) %232.md>)"
+
+
+def test_a_name_that_a_wikilink_cannot_hold_is_reported() -> None:
+    result = rewritten("one\n[[Old]]\n", move("b/New #2.md"), "src.md")
+    assert result.text == "one\n[[Old]]\n"
+    assert [(link.line, link.link) for link in result.left] == [(2, "[[Old]]")]
+
+
+def test_a_quote_in_the_new_name_does_not_end_a_property() -> None:
+    text = "---\na: '[[Old]]'\nb: \"[[Old]]\"\n---\n[[Old]]\n"
+    result = rewritten(text, move("b/Bob's.md"), "src.md")
+    assert result.text == "---\na: '[[Old]]'\nb: \"[[Bob's]]\"\n---\n[[Bob's]]\n"
+    assert [link.line for link in result.left] == [2]
+
+
+def test_the_cards_of_a_canvas_are_rewritten_and_its_layout_stays() -> None:
+    text = (
+        '{\n\t"nodes":[\n\t\t{"id":"1","type":"file","file":"a/Old.md","x":0},\n'
+        '\t\t{"id":"2","type":"text","text":"see [[Old|\\u00e9]]\\n","x":1}\n\t],"edges":[]\n}'
+    )
+    result = rewritten_canvas(text, move("b/New.md"), "c.canvas")
+    assert result.text == text.replace("a/Old.md", "b/New.md").replace("[[Old|", "[[New|")
+    assert [link.line for link in result.changed] == [3, 4]
+    json.loads(result.text)
+
+
+def test_what_is_no_canvas_stays() -> None:
+    assert rewritten_canvas('{"file": "a/Old.md"', move("b/New.md"), "c.canvas").text.endswith(
+        'md"'
+    )
