@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest.rules import HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
-from qmd.ingest.vault import VAULT_FOLDER
+from qmd.ingest.rules import DEPENDENCIES, HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
+from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import format_of
 from qmd.system.beneath import scandir_beneath
 from qmd.system.surrogates import is_utf8
@@ -66,7 +66,8 @@ class Scan:
     Attributes:
         excluded: Reason → how many files and directories the rules left out.
         others: The paths of files that the rules exclude, such as images: notes may link to them.
-            Those in hidden and excluded directories are not among them, nor are hidden files.
+            Those in hidden and excluded directories are not among them, nor are hidden files; but
+            those in directories that Obsidian excludes from its search are.
         directories: How many directories were listed.
         device: The file system of the root when the scan began.
     """
@@ -227,14 +228,34 @@ class Scan:
 
     def _note_other(self, path: str, exclusion: Exclusion, status: os.stat_result | None) -> None:
         """Add an excluded entry to ``others`` if it belongs there; ``status`` as `exclusion_of`."""
-        if (
-            status is not None
-            and exclusion is not HIDDEN
+        if status is None:
+            if isinstance(exclusion, VaultRule):
+                self._note_below(path)
+        elif (
+            exclusion is not HIDDEN
             and len(self.others) < MAX_OTHERS
             and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
             and (path.isascii() or is_utf8(path))
         ):
             self.others.append(path)
+
+    def _note_below(self, folder_path: str) -> None:
+        """Note the files of a directory that Obsidian excludes from its search, not from links."""
+        pending = [folder_path]
+        while pending and len(self.others) < MAX_OTHERS:
+            path = pending.pop()
+            try:
+                with scandir_beneath(self.root, path) as entries:
+                    for entry in entries:
+                        below = f"{path}/{entry.name}"
+                        if entry.name in DEPENDENCIES or entry.name[0] == ".":
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(below)
+                        elif is_utf8(below):
+                            self.others.append(below)
+            except OSError:
+                continue  # nothing is said about its files
 
     def _ruled_folder(
         self,

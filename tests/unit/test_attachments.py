@@ -77,6 +77,21 @@ def test_changed_paths_bring_and_take_attachments(root: Path, kb: KnowledgeBase)
     assert "binary.md" not in attachments(kb)
 
 
+def test_what_obsidian_leaves_out_of_its_search_can_be_linked_to(
+    root: Path, kb: KnowledgeBase
+) -> None:
+    for name in ("Templates/deep/daily.md", "Templates/.git/x", "Templates/node_modules/y.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    (root / ".obsidian").mkdir()
+    (root / ".obsidian/app.json").write_text('{"userIgnoreFilters": ["Templates/"]}')
+    kb.index()
+    assert attachments(kb) == sorted([*SEEN, "Templates/deep/daily.md"])
+    (root / "Templates/new.md").touch()
+    assert not indexer(kb).run_paths(["Templates/new.md"]).changed
+    assert attachments(kb) == sorted([*SEEN, "Templates/deep/daily.md", "Templates/new.md"])
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root reads every folder")
 def test_attachments_in_an_unreadable_folder_stay(root: Path, kb: KnowledgeBase) -> None:
     folder = root / "img"
