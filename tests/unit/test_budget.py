@@ -17,7 +17,6 @@ from qmd.tools import texts
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.graph import TOOLS as GRAPH
 from qmd.tools.knowledge import TOOLS
-from qmd.tools.outline import OUTLINE
 from qmd.values import DocumentSlice
 from qmd.values.reading import MAX_TOTAL_BYTES
 from qmd.values.tokens import MIN_TOKENS, estimate_tokens
@@ -273,7 +272,7 @@ class TestLists:
     def test_a_reply_fits_and_says_how_much_is_missing(
         self, linked: KnowledgeBase, name: str, arguments: dict[str, Any], budget: int
     ) -> None:
-        (tool,) = (tool for tool in (*GRAPH, OUTLINE) if tool.name == name)
+        (tool,) = (tool for tool in GRAPH if tool.name == name)
         whole = tool.call(linked, arguments, texts.MCP)
         reply = tool.call(linked, {**arguments, "maxTokens": budget}, texts.MCP)
         assert not reply.is_error
