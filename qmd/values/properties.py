@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date as Date
+from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Literal, NamedTuple
 
@@ -84,6 +85,7 @@ class PropertyValue:
 # --- folded forms -----------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1024)  # the notes of a collection have the same few keys
 def fold_key(key: str) -> str:
     """
     The form of a key in which it is typed and compared: ``Due Date`` gives ``due-date``.

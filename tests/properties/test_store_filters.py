@@ -171,11 +171,12 @@ TEXTS = {
     "deep/apple.md": "# Deep\n\nred red and\n",
     "empty.md": "x",
 }
+# The title has the file's name, too, where that has other words.
 FIELDS = {
     "red.md": {"title": "red", "body": "red apple pear", "path": "red md"},
-    "pear.md": {"title": "apple tree", "body": "apple tree red pear apple", "path": "pear md"},
+    "pear.md": {"title": "apple tree pear", "body": "apple tree red pear apple", "path": "pear md"},
     "and.md": {"title": "and", "body": "and not or applet", "path": "and md"},
-    "deep/apple.md": {"title": "deep", "body": "deep red red and", "path": "deep apple md"},
+    "deep/apple.md": {"title": "deep apple", "body": "deep red red and", "path": "deep apple md"},
     "empty.md": {"title": "empty", "body": "x", "path": "empty md"},
 }
 

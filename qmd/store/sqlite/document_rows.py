@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from qmd.store.files import DocumentPlace
 from qmd.store.sqlite import properties, vector_state
 from qmd.store.sqlite.library import Connection
 from qmd.system import clock
-from qmd.values import FullTextEntry, NewDocument, ParsedDocument
+from qmd.values import FullTextEntry, Link, NewDocument, ParsedDocument
 from qmd.values.names import fold, link_key, name_key
 
 _COLUMNS = (
@@ -35,12 +35,14 @@ def put_all(
 ) -> list[int]:
     """As `qmd.store.files.FilesWriter.put_all`."""
     ids = []
-    entries: dict[int, FullTextEntry] = {}
+    stored: dict[int, NewDocument] = {}
     for document, replace in documents:
         document_id = _put_rows(connection, collection_id, document, replace)
         ids.append(document_id)
-        entries[document_id] = document.fulltext
-    _put_full_text(connection, sorted(entries.items()))
+        stored[document_id] = document
+    in_order = sorted(stored.items())
+    _put_parsed(connection, [(number, document.parsed) for number, document in in_order])
+    _put_full_text(connection, [(number, document.fulltext) for number, document in in_order])
     return ids
 
 
@@ -50,7 +52,7 @@ def _put_rows(
     document: NewDocument,
     replace: DocumentPlace | None,
 ) -> int:
-    """All rows of a document but its full text; returns its id."""
+    """Its row and its chunks; takes out the other rows of a document that it replaces. Its id."""
     row = _row(collection_id, document)
     document_id = _id_to_replace(connection, collection_id, document.path, replace)
     is_new = document_id is None
@@ -61,10 +63,6 @@ def _put_rows(
         connection.execute(_UPDATE, [*row, document_id])
         for table in ("tags", "aliases", "names", "links", "properties"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
-    _put_names(connection, document_id, document.parsed)
-    _put_links(connection, document_id, document.parsed)
-    if document.parsed.properties:
-        properties.put(connection, document_id, document.parsed.properties)
     _put_chunks(connection, document_id, document, is_new=is_new)
     return document_id
 
@@ -107,40 +105,50 @@ def _id_to_replace(
     return None if row is None else int(row[0])
 
 
-def _put_names(connection: Connection, document_id: int, parsed: ParsedDocument) -> None:
-    for table, names in (("tags", parsed.tags), ("aliases", parsed.aliases)):
-        if names:
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {table} VALUES (?, ?)",
-                [(document_id, name) for name in names],
-            )
-    keys = [("title", parsed.title), *(("alias", alias) for alias in parsed.aliases)]
+def _put_parsed(connection: Connection, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
+    """
+    Tags, names, links and properties of documents that have none stored.
+
+    One statement for all documents, because most have few rows.
+    """
+    connection.executemany(
+        "INSERT OR IGNORE INTO tags VALUES (?, ?)",
+        [(number, tag) for number, parsed in documents for tag in parsed.tags],
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO aliases VALUES (?, ?)",
+        [(number, alias) for number, parsed in documents for alias in parsed.aliases],
+    )
     connection.executemany(
         "INSERT OR IGNORE INTO names (document_id, kind, name_key) VALUES (?, ?, ?)",
-        [(document_id, kind, fold(name)) for kind, name in keys],
+        [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
-
-
-def _put_links(connection: Connection, document_id: int, parsed: ParsedDocument) -> None:
-    if not parsed.links:
-        return
     connection.executemany(
         "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                document_id,
-                seq,
-                link.kind,
-                link.target,
-                link_key(link.kind, link.target),
-                link.text if link.kind in {"wikilink", "embed"} else None,
-                link.heading,
-                link.block,
-                link.line,
-            )
-            for seq, link in enumerate(parsed.links)
-        ],
+        [row for number, parsed in documents for row in _link_rows(number, parsed.links)],
     )
+    properties.put(connection, [(number, parsed.properties) for number, parsed in documents])
+
+
+def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:
+    yield number, "title", fold(parsed.title)
+    for alias in parsed.aliases:
+        yield number, "alias", fold(alias)
+
+
+def _link_rows(number: int, links: Sequence[Link]) -> Iterator[tuple[object, ...]]:
+    for seq, link in enumerate(links):
+        yield (
+            number,
+            seq,
+            link.kind,
+            link.target,
+            link_key(link.kind, link.target),
+            link.text if link.kind in {"wikilink", "embed"} else None,
+            link.heading,
+            link.block,
+            link.line,
+        )
 
 
 def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullTextEntry]]) -> None:

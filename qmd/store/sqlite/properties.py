@@ -10,13 +10,15 @@ from qmd.values.conditions import PropertyCondition, ValueRange
 from qmd.values.properties import PropertySummary, PropertyValue, property_rows
 
 
-def put(connection: Connection, document_id: int, properties: Mapping[str, object]) -> None:
-    """Store the values of a document that has none stored."""
+def put(connection: Connection, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
+    """Store the values of documents that have none stored: pairs of id and properties."""
     connection.executemany(
         "INSERT INTO properties (document_id, seq, key, kind, text, value, number, date)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (document_id, seq, key, kind, text, None if value == text else value, number, date)
+            for document_id, properties in documents
+            if properties
             for seq, (key, kind, text, value, number, date) in enumerate(property_rows(properties))
         ],
     )
