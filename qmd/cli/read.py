@@ -16,8 +16,7 @@ from qmd.cli.render_documents import (
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
 from qmd.errors import NoMatchError
-from qmd.values.reading import MAX_TOTAL_BYTES
-from qmd.values.tokens import MIN_TOKENS
+from qmd.values.tokens import MAX_TOTAL_BYTES, MIN_TOKENS
 from qmd.values.wire import to_wire
 
 _line_numbers = click.option(

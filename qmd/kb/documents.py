@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
-from qmd.values.reading import MAX_TOTAL_BYTES
+from qmd.values.tokens import MAX_TOTAL_BYTES
 
 if TYPE_CHECKING:
     from qmd.store import Reader

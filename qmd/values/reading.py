@@ -8,9 +8,6 @@ from typing import Annotated
 from qmd.values.facts import Describe, Inline, Name, OmitDefault, Range
 from qmd.values.search import DocumentInfo
 
-#: The most bytes of a reply of `multi_get` as JSON. Some MCP clients read 1 MiB of a reply at most.
-MAX_TOTAL_BYTES = 200_000
-
 _Named = Annotated[DocumentInfo, Inline("docid", "file", "uri", "title", "collection", "path")]
 
 

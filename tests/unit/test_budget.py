@@ -18,8 +18,7 @@ from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.graph import TOOLS as GRAPH
 from qmd.tools.knowledge import TOOLS
 from qmd.values import DocumentSlice
-from qmd.values.reading import MAX_TOTAL_BYTES
-from qmd.values.tokens import MIN_TOKENS, estimate_tokens
+from qmd.values.tokens import MAX_TOTAL_BYTES, MIN_TOKENS, estimate_tokens
 from tests.support.corpus import Corpus
 
 LINE = "The harbour master counts the boats every evening, and writes them down.\n"

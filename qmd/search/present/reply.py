@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd.search.present.budget import FRAME_TOKENS, fit_hits, hit_tokens
 from qmd.search.present.contexts import join_contexts
 from qmd.search.present.relevance import LEAST_CONFIDENCE, Calibrated
 from qmd.search.present.snippet import make_snippet, needles
@@ -71,6 +70,9 @@ def present(
     )
     if request.max_tokens is None:
         return reply
+    # Few searches have a budget, and `qmd search` pays for each import.
+    from qmd.search.present.budget import FRAME_TOKENS, fit_hits, hit_tokens
+
     return fit_hits(reply, request.max_tokens, hit_tokens, frame_tokens=FRAME_TOKENS)
 
 
