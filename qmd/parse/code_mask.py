@@ -22,7 +22,7 @@ _BLOCK_EDGE = re.compile(r"\0|[\r\n][ \t]*(?:[\r\n]|[-*+#|>]|\d{1,9}[.)][ \t])")
 
 
 def mask_code(text: str, body_start: int, outline: Outline) -> str:
-    """``text`` with frontmatter, code blocks, comments and code spans overwritten with NUL."""
+    """``text`` with frontmatter, code blocks, lines of comments and code spans overwritten."""
     starts = outline.starts
     size = len(text)
     pieces: list[str] = []
@@ -41,13 +41,13 @@ def mask_code(text: str, body_start: int, outline: Outline) -> str:
         text = "".join(pieces)
     if "`" in text:
         text = _mask_spans(text)
-    if "%" in text and "%%" in text:  # the first test is a hundred times as fast
-        text = _mask_comments(text)
     return text
 
 
-def _mask_comments(text: str) -> str:
-    """Overwrite Obsidian's comments, ``%% … %%`` inside one paragraph."""
+def mask_comments(text: str) -> str:
+    """The result of `mask_code` with Obsidian's comments ``%% … %%`` in paragraphs overwritten."""
+    if "%" not in text or "%%" not in text:  # the first test is a hundred times as fast
+        return text
     pieces: list[str] = []
     at = 0
     begin = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
-from qmd.parse.code_mask import mask_code
+from qmd.parse.code_mask import mask_code, mask_comments
 from qmd.parse.dates import find_date
 from qmd.parse.decode import Decoded, decode
 from qmd.parse.description import find_description
@@ -45,16 +45,17 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     with_links = may_have_links(text, structure)
     with_tags = may_have_tags(text)
     with_fields = may_have_fields(text)
-    masked = ""
+    without_code = masked = ""
     if with_links or with_tags or with_fields:
-        masked = mask_code(text, front.body_start, structure)
+        without_code = mask_code(text, front.body_start, structure)
+        masked = mask_comments(without_code)
     links = DocumentLinks()
     if with_links:
         links = find_links(text, masked, structure, front.body_start)
     fields = InlineFields()
     page = properties = front.properties
     if with_fields:
-        fields = find_fields(text, masked, structure)
+        fields = find_fields(text, without_code, structure)
         page = page_properties(fields.page, properties)
         properties = merged(properties, (*fields.page, *fields.others))
     title, title_source = find_title(path, page, structure.headings)

@@ -32,7 +32,7 @@ _UNSHIELD = {ord(value): chr(code) for code, value in _SHIELD.items()}
 def heading_text(raw: str) -> str:
     """A heading's text without its Markdown: links as their text, no emphasis, no code marks."""
     if "%%" in raw:
-        raw = _COMMENT.sub("", raw)
+        raw = _COMMENT.sub("", raw).strip()
     if not _MARKUP.search(raw):
         return " ".join(raw.split()) if "  " in raw or "\t" in raw else raw
     text = _ATTRIBUTES.sub("", raw)

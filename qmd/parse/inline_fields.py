@@ -22,7 +22,7 @@ _MAX_VALUE = 2000  # characters of a value
 _EMOJI = "\u2300-\u27bf\ufe0f\U0001f1e6-\U0001faff"
 _KEY = rf"[\w{_EMOJI}][\w /.\-{_EMOJI}]{{0,59}}"
 _LINE_FIELD = re.compile(
-    r"(?P<lead>(?:>[ \t]?)*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:\[.\][ \t]+)?)[*_]{0,3}"
+    r"(?P<lead>(?:>[ \t]?)*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:\[.\][ \t]+)?)(?:%%[ \t]*)?[*_]{0,3}"
     rf"(?P<key>{_KEY}?)[*_]{{0,3}}::[ \t]+(?=\S)"
 )
 _BRACKET = re.compile(rf"[\[(](?P<key>{_KEY})::[ \t]+|[\[\]()]")
@@ -72,7 +72,7 @@ def may_have_fields(text: str) -> bool:
 
 def find_fields(text: str, masked: str, outline: Outline) -> InlineFields:
     """
-    The fields outside code and comments.
+    The fields outside code. A comment of one line may hold one, as in Dataview.
 
     Args:
         masked: `code_mask.mask_code` of the text.
@@ -175,7 +175,7 @@ def _line_field(line: str, visible: str) -> tuple[str, Field] | None:
     if match is None:
         return None
     value = _BLOCK_ID.sub("", line[match.end() :].rstrip()[:_MAX_VALUE])
-    return match["lead"], Field(match["key"].strip(), value)
+    return match["lead"], Field(match["key"].strip(), value.removesuffix("%%").rstrip())
 
 
 def _bracketed(line: str, visible: str) -> Iterator[Field]:

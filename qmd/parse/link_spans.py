@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qmd.parse import frontmatter
-from qmd.parse.code_mask import mask_code
+from qmd.parse.code_mask import mask_code, mask_comments
 from qmd.parse.links import SCHEME, WrittenLink, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.values import Link
@@ -43,7 +43,7 @@ def link_spans(text: str) -> tuple[LinkSpan, ...]:
     structure = outline(text, body_start)
     if not may_have_links(text, structure):
         return ()
-    masked = mask_code(text, body_start, structure)
+    masked = mask_comments(mask_code(text, body_start, structure))
     links = find_links(text, masked, structure, body_start)
     return tuple(
         _span(text, link, written) for link, written in zip(links.links, links.written, strict=True)

@@ -104,7 +104,7 @@ def find_links(text: str, masked: str, outline: Outline, body_start: int = 0) ->
     Every link outside code, those of the frontmatter's properties first.
 
     Args:
-        masked: `code_mask.mask_code` of the text.
+        masked: The text without code and comments (`qmd.parse.code_mask`).
         body_start: Where the text behind the frontmatter begins.
     """
     properties = _property_links(text, body_start)

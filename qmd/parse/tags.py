@@ -35,7 +35,7 @@ def find_tags(
     The document's tags without ``#``, those of the frontmatter first, each once (ignoring case).
 
     Args:
-        masked: `code_mask.mask_code` of the text.
+        masked: The text without code and comments (`qmd.parse.code_mask`).
         links: The links of the text, in order; a ``#`` inside one is an anchor.
     """
     by_folded: dict[str, str] = {}
