@@ -32,7 +32,7 @@ class EditArguments(Arguments):
     model_config = ConfigDict(alias_generator=None)
 
 
-class NoteArguments(EditArguments):
+class OneNoteArguments(EditArguments):
     """What the tools that change one note have in common."""
 
     file: str = Field(description="The note: its name, path or docid")
@@ -44,7 +44,7 @@ class NoteArguments(EditArguments):
     preview: bool = Field(False, description="Write nothing, only show the diff")
 
 
-class EditNoteArguments(NoteArguments):
+class EditNoteArguments(OneNoteArguments):
     action: EditAction = Field(
         description="replace (old, text): old must occur exactly once. replace_section,"
         " insert_before, insert_after (heading, text). append (text; heading: at the end of its"
@@ -61,11 +61,11 @@ class EditNoteArguments(NoteArguments):
     line: Count | None = Field(None, description="The line of a task")
 
 
-class DeleteNoteArguments(NoteArguments):
+class DeleteNoteArguments(OneNoteArguments):
     pass
 
 
-class MoveNoteArguments(NoteArguments):
+class MoveNoteArguments(OneNoteArguments):
     new_path: str = Field(
         description="A new name, collection/path, or a folder with / at its end; .md may be left"
         " out, missing folders are created"

@@ -105,10 +105,10 @@ def test_a_tick_changes_one_character(text: str, action: str, line: int) -> None
 def test_bytes_outside_of_an_edit_stay(encoding: str, before: str, new: str, end: str) -> None:
     first, last = (with_line_ends(part, end) for part in (before, before[::-1]))
     data = f"{first}MARK{last}".encode(encoding)
-    file = TextFile.of("a.md", data)
+    file = TextFile.decoded("a.md", data)
     assume(file.text == f"{first}MARK{last}")
     result = file.encode(edited(file.text, NoteEdit("replace", old="MARK", text=new)))
     head, tail = data.split("MARK".encode(file.encoding))
     assert result.startswith(head)
     assert result.endswith(tail)
-    assert TextFile.of("a.md", result).encoding == file.encoding
+    assert TextFile.decoded("a.md", result).encoding == file.encoding

@@ -339,7 +339,7 @@ def test_the_encoding_and_its_mark_stay(encoding: str) -> None:
     words = {"cp932": "これは日本語の文です。" * 5, "cp1252": "Übergröße, naïve façade é è ü. " * 5}
     text = words.get(encoding, "这是一个中文的笔记，我们在这里写下一些内容。" * 5) + "\r\nend\r\n"
     data = text.encode(encoding)
-    file = TextFile.of("a.md", data)
+    file = TextFile.decoded("a.md", data)
     assert file.text == text
     new = edited(file.text, NoteEdit("replace", old="end", text="END"))
     assert file.encode(new) == data.replace(
@@ -349,7 +349,7 @@ def test_the_encoding_and_its_mark_stay(encoding: str) -> None:
 
 
 def test_a_character_that_the_encoding_lacks_is_refused() -> None:
-    file = TextFile.of("a.md", ("Übergröße, naïve façade é è ü. " * 5).encode("cp1252"))
+    file = TextFile.decoded("a.md", ("Übergröße, naïve façade é è ü. " * 5).encode("cp1252"))
     with pytest.raises(EditError, match=r"a.md is in cp1252, which lacks '\\u6570'"):
         file.encode(file.text + "数")
     assert file.encode(file.text + "€").endswith(b"\x80")
@@ -364,7 +364,7 @@ def test_a_character_that_the_encoding_lacks_is_refused() -> None:
 )
 def test_a_file_that_would_lose_bytes_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(EditError, match=message):
-        TextFile.of("a.md", data)
+        TextFile.decoded("a.md", data)
 
 
 def test_a_long_diff_says_what_it_leaves_out() -> None:

@@ -132,7 +132,7 @@ class NoteEditor:
         """The content, the new content, and what they differ in. Raises QmdError."""
         if format_of(note.file) is not MARKDOWN:
             raise EditError(f"{note.file} is no note: a {format_of(note.file).name}.")
-        source = TextFile.of(note.file, data)
+        source = TextFile.decoded(note.file, data)
         require_docid(self._store, note, source.text, if_docid)
         text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
         new = source.encode(text)

@@ -35,7 +35,7 @@ class TextFile:
     mark: bytes
 
     @classmethod
-    def of(cls, name: str, data: bytes) -> TextFile:
+    def decoded(cls, name: str, data: bytes) -> TextFile:
         """
         Decode the bytes of a file.
 
@@ -43,14 +43,14 @@ class TextFile:
             EditError: They are no text, or encoding the text would not give them again.
         """
         try:
-            decoded = decode(data)
+            content = decode(data)
         except DecodeError as error:
             raise EditError(f"{name} is no text: {error}", hint=error.hint) from error
         mark = next((mark for mark in _BOMS if data.startswith(mark)), b"")
-        file = cls(name, decoded.text, decoded.encoding, mark)
-        if file._encoded(decoded.text) != data:
+        file = cls(name, content.text, content.encoding, mark)
+        if file._encoded(content.text) != data:
             raise EditError(
-                f"{name} has bytes that are not valid in its encoding ({decoded.encoding}), and"
+                f"{name} has bytes that are not valid in its encoding ({content.encoding}), and"
                 " they would be lost.",
                 hint="Save it as UTF-8 first.",
             )

@@ -271,7 +271,7 @@ class NoteMover:
         reason = "" if rewrite_links else _NOT_ASKED
         if rewrite_links:
             try:
-                new_data = TextFile.of(note.file, data).encode(new.text)
+                new_data = TextFile.decoded(note.file, data).encode(new.text)
             except EditError as error:
                 reason = str(error)
             else:
