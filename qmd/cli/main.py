@@ -39,6 +39,7 @@ _SECTIONS = {
         "outline": "qmd.cli.outline:outline",
         "ls": "qmd.cli.read:ls",
         "edit": "qmd.cli.edit:edit",
+        "properties": "qmd.cli.properties:properties",
         "posts": "qmd.cli.posts:posts",
         "ask": "qmd.cli.ask:ask",
     },

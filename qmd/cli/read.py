@@ -162,15 +162,39 @@ def multi_get(
         raise NoMatchError("\n".join(reply.errors))
 
 
-@command("ls", examples=("qmd ls", "qmd ls notes/2025", "qmd ls notes --json"))
+@command(
+    "ls",
+    examples=(
+        "qmd ls notes/2025",
+        "qmd ls -p status:draft -p 'rating:>4' --sort -rating",
+        "qmd ls notes --group-by status --json",
+    ),
+)
 @click.argument("prefix", metavar="[COLLECTION[/PREFIX]]", default="")
+@click.option(
+    "-p",
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="KEY:VALUE",
+    help="Only such as rating:>4; repeat for several.",
+)
+@click.option("--sort", metavar="BY", help="By date, title or a property; -BY descends.")
+@click.option("--group-by", metavar="KEY", help="Put those with the same property together.")
 @full_path_option
 @json_option
-def ls(prefix: str, full_path: bool, as_json: bool) -> None:
+def ls(
+    prefix: str,
+    properties: tuple[str, ...],
+    sort: str | None,
+    group_by: str | None,
+    full_path: bool,
+    as_json: bool,
+) -> None:
     """List documents: docid, size, time of change, file, title."""
 
     with session().open() as kb:
-        documents = kb.documents(prefix)
+        documents = kb.documents(prefix, properties=properties, sort=sort, group_by=group_by)
         where = places(kb.collections, full_path=full_path)
     if as_json:
         write_json([{**to_wire(each), "file": where.name(each.file)} for each in documents])

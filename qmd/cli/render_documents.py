@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from qmd.cli.formats import csv_rows, flat, numbered, xml_element
 from qmd.cli.places import DISPLAY_PATHS, Places
-from qmd.cli.terminal import one_line, paint, use_color, write, write_json, write_text
+from qmd.cli.terminal import (
+    group_headings,
+    one_line,
+    paint,
+    use_color,
+    write,
+    write_json,
+    write_text,
+)
 from qmd.values import DocumentSlice, SkippedDocument
 from qmd.values.wire import to_wire
 
@@ -149,7 +157,9 @@ def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
     color = use_color(sys.stdout)
     sizes = [readable_size(document.bytes) for document in documents]
     width = max(map(len, sizes), default=0)
+    headings = group_headings([document.group for document in documents], color)
     for document, size in zip(documents, sizes, strict=True):
+        write("".join(next(headings)))
         facts = f"{document.docid}  {size:>{width}}  {document.modified[:16].replace('T', ' ')}"
         name = paint(one_line(where.name(document.file)), "file", color)
         name = where.link(name, document.file)

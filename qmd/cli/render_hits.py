@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_element
 from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
+    group_headings,
     harmless,
     json_text,
     one_line,
@@ -156,7 +157,9 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
 
         mark = highlighter(reply.query, lambda text: paint(text, "match", True))
     blocks = _paragraph(reply.notice and paint(reply.notice, "warning", color))
+    headings = group_headings([hit.group for hit, _ in pairs], color)
     for hit, body in pairs:
+        blocks += next(headings)
         score = f"{percent(hit.score)}%" + (" loosely" if hit.match == "relaxed" else "")
         name = paint(one_line(where.name(hit.file)), "file", color)
         place = where.link(name + paint(f":{hit.line}", "line", color), hit.file, hit.line)

@@ -61,21 +61,35 @@ class _Spelling(NamedTuple):
 
 #: In the order of the help; a field without a line comes last.
 _SPELLINGS = {
-    "limit": _Spelling(("-n", "--limit"), without=("--all", "All hits, without a limit.")),
+    "limit": _Spelling(
+        ("-n", "--limit"),
+        help="Most hits to return.",
+        without=("--all", "All hits, without a limit."),
+    ),
     "min_score": _Spelling(metavar="S"),
-    "min_relevance": _Spelling(metavar="S"),
+    "min_relevance": _Spelling(metavar="S", help="Drop hits less likely to answer."),
     "max_tokens": _Spelling(
         help="Most tokens to print, estimated: shortens snippets, then leaves out the last hits."
     ),
-    "collections": _Spelling(("-c", "--collection"), "NAME"),
-    "path": _Spelling(metavar="PREFIX"),
-    "tags": _Spelling(("--tag",), "T"),
+    "collections": _Spelling(
+        ("-c", "--collection"), "NAME", help="Only this collection; repeat for several."
+    ),
+    "path": _Spelling(
+        metavar="PREFIX", help="Only below this folder, with or without the collection in front."
+    ),
+    "tags": _Spelling(
+        ("--tag",), "T", help="Only documents with all of these tags; repeat for several."
+    ),
     "properties": _Spelling(("-p", "--property"), "KEY:VALUE"),
     "after": _Spelling(
         metavar="DATE", help="Only of this date or later: the note's own, else the file's (ISO)."
     ),
     "before": _Spelling(metavar="DATE", help="Only before this date."),
-    "explain": _Spelling(),
+    "sort": _Spelling(
+        metavar="BY", help="By date, title or a property instead of by rank; -BY descends."
+    ),
+    "group_by": _Spelling(metavar="KEY", help="Put hits with the same property together."),
+    "explain": _Spelling(help="Say how each score came about."),
     "rerank": _Spelling(("--no-rerank",), help="Leave the fused order as it is."),
     "expand": _Spelling(
         ("--no-expand",), help="Search for the query alone, without other versions of it."

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 # C0 without tab and newline, DEL and C1, bidi marks, embeddings, overrides and isolates,
@@ -145,3 +146,21 @@ def json_text(value: object) -> str:
 def note(text: str, *, style: str = "dim") -> None:
     """Write one line to stderr: a warning or a remark."""
     sys.stderr.write(paint(one_line(text), style, use_color(sys.stderr)) + "\n")
+
+
+def group_headings(groups: Sequence[str | None], color: bool) -> Iterator[list[str]]:
+    """
+    For each hit or document the heading above it, if it is the first of its group.
+
+    Args:
+        groups: The group of each; None for those without. No heading if all are without.
+    """
+    has_groups = any(group is not None for group in groups)
+    before = None
+    for group in groups:
+        key = (group or "").casefold()
+        is_first = key != before and has_groups
+        before = key
+        yield (
+            [paint(f"── {one_line(group or '(none)')}", "title", color) + "\n"] if is_first else []
+        )

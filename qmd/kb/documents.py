@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
+from qmd.values import Filters
 from qmd.values.tokens import MAX_TOTAL_BYTES
 
 if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
     from qmd.values.outline import DocumentOutline
+    from qmd.values.properties import PropertySummary, PropertyValue
 
 
 class DocumentMethods(Parts):
@@ -127,27 +130,76 @@ class DocumentMethods(Parts):
             return reader.documents.with_file_name_prefix(key, limit)
 
     def documents(
-        self, prefix: str = "", *, limit: int | None = None, offset: int = 0
+        self,
+        prefix: str = "",
+        *,
+        properties: Sequence[str] = (),
+        sort: str | None = None,
+        group_by: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> list[DocumentInfo]:
         """
         The documents below ``collection/prefix``, by collection and path.
 
         Args:
             prefix: ``collection`` or ``collection/folder``; empty for all documents.
+            properties: Only documents that meet all these conditions, such as ``rating:>4``.
+            sort: ``date``, ``title`` or a property, with ``-`` in front for descending order.
+            group_by: A property. Documents with the same value stand together, and
+                `DocumentInfo.group` has it; unless sorted otherwise, groups are sorted by it.
             limit: Return at most this many; None for all.
             offset: Leave out this many at the start.
 
         Raises:
             CollectionNotFoundError.
+            InputError: A condition is none.
+            NotFoundError: No document has the property to sort or group by.
+        """
+        from qmd.search.listing import list_documents
+
+        with self._store.reading() as reader:
+            return list_documents(
+                reader,
+                *_folder(reader, prefix),
+                properties=properties,
+                sort=sort,
+                group_by=group_by,
+                limit=limit,
+                offset=offset,
+            )
+
+    def count_documents(self, prefix: str = "", *, properties: Sequence[str] = ()) -> int:
+        """
+        How many documents `documents` lists without a limit.
+
+        Raises:
+            CollectionNotFoundError.
+            InputError: A condition is none.
         """
         with self._store.reading() as reader:
-            collection, rest = _folder(reader, prefix)
-            return reader.documents.below(collection, rest, limit=limit, offset=offset)
+            selection = reader.select(Filters(properties=tuple(properties)))
+            return reader.documents.count_below(*_folder(reader, prefix), selection=selection)
 
-    def count_documents(self, prefix: str = "") -> int:
-        """How many documents `documents` lists without a limit. Raises CollectionNotFoundError."""
+    def properties(self) -> list[PropertySummary]:
+        """The properties that documents have: keys, kinds of values and how many documents."""
         with self._store.reading() as reader:
-            return reader.documents.count_below(*_folder(reader, prefix))
+            return reader.properties.summaries()
+
+    def property_values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
+        """
+        The values of a property, those of most documents first.
+
+        Args:
+            limit: Return at most this many; None for all.
+
+        Raises:
+            NotFoundError: No document has the property; with suggestions.
+        """
+        from qmd.search.ordering import existing_key
+
+        with self._store.reading() as reader:
+            return reader.properties.values(existing_key(reader, key), limit=limit)
 
 
 def _folder(reader: Reader, prefix: str) -> tuple[str | None, str]:

@@ -34,6 +34,7 @@ class SearchMethods(Parts):
         Raises:
             InputError: An argument is out of its range, or a filter has a wrong date.
             CollectionNotFoundError: A filter names an unknown collection.
+            NotFoundError: No document has the property to sort or group by.
         """
         return self.answer("search", request)
 

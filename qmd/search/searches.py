@@ -17,7 +17,7 @@ from qmd.search.parse import parse_request, with_exclusions
 from qmd.search.present.relevance import calibrate
 from qmd.search.present.reply import present
 from qmd.search.words.candidates import lexical_candidates
-from qmd.search.words.retrieval import retrieve_by_words
+from qmd.search.words.retrieval import all_matches, retrieve_by_words
 from qmd.search.words.weights import weigh_words
 from qmd.values import SearchReply, SearchRequest
 
@@ -29,14 +29,24 @@ if TYPE_CHECKING:
 
 
 def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
-    """`search`: full text (BM25)."""
+    """
+    `search`: full text (BM25).
+
+    With `SearchRequest.sort` all exact hits are sorted; the relaxed ones if there are none.
+    """
     question = parse_request(reader, request)
     words = weigh_words(reader, question.query)
-    scope, named = question.scope, question.named
-    hits = retrieve_by_words(reader, words, scope.selection, scope.depth, named)
+    scope, named, limits = question.scope, question.named, request
+    if request.sort is None:
+        hits = retrieve_by_words(reader, words, scope.selection, scope.depth, named)
+    else:
+        from qmd.search.ordering import to_calibrate
+
+        hits = to_calibrate(reader, request, all_matches(reader, words, scope.selection))
+        limits = replace(request, limit=None)  # it cuts the sorted hits
     candidates = lexical_candidates(hits, words, with_explanation=request.explain)
     candidates = lead_by_name(candidates, named, with_explanation=request.explain)
-    calibrated = calibrate(reader, request, candidates, words)
+    calibrated = calibrate(reader, limits, candidates, words)
     return present(reader, request, question.query, calibrated)
 
 

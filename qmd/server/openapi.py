@@ -201,6 +201,7 @@ def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
             "description": member.get("description", ""),
             "schema": {
                 **{key: value for key, value in member.items() if key != "description"},
+                **_items(endpoint.query.model_fields[name]),
                 **_extra(endpoint.query, name),
             },
         }
@@ -317,12 +318,17 @@ def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
     return extra if isinstance(extra, dict) else {}
 
 
+def _items(field: FieldInfo) -> dict[str, Any]:
+    """What the items of a list must be, if more is to be said than their type."""
+    is_list = any(isinstance(fact, OnProperties) for fact in field.metadata)
+    return {"items": _CONDITION} if is_list else {}
+
+
 def _property(schema: Mapping[str, Any], field: FieldInfo, *, optional: bool) -> dict[str, Any]:
     described = dict(schema)
     if "description" in described:
         described["description"] = _in_snake_case(described["description"])
-    if any(isinstance(fact, OnProperties) for fact in field.metadata):
-        described["items"] = _CONDITION
+    described |= _items(field)
     if any(isinstance(fact, IsoDate) for fact in field.metadata):
         del described["type"]
         return {**_DATE, **described}

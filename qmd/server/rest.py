@@ -417,9 +417,12 @@ def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
     properties = input_schema(endpoint.query, camel_case=False)["properties"]
     values: dict[str, Any] = {}
     for name, text in request.query_params.multi_items():
+        kind = properties.get(name, {}).get("type")
+        if kind == "array":
+            values.setdefault(name, []).append(text)
+            continue
         if name in values:
             raise InputError(f"The parameter {name} is given more than once.")
-        kind = properties.get(name, {}).get("type")
         is_integer = kind == "integer" and text.lstrip("-").isdecimal() and len(text) < 20
         values[name] = int(text) if is_integer else text
     return parse_arguments(

@@ -13,11 +13,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from qmd.tools.arguments import Arguments, Count, Integer, OptionalText
+from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
 from qmd.tools.definition import DocumentBlock
 from qmd.values import Changes, Collection, Context, DocumentInfo
-from qmd.values.facts import Describe, Inline, OmitDefault, Range
+from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
+from qmd.values.properties import PropertySummary, PropertyValue
 from qmd.values.revisions import FileChange
+from qmd.values.search import MAX_TAGS
 
 MAX_TEXTS = 1000
 """The most texts of one request to /embed."""
@@ -91,6 +93,16 @@ class DocumentsArguments(Arguments):
     prefix: OptionalText = Field(None, description="collection or collection/folder; none for all")
     limit: Count = Field(100, le=MAX_PAGE, description="Most documents to list")
     offset: Integer = Field(0, ge=0, le=999_999, description="How many to leave out at the start")
+    properties: Annotated[list[Condition], OnProperties()] = Field(
+        [], description="Such as rating:>4; repeat for several", max_length=MAX_TAGS
+    )
+    sort: OptionalText = Field(None, description="date, title or a property; -date: latest first")
+    group_by: OptionalText = Field(None, description="A property")
+
+
+class PropertiesArguments(Arguments):
+    key: OptionalText = Field(None, description="The property whose values to list; none for all")
+    limit: Count = Field(100, le=MAX_PAGE, description="Most keys or values to list")
 
 
 # --- replies -------------------------------------------------------------------------
@@ -133,7 +145,7 @@ class DocumentBatch:
 class ListedDocument:
     document: Annotated[
         DocumentInfo,
-        Inline("file", "uri", "collection", "path", "title", "docid", "bytes", "modified"),
+        Inline("file", "uri", "collection", "path", "title", "docid", "bytes", "modified", "group"),
     ]
 
 
@@ -148,6 +160,14 @@ class DocumentList:
 @dataclass(frozen=True, slots=True)
 class ChangeList:
     changes: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyList:
+    """Keys without the argument key, else values."""
+
+    keys: Annotated[tuple[PropertySummary, ...], Describe("Those of most documents first")] = ()
+    values: Annotated[tuple[PropertyValue, ...], Describe("Those of most documents first")] = ()
 
 
 @dataclass(frozen=True, slots=True)

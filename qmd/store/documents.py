@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from qmd.store.selection import Selection
@@ -43,6 +43,23 @@ class DocumentName(NamedTuple):
     name: str
 
 
+class Order(NamedTuple):
+    """
+    What documents are sorted by.
+
+    Attributes:
+        by: The date of a document is its own, else that of its file.
+        key: The property; None unless documents are sorted by one. Of several values the one that
+            comes first counts. Numbers come before dates and texts (after them if descending), and
+            documents without a value last.
+        descending: The latest or greatest first.
+    """
+
+    by: Literal["date", "title", "property"]
+    key: str | None = None
+    descending: bool = False
+
+
 class Documents(Protocol):
     """Reads documents. Ids are those of `DocumentInfo.id`."""
 
@@ -59,15 +76,19 @@ class Documents(Protocol):
         collection: str | None,
         prefix: str = "",
         *,
+        selection: Selection | None = None,
+        order: Order | None = None,
         limit: int | None = None,
         offset: int = 0,
     ) -> list[DocumentInfo]:
         """
-        The documents below a folder, sorted by collection and path.
+        The documents below a folder.
 
         Args:
             collection: Its name; None for all collections.
             prefix: A path of whole components below the collection; empty for its root.
+            selection: Only these; None for all.
+            order: None for the order of collection and path, which also puts equals in order.
             limit: Return at most this many; None for all.
             offset: Leave out this many at the start.
         """
@@ -77,7 +98,9 @@ class Documents(Protocol):
         """How many documents there are."""
         ...
 
-    def count_below(self, collection: str | None, prefix: str = "") -> int:
+    def count_below(
+        self, collection: str | None, prefix: str = "", *, selection: Selection | None = None
+    ) -> int:
         """How many documents `below` returns without a limit."""
         ...
 
@@ -152,6 +175,14 @@ class Documents(Protocol):
 
     def names_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:
         """Id, and names and text in lines (`FullDocument.names`), of all selected documents."""
+        ...
+
+    def count_selected(self, selection: Selection) -> int:
+        """How many documents are selected."""
+        ...
+
+    def ordered_ids(self, document_ids: Collection[int], order: Order) -> list[int]:
+        """These documents in an order; equals by collection and path."""
         ...
 
     def latest_ids(self, selection: Selection) -> Iterator[int]:

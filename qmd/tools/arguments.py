@@ -75,6 +75,8 @@ def _condition(value: str) -> str:
     return value
 
 
+Condition = Annotated[str, AfterValidator(_condition)]
+"""A condition on a property; `OnProperties` belongs to a list of them, for the description."""
 Integer = Annotated[int, BeforeValidator(whole_number)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(whole_number)]
 TokenBudget = Annotated[MaxTokens, BeforeValidator(whole_number)]
@@ -128,7 +130,7 @@ def _argument_type(field: FieldFacts) -> Any:
         item: Any = get_args(hint)[0]
         hint = item if field.has(AtMostOne) else list[item]
     if field.has(OnProperties):
-        hint = list[Annotated[str, AfterValidator(_condition)]]
+        hint = list[Condition]
     if hint is int:
         validators = [BeforeValidator(whole_number)]
     if hint is str and not field.is_required:

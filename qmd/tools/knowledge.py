@@ -45,7 +45,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         title="Hybrid query",
         description=(
             "Best results: full text and vectors together, fused and reranked; slower than search. "
-            "For important questions in natural language, or when search and vsearch disappoint. "
+            "For questions in natural language. "
             "Without vectors it answers from full text and says so in degraded. "
             "query may also be lines 'lex: words', 'vec: sentence', 'hyde: made-up answer', "
             "'intent: what it is for'."

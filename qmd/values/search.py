@@ -83,7 +83,7 @@ class Context:
 class DocumentInfo:
     """A document without its text: a row of `qmd ls`."""
 
-    SENT: ClassVar = ("file", "collection", "path", "title", "docid", "bytes", "modified")
+    SENT: ClassVar = ("file", "collection", "path", "title", "docid", "bytes", "modified", "group")
 
     id: int
     collection: str
@@ -92,6 +92,7 @@ class DocumentInfo:
     docid: str  # "#" and six or more hex digits
     bytes: Annotated[int, Range(0)]
     modified: Annotated[str, Describe("ISO 8601")]  # UTC
+    group: Annotated[str | None, OmitDefault(), Describe("The value that it is grouped by")] = None
 
     @property
     def file(self) -> Annotated[str, Describe("collection/path; /get takes it")]:
@@ -107,14 +108,10 @@ class DocumentInfo:
 class Filters:
     """What a hit must satisfy, before the limit. Dates are ISO 8601: after ≤ date < before."""
 
-    collections: Annotated[
-        tuple[str, ...], AtMostOne("collection"), Describe("Only this collection")
-    ] = ()
-    path: Annotated[
-        str | None,
-        Describe("Only below this folder, with or without the collection in front"),
-    ] = None
-    tags: Annotated[tuple[str, ...], Describe("Only documents with all of these tags")] = ()
+    collections: Annotated[tuple[str, ...], AtMostOne("collection"), Describe("Only this one")] = ()
+    #: With or without the collection in front.
+    path: Annotated[str | None, Describe("Below this folder")] = None
+    tags: Annotated[tuple[str, ...], Describe("With all of these tags")] = ()
     properties: Annotated[tuple[str, ...], OnProperties(), Describe("Such as rating:>4")] = ()
     after: Annotated[str | None, IsoDate(), Describe("ISO date, inclusive")] = None
     before: Annotated[str | None, IsoDate(), Describe("ISO date, exclusive")] = None
@@ -130,6 +127,10 @@ class SearchRequest:
         min_score: 0..1, compared with the reported score, which is calibrated and does not depend
             on the limit; for `vsearch` the default is `VSEARCH_MIN_SCORE`.
         filters: Which documents may be hits.
+        sort: ``date``, ``title`` or a property, with ``-`` in front for descending order; None for
+            the best first. `search` sorts all that match before the limit, the other searches the
+            hits that the limit has left.
+        group_by: A property. Hits with the same value stand together, and `Hit.group` has it.
         min_relevance: 0..1; a document with less is no hit, so another may become the best.
         rerank: By the reranker if the settings have one, else by the evidence of full text and
             vectors; if False, the fused order stays.
@@ -144,11 +145,13 @@ class SearchRequest:
 
     query: Annotated[str, Describe("What to look for")]
     _: KW_ONLY
-    limit: Annotated[int | None, Range(1, MAX_LIMIT), Describe("Most hits to return")] = 10
+    limit: Annotated[int | None, Range(1, MAX_LIMIT), Describe("Most hits")] = 10
     min_score: Annotated[float, Range(0, 1), Describe("Drop hits that score less")] = 0
     filters: Annotated[Filters, Inline()] = Filters()
-    explain: Annotated[bool, Describe("Say how each score came about")] = False
-    min_relevance: Annotated[float, Range(0, 1), Describe("Drop hits less likely to answer")] = 0
+    sort: Annotated[str | None, Describe("date, title or property; - descends")] = None
+    group_by: Annotated[str | None, Describe("A property")] = None
+    explain: Annotated[bool, Describe("Explain scores")] = False
+    min_relevance: Annotated[float, Range(0, 1), Describe("Drop less likely hits")] = 0
     max_tokens: MaxTokens = None
     rerank: Annotated[bool, LocalOnly(), ForCommands("query"), Describe("Rerank the best")] = True
     expand: Annotated[
@@ -240,6 +243,7 @@ class Hit:
         float, Range(0, 1), Describe("The estimated chance that it answers the query")
     ]
     match: Match
+    group: Annotated[str | None, OmitDefault(), Describe("The value that it is grouped by")] = None
     explain: Annotated[
         Mapping[str, object] | None,
         OmitDefault(),

@@ -122,7 +122,7 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         (
             b'{"query": "x", "limits": 3}',
             "known arguments: query, limit, min_score, collection, path, tags, properties,"
-            " after, before, explain",
+            " after, before, sort, group_by, explain",
         ),
     ],
 )

@@ -31,10 +31,16 @@ def present(
     a budget (``request.max_tokens``) may say in ``left_out`` that it has room for no more hits.
 
     Args:
-        calibrated: Best first.
+        calibrated: Best first. `arranged` sorts, cuts and groups them if the request says so.
         query: The query whose words choose the lines of the snippets.
         problem: Sentences that say what a missing model or index took away; None for nothing.
     """
+    best = calibrated[0] if calibrated else None
+    names: Mapping[int, str] = {}
+    if request.sort is not None or request.group_by is not None:
+        from qmd.search.ordering import arranged
+
+        calibrated, names = arranged(reader, request, calibrated)
     contexts = reader.contexts.all()
     chunks = [each.candidate.chunk_id for each in calibrated if each.candidate.chunk_id is not None]
     spans = reader.vectors.chunk_spans(chunks) if chunks else {}
@@ -57,10 +63,11 @@ def present(
                 line=snippet.line,
                 relevance=each.relevance,
                 match=candidate.match,
-                explain=_explanation(each, calibrated[0]) if request.explain else None,
+                group=names.get(candidate.document_id),
+                explain=_explanation(each, best) if request.explain and best else None,
             )
         )
-    has_answer = not calibrated or calibrated[0].relevance >= LEAST_CONFIDENCE
+    has_answer = best is None or best.relevance >= LEAST_CONFIDENCE
     reply = SearchReply(
         request.query,
         tuple(hits),

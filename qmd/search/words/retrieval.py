@@ -97,6 +97,13 @@ def _with_named(
     return sorted(hits + named, key=lambda hit: -hit.score)
 
 
+def all_matches(reader: Reader, words: QueryWords, selection: Selection) -> list[LexicalHit]:
+    """All exact hits; all relaxed ones if there are none. Arguments as for `retrieve_by_words`."""
+    hits = retrieve_by_words(reader, words, selection, None)
+    exact = [hit for hit in hits if hit.match == "exact"]
+    return exact or hits
+
+
 def _exact_hits(
     reader: Reader,
     words: QueryWords,

@@ -43,13 +43,28 @@ def _multi_get(call: Call) -> models.DocumentBatch:
 def _documents(call: Call) -> models.DocumentList:
     arguments: models.DocumentsArguments = call.arguments
     prefix = arguments.prefix or ""
-    documents = call.kb.documents(prefix, limit=arguments.limit, offset=arguments.offset)
-    return models.DocumentList(
-        documents=tuple(map(models.ListedDocument, documents)),
-        total=call.kb.count_documents(prefix),
+    documents = call.kb.documents(
+        prefix,
+        properties=arguments.properties,
+        sort=arguments.sort,
+        group_by=arguments.group_by,
         limit=arguments.limit,
         offset=arguments.offset,
     )
+    return models.DocumentList(
+        documents=tuple(map(models.ListedDocument, documents)),
+        total=call.kb.count_documents(prefix, properties=arguments.properties),
+        limit=arguments.limit,
+        offset=arguments.offset,
+    )
+
+
+def _properties(call: Call) -> models.PropertyList:
+    arguments: models.PropertiesArguments = call.arguments
+    if arguments.key is None:
+        return models.PropertyList(keys=tuple(call.kb.properties()[: arguments.limit]))
+    values = call.kb.property_values(arguments.key, limit=arguments.limit)
+    return models.PropertyList(values=tuple(values))
 
 
 _STATUS = reply_model(IndexStatus, "StatusReply", content=str, freshness=Freshness)
@@ -110,6 +125,18 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         query=models.DocumentsArguments,
         reply=models.DocumentList,
         run=_documents,
+        errors=(404,),
+    ),
+    RestEndpoint(
+        method="GET",
+        path="/properties",
+        name="properties",
+        group="read",
+        summary="The properties of documents, or the values of one",
+        description="Frontmatter and inline fields: keys, kinds of values, and how many documents.",
+        query=models.PropertiesArguments,
+        reply=models.PropertyList,
+        run=_properties,
         errors=(404,),
     ),
     RestEndpoint(

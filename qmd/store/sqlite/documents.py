@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from qmd.store.documents import DocumentName, FullDocument, NameKind
+from qmd.store.documents import DocumentName, FullDocument, NameKind, Order
 from qmd.store.selection import Selection
 from qmd.store.sqlite.filters import path_below, require_sql
 from qmd.store.sqlite.library import Connection
@@ -27,7 +27,9 @@ _ALIASES = "(SELECT json_group_array(alias) FROM aliases WHERE document_id = d.i
 _FROM = "FROM documents d JOIN collections c ON c.id = d.collection_id"
 
 
-def _below(collection: str | None, prefix: str) -> tuple[str, list[object]]:
+def _below(
+    collection: str | None, prefix: str, selection: Selection | None
+) -> tuple[str, list[object]]:
     where, values = "WHERE 1", list[object]()
     if collection is not None:
         where += " AND c.name = ?"
@@ -35,7 +37,29 @@ def _below(collection: str | None, prefix: str) -> tuple[str, list[object]]:
     if prefix:
         where += f" AND {path_below('d.path')}"
         values += [prefix, prefix + "/", prefix + "0"]
+    if selection is not None:
+        selected = require_sql(selection)
+        where += f" AND ({selected.sql})"
+        values += selected.values
     return where, values
+
+
+def _order(order: Order | None, values: list[object]) -> tuple[str, str]:
+    """A join and what to sort by; the values of the join are appended to ``values``."""
+    if order is None:
+        return "", ""
+    direction = "DESC" if order.descending else "ASC"
+    if order.by == "title":
+        return "", f"d.title COLLATE NOCASE {direction}, d.title {direction}, "
+    if order.by == "date":
+        return "", f"coalesce(julianday(d.date), julianday(d.modified_at)) {direction}, "
+    best = "max" if order.descending else "min"
+    values.append(order.key)
+    return (
+        f" LEFT JOIN (SELECT document_id, {best}(coalesce(number, date, text)) AS best"
+        " FROM properties WHERE key = ? AND kind <> 'empty' GROUP BY document_id) p"
+        " ON p.document_id = d.id"
+    ), f"p.best IS NULL, p.best {direction}, "
 
 
 def _info(row: Sequence[Any]) -> DocumentInfo:
@@ -87,18 +111,24 @@ class SqliteDocuments:
         collection: str | None,
         prefix: str = "",
         *,
+        selection: Selection | None = None,
+        order: Order | None = None,
         limit: int | None = None,
         offset: int = 0,
     ) -> list[DocumentInfo]:
-        where, values = _below(collection, prefix)
-        where += " ORDER BY c.name, d.path LIMIT ? OFFSET ?"
-        return list(self._infos(where, [*values, -1 if limit is None else limit, offset]))
+        values: list[object] = []
+        join, keys = _order(order, values)
+        where, others = _below(collection, prefix, selection)
+        where = f"{join} {where} ORDER BY {keys}c.name, d.path LIMIT ? OFFSET ?"
+        return list(self._infos(where, [*values, *others, -1 if limit is None else limit, offset]))
 
     def count(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
-    def count_below(self, collection: str | None, prefix: str = "") -> int:
-        where, values = _below(collection, prefix)
+    def count_below(
+        self, collection: str | None, prefix: str = "", *, selection: Selection | None = None
+    ) -> int:
+        where, values = _below(collection, prefix, selection)
         sql = "SELECT count(*) FROM documents d JOIN collections c ON c.id = d.collection_id "
         return int(self._connection.execute(sql + where, values).fetchone()[0])
 
@@ -255,6 +285,24 @@ class SqliteDocuments:
         )
         for document_id, *row in rows:
             yield document_id, _names_and_text(*row)
+
+    def count_selected(self, selection: Selection) -> int:
+        where = require_sql(selection)
+        row = self._connection.execute(
+            f"SELECT count(DISTINCT id) FROM (SELECT 0 AS id WHERE 0 UNION ALL {where.ids})",
+            where.values,
+        ).fetchone()
+        return int(row[0])
+
+    def ordered_ids(self, document_ids: Collection[int], order: Order) -> list[int]:
+        values: list[object] = []
+        join, keys = _order(order, values)
+        rows = self._connection.execute(
+            f"SELECT d.id {_FROM}{join} WHERE d.id IN (SELECT value FROM json_each(?))"
+            f" ORDER BY {keys}c.name, d.path",
+            [*values, json.dumps(list(document_ids))],
+        )
+        return [document_id for (document_id,) in rows]
 
     def latest_ids(self, selection: Selection) -> Iterator[int]:
         where = require_sql(selection)

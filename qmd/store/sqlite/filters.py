@@ -29,11 +29,21 @@ class SqlSelection(NamedTuple):
     sql: str
     values: tuple[object, ...]
     collection_ids: tuple[int, ...] | None
+    #: A SELECT of the ids that does not read ``documents``, if there is one; it takes ``values``.
+    short_ids: str = ""
+
+    @property
+    def ids(self) -> str:
+        """A SELECT of the ids of these documents, some perhaps twice; it takes ``values``."""
+        return self.short_ids or f"SELECT d.id FROM documents d WHERE {self.sql}"
 
     @property
     def is_all(self) -> bool:
         return self.sql == "1"
 
+
+#: The beginning of the condition that `_meets` makes of properties without tags.
+_ONLY_PROPERTIES = "(d.id IN ("
 
 ALL_DOCUMENTS = SqlSelection("1", (), ())
 
@@ -72,10 +82,12 @@ def select(
         parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
     parts += _dated(filters, values)
     only_collections = len(parts) == (1 if ids else 0)
+    only_properties = len(parts) == 1 and parts[0].startswith(_ONLY_PROPERTIES)
     return SqlSelection(
         " AND ".join(parts) or "1",
         tuple(values),
         tuple(ids) if only_collections else None,
+        parts[0].removeprefix(_ONLY_PROPERTIES)[:-2] if only_properties else "",
     )
 
 
