@@ -143,7 +143,12 @@ class FileHistory:
         candidates = self._candidates(str(path))
         with self._store.reading() as reader:
             for file in candidates:
-                kept = reader.revisions.history(str(file))
+                # Before its creation there was nothing to list or to restore.
+                kept = [
+                    revision
+                    for revision in reader.revisions.history(str(file))
+                    if revision.action != "create"
+                ]
                 if kept:
                     return file, kept
         return candidates[0], []
@@ -151,10 +156,9 @@ class FileHistory:
 
 def _without_content(revision: Revision) -> str:
     """Why a revision of the kind "none" holds no content; no full stop."""
-    return {
-        "create": "the file was created then",
-        "move": f"the file was moved then, from {revision.moved_from}",
-    }.get(revision.action, "it is too long to be kept")
+    if revision.action == "move":
+        return f"the file was moved then, from {revision.moved_from}"
+    return "it is too long to be kept"
 
 
 def _revision_with_number(file: Path, kept: Sequence[Revision], number: int) -> Revision:

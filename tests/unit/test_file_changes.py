@@ -80,7 +80,7 @@ def test_a_deleted_file_is_in_the_history_and_not_in_the_index(
     assert written == type(written)(path, existed=True, bytes=0)
     assert contents(notes) == {}
     assert kb.search("sourdough").hits == ()
-    revision, _ = kb.revisions.history(path)
+    (revision,) = kb.revisions.history(path)
     assert (revision.action, revision.tool, revision.hash_after) == ("delete", "delete_note", "")
     assert kb.revisions.content(path, revision.number) == b"sourdough"
     kb.revisions.restore(path)
