@@ -20,15 +20,15 @@ class Graph(Protocol):
     """
     Reads what tells which links lead nowhere, and to which documents no link leads.
 
-    A *plain* link names a file without its folder and suffix: ``[[plan]]``. It leads to a file of
-    this name, if the collection has one.
+    A *plain* link names a file without its folder and suffix: ``[[plan]]``, ``[[plan#Goals]]``. It
+    leads to a file of this name, if the collection has one.
     """
 
     def doubtful_links(self, collection: str) -> Iterator[StoredLink]:
         """
-        The links of a collection but web addresses, and but plain ones to a name that exists.
+        The links of a collection of which it is not sure that they lead somewhere, by path.
 
-        They come by path and line. A link with a heading or a block is doubtful, too.
+        It is sure of most plain links, and of wikilinks with the exact path from the root.
         """
         ...
 
@@ -36,8 +36,7 @@ class Graph(Protocol):
         """
         The documents of which it is not sure that another document links to them, by path.
 
-        It is sure if no other file of the collection has the name, and another document has a
-        plain link to it.
+        It is sure if no other file has the name, and another document has a plain link to it.
         """
         ...
 

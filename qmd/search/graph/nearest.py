@@ -11,8 +11,8 @@ from qmd.values.names import name_key
 if TYPE_CHECKING:
     from qmd.store import Reader
 
-#: After this many comparisons of names, links get no nearest name any more: half a second.
-MOST_COMPARED = 2_000_000
+#: After this many comparisons of names, links get no nearest name any more.
+MOST_COMPARED = 1_000_000
 
 
 class NearestNames:

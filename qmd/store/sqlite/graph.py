@@ -11,14 +11,25 @@ from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.links import SELECT_LINKS, stored_link
 from qmd.store.sqlite.rows import require_types
 
-#: A link without a folder, a suffix, a percent sign, a heading and a block.
-_PLAIN = (
-    "(l.target NOT GLOB '*[./%\\]*' AND l.target_key <> ''"
-    " AND l.heading IS NULL AND l.block IS NULL)"
+#: The ids of the documents of a collection, read once from the index of paths.
+_IDS = "(SELECT i.id FROM documents i WHERE i.collection_id = :collection)"
+#: A link without a folder, a suffix and a percent sign.
+_BARE = "(l.target NOT GLOB '*[./%\\]*' AND l.target_key <> '')"
+#: It names a document of the collection by its name alone.
+_NAMED = f"EXISTS (SELECT 1 FROM documents t WHERE t.name_key = l.target_key AND +t.id IN {_IDS})"
+#: The same, and only one document has the name, and it has just this heading.
+_HEADING = (
+    "(l.block IS NULL AND instr(l.heading, '#') = 0 AND l.kind IN ('wikilink', 'embed')"
+    " AND 1 = (SELECT count(*) FROM documents t WHERE t.name_key = l.target_key)"
+    " AND EXISTS (SELECT 1 FROM documents t JOIN searchable s ON s.document_id = t.id"
+    f" WHERE t.name_key = l.target_key AND +t.id IN {_IDS}"
+    " AND instr(char(10) || s.headings || char(10), char(10) || l.heading || char(10))))"
 )
-#: The plus keeps SQLite from reading a whole collection instead of the few rows with a key.
-_DOCUMENT = (
-    "EXISTS (SELECT 1 FROM documents t WHERE t.name_key = l.target_key AND +t.collection_id = ?)"
+#: A wikilink with the path of a document from the root.
+_WHOLE_PATH = (
+    "(l.kind IN ('wikilink', 'embed') AND l.heading IS NULL AND l.block IS NULL"
+    " AND EXISTS (SELECT 1 FROM documents t"
+    " WHERE t.collection_id = :collection AND t.path = l.target || '.md'))"
 )
 
 
@@ -39,25 +50,24 @@ class SqliteGraph:
         rows = self._connection.execute(
             f"{SELECT_LINKS} FROM documents d CROSS JOIN collections c ON c.id = d.collection_id"
             " CROSS JOIN links l ON l.document_id = d.id"
-            " WHERE d.collection_id = ? AND l.target_key IS NOT NULL"
-            f" AND NOT ({_PLAIN} AND {_DOCUMENT}) ORDER BY d.path, l.seq",
-            [collection_id, collection_id],
+            " WHERE d.collection_id = :collection AND l.target_key IS NOT NULL"
+            f" AND NOT ({_BARE} AND l.heading IS NULL AND l.block IS NULL AND {_NAMED})"
+            f" AND NOT ({_BARE} AND l.heading IS NOT NULL AND {_HEADING})"
+            f" AND NOT (instr(l.target, '/') > 0 AND {_WHOLE_PATH}) ORDER BY d.path, l.seq",
+            {"collection": collection_id},
         )
         yield from map(stored_link, rows)
 
     def without_plain_links(self, collection: str) -> list[KeyedDocument]:
-        collection_id = self._id(collection)
         rows = self._connection.execute(
-            "SELECT d.id, d.path, d.name_key FROM documents d WHERE d.collection_id = ? AND NOT ("
-            "(SELECT count(*) FROM (SELECT 1 FROM documents o WHERE o.name_key = d.name_key"
-            " AND +o.collection_id = d.collection_id LIMIT 2)) = 1"
-            " AND NOT EXISTS (SELECT 1 FROM attachments a"
-            " WHERE a.name_key = d.name_key AND +a.collection_id = d.collection_id)"
-            " AND EXISTS (SELECT 1 FROM links l JOIN documents s ON s.id = l.document_id"
-            " WHERE l.target_key = d.name_key AND l.document_id <> d.id"
-            f" AND s.collection_id = d.collection_id AND {_PLAIN})"
+            "SELECT d.id, d.path, d.name_key FROM documents d"
+            " WHERE d.collection_id = :collection AND NOT ("
+            "NOT EXISTS (SELECT 1 FROM documents o WHERE o.name_key = d.name_key AND o.id <> d.id)"
+            " AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.name_key = d.name_key)"
+            " AND EXISTS (SELECT 1 FROM links l WHERE l.target_key = d.name_key"
+            f" AND l.document_id <> d.id AND {_BARE} AND +l.document_id IN {_IDS})"
             ") ORDER BY d.path",
-            [collection_id],
+            {"collection": self._id(collection)},
         ).fetchall()
         for row in rows:
             require_types(row, int, str, str)

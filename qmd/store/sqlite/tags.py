@@ -8,12 +8,13 @@ from qmd.store.sqlite.filters import path_below
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 
-#: The index of paths has the ids of a collection's documents; their rows are not read.
+#: The index of paths has the ids of a collection's documents; their rows are not read. The plus
+#: keeps SQLite from reading the tags document by document.
 _IN_COLLECTION = (
-    " AND t.document_id IN (SELECT d.id FROM documents d"
+    " AND +t.document_id IN (SELECT d.id FROM documents d"
     " JOIN collections c ON c.id = d.collection_id WHERE c.name = ?)"
 )
-#: Conditions in one statement. SQLite allows an expression to be a thousand deep.
+#: SQLite allows 500 parts of a UNION.
 _TAGS_AT_ONCE = 200
 
 
@@ -40,14 +41,18 @@ class SqliteTags:
     def count_below(self, tags: Sequence[str], *, collection: str | None = None) -> int:
         if len(tags) > _TAGS_AT_ONCE:
             raise ValueError(f"more than {_TAGS_AT_ONCE} spellings of one tag")
+        condition = "" if collection is None else _IN_COLLECTION
+        more = [] if collection is None else [collection]
+        # An OR of both conditions would take three times as long.
+        ranges = ("t.tag = ?", "t.tag > ? AND t.tag < ?")
+        parts = [f"SELECT t.document_id FROM tags t WHERE {each}{condition}" for each in ranges]
         values: list[object] = []
         for tag in tags:
-            values += [tag, f"{tag}/", f"{tag}0"]
-        where = f"({' OR '.join([path_below('t.tag')] * len(tags))})"
-        if collection is not None:
-            where += _IN_COLLECTION
-            values.append(collection)
+            values += [tag, *more, f"{tag}/", f"{tag}0", *more]
         row = self._connection.execute(
-            f"SELECT count(DISTINCT t.document_id) FROM tags t WHERE {where}", values
+            "SELECT count(DISTINCT document_id) FROM ("
+            + " UNION ALL ".join(parts * len(tags))
+            + ")",
+            values,
         ).fetchone()
         return int(row[0])
