@@ -59,13 +59,16 @@ def _segmented_names(path: str, parsed: ParsedDocument) -> str | None:
 
     A name whose words stand in those before it is left out, so that no word counts twice.
     """
+    others = [name for name in (file_stem(path), *parsed.aliases) if name != parsed.title]
+    if not others:
+        return _segmented(parsed.title)
     names = [parsed.title]
     words = _words(parsed.title)
-    for name in (file_stem(path), *parsed.aliases):
-        others = _words(name)
-        if not others <= words:
+    for name in others:
+        of_name = _words(name)
+        if not of_name <= words:
             names.append(name)
-            words |= others
+            words |= of_name
     segmented = segment("\n".join(names))
     return None if segmented == parsed.title else segmented
 
