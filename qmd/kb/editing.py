@@ -81,8 +81,15 @@ class EditingMethods(FileMethods):
                 path = _path_on_disk(vault, name)
                 if path is None:
                     raise
-                file = path
-        return NotePlace(file, vault.locate(file))
+                return NotePlace(path, vault.locate(path))
+        place = vault.locate(file)
+        path = _path_on_disk(vault, name)
+        if path is not None and path != file:
+            # A new file at just this path, not the one that the index has under a similar path.
+            there = vault.locate(path)
+            if not (place.target.exists() and place.target.samefile(there.target)):
+                return NotePlace(path, there)
+        return NotePlace(file, place)
 
 
 def _path_on_disk(vault: Vault, name: str) -> str | None:

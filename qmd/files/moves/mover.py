@@ -207,8 +207,8 @@ class NoteMover:
             # The index has to see the move before the text changes: the same text at another
             # path is the same document.
             self._files.index(change.changed)
-        own = self._rewrite(inside, change, data, content, rewrite_links=rewrite_links)
-        report.add(inside.after.file, own)
+        moved_note = self._rewrite(inside, change, data, content, rewrite_links=rewrite_links)
+        report.add(inside.after.file, moved_note)
         for note in others():
             try:
                 present = read_note(note.after)
@@ -222,7 +222,7 @@ class NoteMover:
                 note.file,
                 self._rewrite(note, change, present, content, rewrite_links=rewrite_links),
             )
-        return None if own.text is None else docid_of(own.text)
+        return None if moved_note.text is None else docid_of(moved_note.text)
 
     def _rewrite(
         self,

@@ -1,0 +1,221 @@
+"""kb.move_note and its faces: the note, the links to it, the index and the history agree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qmd import KnowledgeBase, Settings
+from qmd.errors import ConflictError, FileChangedError, InvalidPathError, OutsideRootsError
+from qmd.tools import texts
+from qmd.tools.definition import TextBlock
+from qmd.tools.toolsets import select
+
+Files = dict[str, bytes]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    root = tmp_path / "notes"
+    (root / "a").mkdir(parents=True)
+    (root / "a/Old.md").write_bytes(b"# Old\n\n[[Old#Old]] [s](../src.md)\n")
+    (root / "src.md").write_bytes(b"[[Old]]\r\n\r\n![[a/Old#Old|x]]\r\n")
+    (root / "other.md").write_bytes("Größe [o](a/Old.md)\n".encode("utf-16"))
+    return root
+
+
+@pytest.fixture
+def kb(tmp_path: Path, notes: Path) -> Iterator[KnowledgeBase]:
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+        yield kb
+
+
+def on_disk(root: Path) -> Files:
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_move_is_one_change_with_all_links_and_undo_takes_it_back(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    before = on_disk(notes)
+    moved = kb.move_note("Old", "notes/b/New name")
+    assert (moved.file, moved.moved_from) == ("notes/b/New name.md", "notes/a/Old.md")
+    assert (moved.notes, moved.links, moved.unchanged_links) == (3, 4, 0)
+    assert on_disk(notes) == {
+        "b/New name.md": b"# Old\n\n[[New name#Old]] [s](../src.md)\n",
+        "src.md": b"[[New name]]\r\n\r\n![[New name#Old|x]]\r\n",
+        "other.md": "Größe [o](b/New%20name.md)\n".encode("utf-16"),
+    }
+    [change] = kb.undo.changes()
+    assert (change.number, change.tool, len(change.files)) == (moved.change, "move_note", 4)
+    kb.undo.undo_last()
+    assert on_disk(notes) == before
+
+
+def test_the_document_keeps_its_id_and_searches_have_the_new_path(kb: KnowledgeBase) -> None:
+    [number] = [each.id for each in kb.documents() if each.file == "notes/a/Old.md"]
+    kb.move_note("Old", "New")
+    [document] = [each for each in kb.documents() if each.id == number]
+    assert document.file == "notes/a/New.md"
+    assert {link.file for link in kb.backlinks("New").links} == {"notes/src.md", "notes/other.md"}
+
+
+def test_a_preview_writes_nothing_and_says_the_same(kb: KnowledgeBase, notes: Path) -> None:
+    before = on_disk(notes)
+    preview = kb.move_note("Old", "New", preview=True)
+    assert (on_disk(notes), preview.written, preview.change) == (before, False, None)
+    moved = kb.move_note("Old", "New")
+    assert (preview.docid, preview.rewritten) == (moved.docid, moved.rewritten)
+
+
+def test_links_that_are_not_to_be_rewritten_are_listed(kb: KnowledgeBase, notes: Path) -> None:
+    before = on_disk(notes)
+    moved = kb.move_note("Old", "New", rewrite_links=False)
+    assert [(link.file, link.line, link.link) for link in moved.unchanged] == [
+        ("notes/a/New.md", 3, "[[Old#Old]]"),
+        ("notes/other.md", 1, "[o](a/Old.md)"),
+        ("notes/src.md", 1, "[[Old]]"),
+        ("notes/src.md", 3, "[[a/Old#Old|x]]"),
+    ]
+    before["a/New.md"] = before.pop("a/Old.md")
+    assert on_disk(notes) == before
+
+
+@pytest.mark.parametrize(
+    ("new_path", "file"),
+    [
+        ("New", "a/New.md"),
+        ("New.md", "a/New.md"),
+        ("v1.2", "a/v1.2.md"),
+        ("OLD", "a/OLD.md"),
+        ("b/", "b/Old.md"),
+        ("b/c/New", "b/c/New.md"),
+        ("/New", "New.md"),
+        ("notes/New", "New.md"),
+        ("qmd://notes/x%20y.md", "x y.md"),
+    ],
+)
+def test_what_a_new_path_means(kb: KnowledgeBase, notes: Path, new_path: str, file: str) -> None:
+    assert kb.move_note("Old", new_path).file == f"notes/{file}"
+    assert file in on_disk(notes)
+
+
+def test_an_existing_folder_takes_the_note(kb: KnowledgeBase, notes: Path) -> None:
+    (notes / "box").mkdir()
+    assert kb.move_note("Old", "box").file == "notes/box/Old.md"
+    assert kb.move_note("Old", str(notes / "New.md")).file == "notes/New.md"
+
+
+@pytest.mark.parametrize(
+    ("new_path", "error"),
+    [
+        ("notes/src.md", ConflictError),
+        ("Old.md", ConflictError),
+        ("../x.md", InvalidPathError),
+        ("what?.md", InvalidPathError),
+    ],
+)
+def test_a_path_that_cannot_be_moved_to_is_refused(
+    kb: KnowledgeBase, notes: Path, new_path: str, error: type[Exception]
+) -> None:
+    before = on_disk(notes)
+    with pytest.raises(error):
+        kb.move_note("Old", new_path)
+    assert on_disk(notes) == before
+
+
+def test_a_note_that_has_changed_since_it_was_read_is_not_moved(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    docid = kb.get("Old").document.docid
+    (notes / "a/Old.md").write_bytes(b"new\n")
+    with pytest.raises(FileChangedError):
+        kb.move_note("Old", "New", if_docid=docid)
+    assert (notes / "a/Old.md").exists()
+
+
+def test_links_written_since_the_last_index_run_are_rewritten(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    (notes / "late.md").write_bytes(b"[[Old]]\n")
+    kb.move_note("Old", "New")
+    assert (notes / "late.md").read_bytes() == b"[[New]]\n"
+
+
+def test_a_note_whose_encoding_lacks_the_new_name_is_reported_and_stays(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    western = "Die Größe der Länge überrascht: [[Old]]\n".encode("cp1252")
+    (notes / "west.md").write_bytes(western)
+    moved = kb.move_note("Old", "新")
+    [link] = moved.unchanged
+    assert (link.file, link.line, link.link) == ("notes/west.md", 1, "[[Old]]")
+    assert "lacks" in link.reason
+    assert (notes / "west.md").read_bytes() == western
+
+
+def test_between_collections_links_cannot_follow(
+    kb: KnowledgeBase, notes: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    (other / "x").mkdir(parents=True)
+    (other / "x/Moved.md").write_bytes(b"# Moved\n")
+    (other / "x/y.md").write_bytes(b"[[Moved]]\n")
+    kb.add_collection(other, name="other")
+    kb.index()
+    moved = kb.move_note("notes/a/Old.md", "other/Moved")
+    assert (other / "Moved.md").read_bytes() == b"# Old\n\n[[Moved#Old]] [s](../src.md)\n"
+    assert {(link.file, link.line) for link in moved.unchanged} == {
+        ("other/Moved.md", 3),
+        ("notes/src.md", 1),
+        ("notes/src.md", 3),
+        ("notes/other.md", 1),
+    }
+    assert kb.links("other/x/y.md").links[0].file == "other/x/Moved.md"
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="permissions do not bind")
+def test_a_note_that_cannot_be_read_is_reported(kb: KnowledgeBase, notes: Path) -> None:
+    (notes / "src.md").chmod(0)
+    moved = kb.move_note("Old", "New")
+    assert [(link.file, link.line) for link in moved.unchanged] == [("notes/src.md", None)]
+
+
+def test_a_note_outside_the_write_roots_is_reported(
+    kb: KnowledgeBase, notes: Path, tmp_path: Path
+) -> None:
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", Settings(write_roots=(str(notes / "a"),))
+    ) as narrow:
+        preview = narrow.move_note("Old", "New", preview=True)
+        moved = narrow.move_note("Old", "New")
+        assert preview.unchanged == moved.unchanged
+        assert [(each.file, each.line) for each in moved.unchanged] == [
+            ("notes/other.md", 1),
+            ("notes/src.md", 1),
+            ("notes/src.md", 3),
+        ]
+        assert [each.file for each in moved.rewritten] == ["notes/a/New.md"]
+        with pytest.raises(OutsideRootsError):
+            narrow.move_note("New", "notes/elsewhere/")
+
+
+def test_the_tool_says_what_was_rewritten(kb: KnowledgeBase) -> None:
+    [tool] = [each for each in select(["edit"]).tools if each.name == "move_note"]
+    reply = tool.call(kb, {"file": "Old", "new_path": "New", "preview": True}, texts.MCP)
+    [block] = reply.blocks
+    assert isinstance(block, TextBlock)
+    assert block.text.startswith(
+        "Preview, nothing was written: notes/a/Old.md would move to notes/a/New.md\n"
+        "It would rewrite 4 links in 3 notes:\n- notes/a/New.md: 1 link\n"
+    )
+    assert reply.structured is not None and reply.structured["written"] is False
