@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from qmd.errors import FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
@@ -26,13 +26,7 @@ _SCALARS = ["string", "number", "boolean"]
 _VALUE_SCHEMA: dict[str, Any] = {"type": [*_SCALARS, "array"], "items": {"type": _SCALARS}}
 
 
-class EditArguments(Arguments):
-    """Base of the argument models of this toolset, whose names are in snake case everywhere."""
-
-    model_config = ConfigDict(alias_generator=None)
-
-
-class OneNoteArguments(EditArguments):
+class OneNoteArguments(Arguments):
     """What the tools that change one note have in common."""
 
     file: str = Field(description="The note: its name, path or docid")
@@ -75,7 +69,7 @@ class MoveNoteArguments(OneNoteArguments):
     )
 
 
-class UndoArguments(EditArguments):
+class UndoArguments(Arguments):
     change: Count | None = Field(None, description="Undo this change; default: your last one")
     session: bool = Field(False, description="Undo all that you changed in this session")
 

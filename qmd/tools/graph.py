@@ -1,4 +1,4 @@
-"""The toolset ``graph``: links, check_links, tags, recent, similar, outline."""
+"""The toolset ``graph``: links, check_links, tags, properties, recent, similar, outline."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ class CollectionArguments(Arguments):
 
 class TagsArguments(CollectionArguments):
     prefix: OptionalText = Field(None, description="Only this tag and those below it: `work/`")
+
+
+class PropertyListArguments(Arguments):
+    key: OptionalText = Field(None, description="List the values of this property instead")
+    limit: Count = Field(50, le=MAX_LISTED, description="Most items")
+    max_tokens: ListTokens = None
 
 
 class RecentArguments(CollectionArguments):
@@ -102,6 +108,21 @@ def tags(kb: KnowledgeBase, arguments: TagsArguments, dialect: Dialect) -> Reply
     tree = ListBudget(arguments.max_tokens).fit(tree, "tags")
     lines = [f"{'  ' * tag.depth}#{tag.tag} {tag.total}" for tag in tree.tags]
     return _reply(_listing("Tags, with their documents", tree.total, lines), tree, dialect)
+
+
+def properties(kb: KnowledgeBase, arguments: PropertyListArguments, dialect: Dialect) -> Reply:
+    budget = ListBudget(arguments.max_tokens)
+    if arguments.key is None:
+        keys = kb.properties()
+        listed = budget.take(keys[: arguments.limit])
+        lines = [f"{each.key} {each.documents} ({', '.join(each.kinds)})" for each in listed]
+        text = _listing("Properties, with their documents", len(keys), lines)
+        return Reply((TextBlock(text),), {"keys": to_wire(listed, dialect.field)})
+    values = kb.property_values(arguments.key)
+    shown = budget.take(values[: arguments.limit])
+    lines = [f"{each.value or '(empty)'} {each.documents}" for each in shown]
+    text = _listing(f"Values of {arguments.key}, with their documents", len(values), lines)
+    return Reply((TextBlock(text),), {"values": to_wire(shown, dialect.field)})
 
 
 def recent(kb: KnowledgeBase, arguments: RecentArguments, dialect: Dialect) -> Reply:
@@ -179,6 +200,14 @@ TOOLS: tuple[Tool[Any], ...] = (
         " below it.",
         arguments=TagsArguments,
         run=tags,
+    ),
+    Tool(
+        name="properties",
+        title="Properties",
+        description="The properties of all notes (frontmatter and inline fields), or the values of"
+        " one, with counts. Searches take them as key:value.",
+        arguments=PropertyListArguments,
+        run=properties,
     ),
     Tool(
         name="recent",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from qmd.errors import InputError, QmdError
@@ -93,14 +94,17 @@ def validate(
     """
     Check the arguments of a call against ``model``; null counts as absent.
 
+    A name in the other case counts as the listed one: models write ``max_tokens`` for
+    ``maxTokens``.
+
     Args:
         camel_case: Whether the client writes names in camel case; else in snake case.
 
     Raises:
         InvalidArgumentsError: With all problems at once.
     """
-    sent = arguments or {}
     schema = input_schema(model, camel_case=camel_case)
+    sent = _spelled(model, arguments or {}, schema["properties"])
     too_long = excesses(sent)
     if too_long:
         raise InvalidArgumentsError(sent, schema, excesses=tuple(too_long))
@@ -119,6 +123,26 @@ def validate(
             problem = _problem(detail, schema, present)
             problems[problem.path] = problem
         raise InvalidArgumentsError(sent, schema, problems=tuple(problems.values())) from error
+
+
+def _spelled(
+    model: type[Arguments], arguments: Mapping[str, Any], listed: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The arguments with the listed names; a name stays if that would overwrite another one."""
+    if arguments.keys() <= listed.keys():
+        return arguments
+    listed_names = {
+        spelling: name
+        for field in model.model_fields
+        for name in (field, to_camel(field))
+        if name in listed
+        for spelling in (field, to_camel(field))
+    }
+    spelled: dict[str, Any] = {}
+    for name, value in arguments.items():
+        listed_name = listed_names.get(name, name)
+        spelled[name if listed_name in arguments else listed_name] = value
+    return spelled
 
 
 def _problem(

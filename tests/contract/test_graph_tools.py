@@ -18,7 +18,7 @@ from qmd.tools.toolsets import select
 NOTES = {
     "MOC.md": "# Map\n\n[[plan]] and [[plans]]\n#work/maps\n",
     "plan.md": "# Plan\n\n[[plan#Costs]]\n#work\n",
-    "alone.md": "# Alone\n",
+    "alone.md": "---\nstatus: draft\nrating: 4\n---\n# Alone\n",
 }
 
 
@@ -69,6 +69,17 @@ def test_tags_and_recent_changes(face: McpFace) -> None:
     assert recent.startswith("Changed last: 3\n") and " disk notes/" in recent
 
 
+def test_properties_and_the_values_of_one(face: McpFace) -> None:
+    assert texts(call(face, "properties")) == [
+        "Properties, with their documents: 2\nrating 1 (number)\nstatus 1 (text)"
+    ]
+    result = call(face, "properties", key="status", max_tokens=300)
+    assert texts(result) == ["Values of status, with their documents: 1\ndraft 1"]
+    assert result.structured_content == {
+        "values": [{"value": "draft", "kind": "text", "documents": 1}]
+    }
+
+
 def test_errors_say_what_to_do(face: McpFace) -> None:
     for name, arguments, advice in (
         ("links", {"file": "plann"}, "notes/plan.md"),
@@ -85,10 +96,11 @@ def test_errors_say_what_to_do(face: McpFace) -> None:
 
 def test_the_listing_is_small(face: McpFace) -> None:
     tools = with_client(face.server, lambda client: client.list_tools()).tools
-    assert [tool.name for tool in tools][:6] == [
+    assert [tool.name for tool in tools] == [
         "links",
         "check_links",
         "tags",
+        "properties",
         "recent",
         "similar",
         "outline",

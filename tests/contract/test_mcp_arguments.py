@@ -123,12 +123,19 @@ def test_a_wrong_argument_is_named_with_what_is_expected(
 
 
 def test_an_unknown_argument_is_refused_with_the_list_of_known_ones() -> None:
-    assert refusal("get", {"file": "x", "from_line": 3}) == (
-        'Invalid arguments for get: unknown argument "from_line" (did you mean fromLine?); '
+    assert refusal("get", {"file": "x", "from_lines": 3}) == (
+        'Invalid arguments for get: unknown argument "from_lines" (did you mean fromLine?); '
         "known arguments: file, fromLine, maxLines, maxTokens, lineNumbers"
     )
     assert refusal("status", {"verbose": None}) == (
         'Invalid arguments for status: unknown argument "verbose"; known arguments: none'
+    )
+
+
+def test_a_name_in_the_other_case_is_that_of_the_argument() -> None:
+    assert parse("get", {"file": "x", "from_line": 3}).from_line == 3
+    assert 'unknown argument "from_line"' in refusal(
+        "get", {"file": "x", "from_line": 3, "fromLine": 4}
     )
 
 

@@ -241,11 +241,7 @@ class Edits(RuleBasedStateMachine):
     @rule()
     def undo_last(self) -> None:
         with in_session(self.name):
-            in_effect = [
-                number
-                for number, (_, steps) in self.changes.items()
-                if steps and self.is_in_effect(number)
-            ]
+            in_effect = [number for number in self.changes if self.is_in_effect(number)]
             if not in_effect:
                 return
             reply = self.kb.undo.undo_last()
@@ -355,14 +351,14 @@ class Edits(RuleBasedStateMachine):
                 after.pop(path, None)
                 if old is not None:
                     after[path] = old
-            # 0: all files had their earlier content already.
-            self.undone_by[each] = number or 0
+            if number is not None:
+                self.undone_by[each] = number
         assert self.on_disk() == after
         self.note_change(number, after)
 
     def is_in_effect(self, number: int) -> bool:
         by = self.undone_by.get(number)
-        return by is None or not self.is_in_effect(by)
+        return bool(self.changes[number][1]) and (by is None or not self.is_in_effect(by))
 
     def can_be_undone(self, number: int) -> bool:
         return all(

@@ -236,7 +236,7 @@ def test_an_undo_that_is_refused_is_an_error_with_the_diff(kb: KnowledgeBase, no
     [
         ({"action": "replace", "text": "x"}, "needs old"),
         ({"action": "paint"}, "action"),
-        ({"action": "append", "text": "x", "ifDocid": "#abc"}, "ifDocid"),
+        ({"action": "append", "text": "x", "ifDocid": "#abc"}, "'#abc' is no docid"),
         ({"action": "tick", "line": 99}, "is no task"),
     ],
 )

@@ -19,9 +19,6 @@ from qmd.cli.highlight import highlighter
 from qmd.errors import QmdError
 from qmd.files.edits.apply import edited
 from qmd.files.edits.diff import short_diff
-from qmd.files.moves.canvas import rewritten_canvas
-from qmd.files.moves.move import LinkTree, Move
-from qmd.files.moves.rewrite import rewritten
 from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
@@ -212,15 +209,6 @@ def canvas(text: str) -> None:
     index(data, CANVAS)
 
 
-def moved_links(text: str) -> None:
-    move = Move(LinkTree(["a.md", "x.md"]), LinkTree(["b/y.md", "x.md"]), "a.md", "b/y.md")
-    links = "\n".join(f"[[a]] [{line}](a.md) {line}" for line in text.split("\n"))
-    for note in (text, links, f"---\n{text}\n---\n{links}"):
-        rewritten(note, move, "x.md")
-    cards = [{"type": "text", "text": line, "file": "a.md"} for line in text.split("\n")]
-    rewritten_canvas(json.dumps({"nodes": cards}), move, "x.canvas")
-
-
 def encoded_as(beginning: str, encoding: str) -> Any:
     return functools.partial(encoded, beginning=beginning, encoding=encoding)
 
@@ -272,7 +260,6 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "mask": (mask, 500, FEW),
     "linked parts": (linked_parts, 2_000, FEW),
     "edits": (edits, 1_000, FEW),
-    "moved links": (moved_links, 500, (growth.line, growth.lines)),
     "canvas cards": (canvas, 2_000, FEW),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
@@ -280,10 +267,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
 
 
 #: These call many functions for each text, or one for each word of it.
-MANY_CALLS = (
-    *("query", "searched text", "posts literal", "tool blocks"),
-    *("linked parts", "edits", "moved links"),
-)
+MANY_CALLS = ("query", "searched text", "posts literal", "tool blocks", "linked parts", "edits")
 
 
 @pytest.mark.parametrize("name", PARSERS)
