@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from qmd.parse.placeholders import is_placeholder
 from qmd.values import Heading
-from qmd.values.names import file_stem
+from qmd.values.names import file_stem, post_name
 
 #: Characters of a title; it goes to the embedding model with every chunk.
 MAX_TITLE = 1000
@@ -42,12 +42,16 @@ def title_of_file(path: str) -> str:
     A file's name without its suffix, in the form that Logseq shows.
 
     Logseq writes the page ``work/plan`` to ``work___plan.md`` (other signs as in a URL), and the
-    journal "Mar 1st, 2025" to ``journals/2025_03_01.md``.
+    journal "Mar 1st, 2025" to ``journals/2025_03_01.md``. The time stamp of a post's name is left
+    out; a date alone stays, because it is what tells meetings and daily notes apart.
     """
     day = journal_day(path)
     if day is not None:
         return f"{_MONTHS[int(day[5:7]) - 1]} {_ordinal(int(day[8:]))}, {day[:4]}"
     title = file_stem(path)
+    post = post_name(title)
+    if post is not None and post.time is not None and post.title.strip():
+        return post.title
     if "___" in title.strip("_"):
         title = unquote(title.replace("___", "/"))
     return title

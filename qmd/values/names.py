@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import NamedTuple
 from urllib.parse import unquote
 
 #: The suffixes that a link to a note, and a person, may leave out.
@@ -15,6 +16,11 @@ NOTE_SUFFIXES = (".md", ".markdown")
 
 #: A web address, ``mailto:`` and the like; one letter and a colon may be a drive of Windows.
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
+
+# Only digits count as a date or time: a title may have "_" where a timestamp has it.
+_STAMPED = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})_(?:([0-9]{2}_[0-9]{2}_[0-9]{2})_)?(.*)", re.DOTALL
+)
 
 
 def fold(text: str) -> str:
@@ -34,6 +40,20 @@ def file_stem(path: str) -> str:
     """The name of a file without its folders and its suffix: ``notes/Plan.md`` → ``Plan``."""
     name = path.rpartition("/")[2]
     return name.rpartition(".")[0] or name
+
+
+class PostName(NamedTuple):
+    """The parts of a post's file name: ``YYYY-MM-DD[_HH_MM_SS]_title``, without the suffix."""
+
+    day: str
+    time: str | None
+    title: str
+
+
+def post_name(stem: str) -> PostName | None:
+    """The parts of a file's stem that has the form of a post's name; None for any other."""
+    stamped = _STAMPED.fullmatch(stem)
+    return None if stamped is None else PostName(*stamped.groups())
 
 
 def without_note_suffix(name: str) -> str:

@@ -17,6 +17,7 @@ from qmd.ingest import scan
 from qmd.ingest.scan import is_vanished
 from qmd.system.beneath import scandir_beneath
 from qmd.values import Post
+from qmd.values.names import post_name
 
 MOTIONS = "motions"
 SUFFIX = ".md"
@@ -114,8 +115,6 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 # --- names of posts ------------------------------------------------------------------
 
-# Only digits count as a date or time: a title may have "_" where a timestamp has it.
-_DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})_(?:[0-9]{2}_[0-9]{2}_[0-9]{2}_)?(.*)", re.DOTALL)
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -135,8 +134,5 @@ def post_at(path: str) -> Post:
     """
     path = printable(path)
     stem = path.rpartition("/")[2].removesuffix(SUFFIX)
-    dated = _DATED.fullmatch(stem)
-    if dated is None:
-        return Post(path, None, stem)
-    day, title = dated.groups()
-    return Post(path, day, title)
+    name = post_name(stem)
+    return Post(path, None, stem) if name is None else Post(path, name.day, name.title)
