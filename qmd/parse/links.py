@@ -24,11 +24,10 @@ _MAX_COPIED = 100_000
 
 _PLAIN = r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
 _PLAIN_LINK = re.compile(_PLAIN)
+# As in Obsidian a single bracket does not end a wikilink; code in it (NUL) is part of its name.
+_IN_WIKILINK = r"[^\[\]\r\n]+(?:\](?!\])[^\[\]\r\n]+)*"
 # A plain link, an escape, a wikilink, a bracket.
-_TOKEN = re.compile(
-    _PLAIN + r"|\\.|\[\[([^\[\]\r\n\0]+)\]\](?!\(|\[(?!\[))|\[|\]",
-    re.DOTALL,
-)
+_TOKEN = re.compile(_PLAIN + r"|\\.|\[\[(" + _IN_WIKILINK + r")\]\]|\[|\]", re.DOTALL)
 _DESTINATION = re.compile(
     r"\([ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?"
     r"(?:<([^<>\r\n]*)>|([^\s()<\\\0][^\s()\\\0]*(?:\([^\s()\\\0]*\)[^\s()\\\0]*)*))"
@@ -43,7 +42,7 @@ _DEFINITION = re.compile(
 # Groups 1 to 3 are those of a double-quoted value, 4 to 6 of a single-quoted one.
 _PROPERTY_LINK = re.compile(
     "|".join(
-        f"{q}[ \\t]*(?:!?\\[\\[([^\\[\\]\\r\\n\\\\{q}]+)\\]\\]"
+        f"{q}[ \\t]*(?:!?\\[\\[((?:[^\\[\\]\\r\\n\\\\{q}]|\\](?![\\]{q}]))+)\\]\\]"
         f"|\\[([^\\[\\]\\r\\n\\\\{q}]*)\\]\\(([^\\s()<>\\\\{q}]+)\\))[ \\t]*{q}"
         for q in "\"'"
     )
@@ -177,13 +176,31 @@ class _BracketScan:
             self.links.append(_plain_link(self.text, self.masked, match))
             return
         marked = begin > 0 and self.masked[begin - 1] == "!"
-        if match[3] is not None:
-            kind: LinkKind = "embed" if marked else "wikilink"
-            self.links.append((begin, end, kind, match[3], None, *match.span(3)))
+        if match[3] is not None and self.double_bracket(begin, end, match.span(3), marked):
             return
         if len(self.open) >= _MAX_OPEN:
             del self.open[: _MAX_OPEN // 2]
         self.open.append((begin, end, marked))
+
+    def double_bracket(self, begin: int, end: int, inner: tuple[int, int], is_marked: bool) -> bool:
+        """
+        A wikilink, or a link whose text is in brackets: ``[[1]](url)`` or ``[[1]][label]``.
+
+        False if it is neither: a paragraph's code span may hide line ends.
+        """
+        start, stop = inner
+        if self.masked.startswith(("(", "["), end):
+            self.open.append((begin, begin + 1, is_marked))
+            links = len(self.links)
+            self.close_bracket(end - 1, end)
+            if len(self.links) > links:
+                return True
+        target = self.text[start:stop]
+        if not target.strip() or "\n" in target or "\r" in target:
+            return False
+        kind: LinkKind = "embed" if is_marked else "wikilink"
+        self.links.append((begin, end, kind, target, None, start, stop))
+        return True
 
     def close_bracket(self, begin: int, end: int) -> None:
         """The innermost open bracket ends here: a link, if a target follows or is defined."""

@@ -53,6 +53,7 @@ FILES = {
     "facade.md": "---\naliases: [decade]\n---\n",
     "old.markdown": "# Older\n",
     "a^b.md": "# Caret\n",
+    "Sq]uare, round.md": "# Shape\n",
 }
 
 
@@ -73,6 +74,8 @@ def kb(corpus: Corpus) -> KnowledgeBase:
 @pytest.mark.parametrize(
     ("name", "file"),
     [
+        ("[[Sq]uare, round]]", "notes/Sq]uare, round.md"),
+        ("[[sq]uare, round|shown]]", "notes/Sq]uare, round.md"),
         ("MOC", "notes/MOC.md"),
         ("[[MOC]]", "notes/MOC.md"),
         ("![[MOC]]", "notes/MOC.md"),

@@ -37,7 +37,7 @@ MAX_SUGGESTED = 20
 _SKIPPED = "[SKIPPED: File too large (100KB). Use get with file= to retrieve.]"
 
 #: A name in a list. That in ``[[…]]`` may hold commas.
-_LISTED = re.compile(r"(?:\[\[[^\[\]]*\]\]|[^,])+")
+_LISTED = re.compile(r"(?:\[\[(?:[^\[\]]|\](?!\]))*\]\]|[^,])+")
 
 
 def get(

@@ -25,8 +25,8 @@ _LINES = (
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
-_WIKILINK = re.compile(r"!?\[\[([^\[\]]*)\]\]")
-_WIKILINKS = re.compile(r"!?\[\[(?!:)[^\[\]]*\]\]")
+_WIKILINK = re.compile(r"!?\[\[((?:[^\[\]]|\](?!\]))*)\]\]")
+_WIKILINKS = re.compile(r"!?\[\[(?!:)(?:[^\[\]]|\](?!\]))*\]\]")
 _BLOCK = re.compile(r"(?P<file>.+?)\^(?P<block>[A-Za-z0-9-]+)", re.DOTALL)
 
 
