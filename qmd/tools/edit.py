@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from qmd.errors import FileChangedError, QmdError
+from qmd.errors import EditError, FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.system.session import current_session
 from qmd.tools import edit_texts
@@ -79,6 +79,12 @@ class UndoArguments(Arguments):
 
 def edit_note(kb: KnowledgeBase, arguments: EditNoteArguments, dialect: Dialect) -> Reply:
     value = arguments.value
+    if value is None and arguments.action == "set_property":
+        # Over these faces an absent value and null are the same; Python may set None.
+        raise EditError(
+            "The action set_property needs value.",
+            hint='"" makes the property empty; remove_property removes it.',
+        )
     edit = NoteEdit(
         action=arguments.action,
         text=arguments.text,

@@ -16,7 +16,7 @@ def edited(note: EditedNote, *, preview: bool) -> str:
     if not note.diff:
         return f"Nothing differs; {note.file} ({note.docid}) stays as it is."
     if preview:
-        first = f"Preview, nothing was written: {note.file}"
+        first = f"Preview, nothing was written: {note.file} is {note.docid}"
     else:
         first = f"Edited {note.file}, now {note.docid} (change {note.change})"
     return _with_problem(f"{first}\n{note.diff}", note.problem)
@@ -25,7 +25,7 @@ def edited(note: EditedNote, *, preview: bool) -> str:
 def deleted(note: EditedNote) -> str:
     """The text for a deletion."""
     if not note.written:
-        return f"Preview, nothing was deleted: {note.file}\n{note.diff}"
+        return f"Preview, nothing was deleted: {note.file} is {note.docid}\n{note.diff}"
     text = f"Deleted {note.file} (change {note.change}; its content is in the history)"
     return _with_problem(text, note.problem)
 
@@ -39,7 +39,8 @@ def _moved_lines(note: MovedNote) -> Iterator[str]:
     if note.written:
         yield f"Moved {note.moved_from} to {note.file}, now {note.docid} (change {note.change})"
     else:
-        yield f"Preview, nothing was written: {note.moved_from} would move to {note.file}"
+        docid = "" if note.docid is None else f" ({note.docid})"
+        yield f"Preview, nothing was written: {note.moved_from}{docid} would move to {note.file}"
     if note.notes:
         verb = "Rewrote" if note.written else "It would rewrite"
         yield f"{verb} {_count(note.links, 'link')} in {_count(note.notes, 'note')}:"

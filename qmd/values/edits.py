@@ -57,7 +57,8 @@ class EditedNote:
 
     Attributes:
         file: ``collection/path``.
-        docid: That of the new text, for the next ``if_docid``; None for a deleted note.
+        docid: That of the note as it is now, for the next ``if_docid``: of the new text once it is
+            written, of the old one after a preview; None for a deleted note.
         written: False for a preview, and if the edit changes nothing.
         diff: A unified diff; of a long one only the beginning.
         change: The number of the change, for undo; None if nothing was written.
@@ -65,7 +66,7 @@ class EditedNote:
     """
 
     file: Annotated[str, Describe("collection/path")]
-    docid: Annotated[str | None, Describe("Of the new text, for if_docid")]
+    docid: Annotated[str | None, Describe("Of the note as it is now, for if_docid")]
     written: Annotated[bool, Describe("False for a preview, and if nothing differs")]
     diff: Annotated[str, Describe("Unified diff")]
     change: Annotated[int | None, Describe("Its number, for undo"), OmitDefault()] = None

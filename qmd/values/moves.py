@@ -52,7 +52,8 @@ class MovedNote:
     Attributes:
         file: ``collection/path`` after the move.
         moved_from: ``collection/path`` before.
-        docid: That of the text after the move; None if the file is no text.
+        docid: That of the note as it is now, for the next ``if_docid``: after the move that of the
+            moved text, after a preview that of the text at the old path; None if it is no text.
         written: False for a preview.
         notes: How many notes were rewritten, or would be; ``rewritten`` lists the first.
         links: How many links in these.
@@ -63,7 +64,7 @@ class MovedNote:
 
     file: Annotated[str, Describe("collection/path")]
     moved_from: str
-    docid: Annotated[str | None, Describe("Of the new text, for if_docid")]
+    docid: Annotated[str | None, Describe("Of the note as it is now, for if_docid")]
     written: Annotated[bool, Describe("False for a preview")]
     notes: Annotated[int, Describe("Notes with rewritten links")] = 0
     links: Annotated[int, Describe("Rewritten links")] = 0

@@ -93,9 +93,11 @@ def test_a_preview_writes_nothing(kb: KnowledgeBase, notes: Path) -> None:
     assert (notes / "plan.md").read_bytes() == before
     assert not preview.written
     assert preview.change is None
-    note = kb.edit_note(PLAN, APPEND)
-    assert (note.diff, note.docid) == (preview.diff, preview.docid)
-    assert not kb.delete_note(PLAN, preview=True).written
+    note = kb.edit_note(PLAN, APPEND, if_docid=preview.docid)
+    assert note.diff == preview.diff
+    assert note.docid != preview.docid
+    deletion = kb.delete_note(PLAN, if_docid=note.docid, preview=True)
+    assert (deletion.written, deletion.docid) == (False, note.docid)
     assert (notes / "plan.md").exists()
 
 
@@ -246,6 +248,16 @@ def test_wrong_arguments_are_told(
     reply = call(kb, "edit_note", file=PLAN, **arguments)
     assert reply.is_error
     assert message in text_of(reply)
+
+
+def test_a_property_is_not_emptied_by_a_forgotten_value(kb: KnowledgeBase, notes: Path) -> None:
+    before = (notes / "plan.md").read_bytes()
+    reply = call(kb, "edit_note", file=PLAN, action="set_property", property="status")
+    assert reply.is_error
+    assert "set_property needs value" in text_of(reply)
+    assert (notes / "plan.md").read_bytes() == before
+    empty = call(kb, "edit_note", file=PLAN, action="set_property", property="status", value="")
+    assert not empty.is_error
 
 
 def test_a_read_only_server_withholds_the_tools() -> None:

@@ -73,8 +73,8 @@ def test_a_preview_writes_nothing_and_says_the_same(kb: KnowledgeBase, notes: Pa
     before = on_disk(notes)
     preview = kb.move_note("Old", "New", preview=True)
     assert (on_disk(notes), preview.written, preview.change) == (before, False, None)
-    moved = kb.move_note("Old", "New")
-    assert (preview.docid, preview.rewritten) == (moved.docid, moved.rewritten)
+    moved = kb.move_note("Old", "New", if_docid=preview.docid)
+    assert preview.rewritten == moved.rewritten
 
 
 def test_links_that_are_not_to_be_rewritten_are_listed(kb: KnowledgeBase, notes: Path) -> None:
@@ -100,6 +100,7 @@ def test_links_that_are_not_to_be_rewritten_are_listed(kb: KnowledgeBase, notes:
         ("b/", "b/Old.md"),
         ("b/c/New", "b/c/New.md"),
         ("/New", "New.md"),
+        ("/b/New", "b/New.md"),
         ("notes/New", "New.md"),
         ("qmd://notes/x%20y.md", "x y.md"),
     ],
@@ -121,6 +122,7 @@ def test_an_existing_folder_takes_the_note(kb: KnowledgeBase, notes: Path) -> No
         ("notes/src.md", ConflictError),
         ("Old.md", ConflictError),
         ("../x.md", InvalidPathError),
+        ("~/x/y.md", InvalidPathError),
         ("what?.md", InvalidPathError),
     ],
 )
@@ -210,12 +212,13 @@ def test_a_note_outside_the_write_roots_is_reported(
 
 
 def test_the_tool_says_what_was_rewritten(kb: KnowledgeBase) -> None:
+    docid = kb.get("Old").document.docid
     [tool] = [each for each in select(["edit"]).tools if each.name == "move_note"]
     reply = tool.call(kb, {"file": "Old", "new_path": "New", "preview": True}, texts.MCP)
     [block] = reply.blocks
     assert isinstance(block, TextBlock)
     assert block.text.startswith(
-        "Preview, nothing was written: notes/a/Old.md would move to notes/a/New.md\n"
+        f"Preview, nothing was written: notes/a/Old.md ({docid}) would move to notes/a/New.md\n"
         "It would rewrite 4 links in 3 notes:\n- notes/a/New.md: 1 link\n"
     )
     assert reply.structured is not None and reply.structured["written"] is False

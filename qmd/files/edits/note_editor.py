@@ -45,6 +45,16 @@ class NotePlace:
     place: ResolvedPath
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A new content that is not written yet; the docids of the old and the new text."""
+
+    content: bytes
+    old_docid: str
+    docid: str
+    diff: str
+
+
 class NoteEditor:
     """Edits notes through the one `FileWriter`."""
 
@@ -73,16 +83,17 @@ class NoteEditor:
             NotFoundError, FileAccessError: The file cannot be read or written.
             The other errors of `FileWriter.write`.
         """
-        data, new, result = self._edited(note, read_note(note), edit, if_docid)
-        if preview or new == data:
-            return result
+        data = read_note(note)
+        draft = self._draft(note, data, edit, if_docid)
+        if preview or draft.content == data:
+            return EditedNote(note.file, draft.old_docid, written=False, diff=draft.diff)
 
         def content(present: bytes | None) -> bytes:
-            nonlocal result
+            nonlocal draft
             if present is None:
                 raise not_there(note)
-            _, new, result = self._edited(note, present, edit, if_docid)
-            return new
+            draft = self._draft(note, present, edit, if_docid)
+            return draft.content
 
         try:
             with self._files.change(tool=EDIT) as change:
@@ -90,10 +101,10 @@ class NoteEditor:
         except OSError as error:
             raise FileAccessError(note.file, error) from error
         return EditedNote(
-            file=result.file,
-            docid=result.docid,
+            file=note.file,
+            docid=draft.docid,
             written=True,
-            diff=result.diff,
+            diff=draft.diff,
             change=change.number,
             problem=change.problem,
         )
@@ -109,7 +120,7 @@ class NoteEditor:
         require_docid(self._store, note, text, if_docid)
         diff = short_diff(text, "")
         if preview:
-            return EditedNote(note.file, None, written=False, diff=diff)
+            return EditedNote(note.file, docid_of(text), written=False, diff=diff)
         digest = hashlib.sha256(data).hexdigest()
         try:
             with self._files.change(tool=DELETE) as change:
@@ -122,14 +133,14 @@ class NoteEditor:
             note.file, None, written=True, diff=diff, change=change.number, problem=change.problem
         )
 
-    def _edited(
+    def _draft(
         self,
         note: NotePlace,
         data: bytes,
         edit: NoteEdit | Callable[[str], str],
         if_docid: str | None,
-    ) -> tuple[bytes, bytes, EditedNote]:
-        """The content, the new content, and what they differ in. Raises QmdError."""
+    ) -> _Draft:
+        """What the edit makes of a content. Raises QmdError."""
         if format_of(note.file) is not MARKDOWN:
             raise EditError(f"{note.file} is no note: a {format_of(note.file).name}.")
         source = TextFile.decoded(note.file, data)
@@ -138,8 +149,7 @@ class NoteEditor:
         new = source.encode(text)
         if len(new) > MAX_BYTES:
             raise EditError(f"{note.file} would have more than {MAX_BYTES:,} bytes.")
-        diff = short_diff(source.text, text)
-        return data, new, EditedNote(note.file, docid_of(text), written=False, diff=diff)
+        return _Draft(new, docid_of(source.text), docid_of(text), short_diff(source.text, text))
 
 
 def read_note(note: NotePlace) -> bytes:

@@ -145,8 +145,9 @@ class NoteMover:
         report = _Report()
         moved = MovedNote(target.file, note.file, None, written=False)
         if preview:
-            docid = run(report, data, None)
-            return _with_report(replace(moved, docid=docid), report)
+            if run(report, data, None) is not None and text is not None:
+                moved = replace(moved, docid=docid_of(text))
+            return _with_report(moved, report)
         with cancellation.uninterrupted(), self._files.change(tool=TOOL) as change:
             try:
                 digest = hashlib.sha256(data).hexdigest()

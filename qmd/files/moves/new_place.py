@@ -56,6 +56,13 @@ def _place(vault: Vault, file: str, new_path: str) -> tuple[str, str]:
         for name, root in vault.roots.items():
             if absolute.is_relative_to(root):
                 return name, _clean(absolute.relative_to(root).as_posix())
+        top = on_disk.parts[1] if len(on_disk.parts) > 2 else ""
+        if top and Path(on_disk.anchor, top).is_dir() and not _is_folder(vault, collection, top):
+            # `/tmp/x.md`, where the collection has no folder `tmp`: a path on the disk.
+            raise InvalidPathError(
+                f"{new_path} lies outside the collections.",
+                hint="Begin with a collection, or at the root of the note's collection.",
+            )
     plain = plain_path(new_path)
     if "/" not in new_path:
         folder = old_path.rpartition("/")[0]
