@@ -45,12 +45,14 @@ def present(
     chunks = [each.candidate.chunk_id for each in calibrated if each.candidate.chunk_id is not None]
     spans = reader.vectors.chunk_spans(chunks) if chunks else {}
     query_needles = needles(query)
+    keys = frozenset[str]() if query.groups else query.property_keys
     hits = []
     for each in calibrated:
         candidate, page = each.candidate, each.page
         span = spans.get(candidate.chunk_id) if candidate.chunk_id is not None else None
         snippet = make_snippet(
-            page.text, page.body_start, query_needles, span[:2] if span else None, page.names
+            *(page.text, page.body_start, query_needles, span[:2] if span else None, page.names),
+            keys=keys,
         )
         hits.append(
             Hit(

@@ -73,18 +73,22 @@ def make_snippet(
     query_needles: Sequence[Needle],
     span: tuple[int, int] | None = None,
     names: Sequence[str] = (),
+    *,
+    keys: Collection[str] = (),
 ) -> Snippet:
     """
     Show the line that holds most of the query, and its neighbours.
 
     A reply shows the names of a hit anyway, so a line that only repeats one is not chosen. If the
-    query stands nowhere else, the snippet begins with the first paragraph.
+    query stands nowhere else, the snippet begins with the first paragraph, and that of a query for
+    properties alone with the line that gives the property.
 
     Args:
         body_start: The position at which the frontmatter ends, in characters.
         span: start_char and end_char of the best chunk, if there is one. Its lines win ties, and
             if neither a line nor a name holds a word of the query, the snippet starts with it.
         names: The title of the document, its file name and its aliases.
+        keys: The properties for which a query without words asks.
     """
     lines, starts = lines_and_starts(text)
     if not lines:
@@ -93,6 +97,10 @@ def make_snippet(
     page = _Page(lines, starts, max(first, 0), frozenset(map(_letters, names)))
     in_name = max((_weight(name, query_needles) for name in names), default=0.0)
     best = _best_line(text, page, query_needles, span, in_name)
+    if best is None and keys:
+        from qmd.search.present.property_lines import property_line
+
+        best = property_line(lines, page.first if body_start < len(text) else len(lines), keys)
     if best is None:
         best = page.first_paragraph() if span is None or in_name else page.line_at(span[0])
     # The frontmatter explains no line of the body.

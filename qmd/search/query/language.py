@@ -79,6 +79,13 @@ class ParsedQuery(NamedTuple):
         return not self.groups and (self.narrowed or bool(self.excluded))
 
     @property
+    def property_keys(self) -> frozenset[str]:
+        """The keys of the properties that the query asks for."""
+        return frozenset(
+            each.key for group in self.either for each in group if not isinstance(each, str)
+        )
+
+    @property
     def terms(self) -> tuple[Term, ...]:
         """The terms of all groups, without duplicates."""
         return tuple(dict.fromkeys(term for group in self.groups for term in group))
