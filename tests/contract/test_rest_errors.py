@@ -118,7 +118,7 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         (b'{"query": "x", "min_score": 2}', "min_score must be a number from 0 to 1, got 2"),
         (b'{"query": "x", "tags": "a"}', "tags must be a list of strings"),
         (b'{"query": "x", "after": "soon"}', "after must be an ISO date such as 2025-03-01"),
-        (b'{"query": "x", "minScore": 0}', 'unknown argument "minScore" (did you mean min_score?)'),
+        (b'{"query": "x", "minscore": 0}', 'unknown argument "minscore" (did you mean min_score?)'),
         (
             b'{"query": "x", "limits": 3}',
             "known arguments: query, limit, min_score, collection, path, tags, properties,"

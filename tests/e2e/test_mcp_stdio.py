@@ -127,7 +127,7 @@ def test_errors_have_the_protocols_codes(client: RawClient) -> None:
     assert unknown["error"]["code"] == -32602
     listed = client.call("tools/call", {"name": "get", "arguments": []})
     assert listed["error"]["code"] == -32602
-    refused = client.tool("get", file="plan.md", from_line=3)
+    refused = client.tool("get", file="plan.md", from_lines=3)
     assert refused["isError"] is True
     assert "unknown argument" in refused["content"][0]["text"]
 

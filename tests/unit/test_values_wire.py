@@ -64,7 +64,8 @@ def test_a_value_is_sent_field_by_field() -> None:
         "line": 3,
         "every_part": [{"path": "b", "line": None}],
     }
-    assert list(to_wire(HIT)) == list(Hit.__dataclass_fields__)[:-1]
+    fields = list(Hit.__dataclass_fields__)
+    assert list(to_wire(HIT)) == fields[: fields.index("group")]  # the rest only if it says more
 
 
 def test_a_class_lists_what_it_sends_and_a_holder_which_fields_of_a_value() -> None:

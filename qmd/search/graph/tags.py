@@ -8,6 +8,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from qmd.system import cancellation
+from qmd.system.surrogates import whole
 from qmd.values.graph import TagCount, TagTree
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def tag_tree(
     """
     if collection is not None:
         reader.collections.by_name(collection)
-    prefix = prefix.strip().lstrip("#").strip("/")
+    prefix = whole(prefix).strip().lstrip("#").strip("/")
     root = _Node("", None, -1)
     for tag, count in reader.tags.counts(prefix, collection=collection):
         cancellation.check()

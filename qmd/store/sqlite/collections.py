@@ -12,6 +12,7 @@ from qmd.store.sqlite import tables, vector_state
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
+from qmd.system.surrogates import whole
 from qmd.values import Collection
 
 _COLUMNS = """
@@ -56,6 +57,7 @@ class SqliteCollections:
         return [_collection(row) for row in rows]
 
     def by_name(self, name: str) -> Collection:
+        name = whole(name)
         row = self._connection.execute(_COLUMNS + "WHERE c.name = ?", [name]).fetchone()
         if row is None:
             raise CollectionNotFoundError(name, self._similar(name))

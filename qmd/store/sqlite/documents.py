@@ -11,6 +11,7 @@ from qmd.store.selection import Selection
 from qmd.store.sqlite.filters import path_below, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
+from qmd.system.surrogates import whole
 from qmd.values import DocumentInfo
 from qmd.values.names import file_stem, fold, name_key
 
@@ -204,6 +205,7 @@ class SqliteDocuments:
 
     def named(self, kind: NameKind, name: str, selection: Selection, limit: int) -> list[int]:
         where = require_sql(selection)
+        name = whole(name)
         if kind == "file name":
             if "/" in name:
                 return []  # name_key would take it for a path
