@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command
+from qmd.cli.listings import ListingOptions, ListingView, listing_options
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import note, one_line, paint, use_color, write
 from qmd.values.graph import MAX_LISTED
 
 if TYPE_CHECKING:
@@ -40,115 +41,128 @@ def _limit(default: int) -> Callable[[F], F]:
 @command("links", examples=("qmd links notes/MOC.md", "qmd links MOC --json"))
 @click.argument("file")
 @_limit(100)
-@json_option
-def links(file: str, limit: int, as_json: bool) -> None:
+@listing_options()
+def links(file: str, limit: int, options: ListingOptions) -> None:
     """
     List the links in a note, and where each leads.
 
     Embeds and web addresses are links, too. FILE is a name as 'qmd get' takes it.
     """
     with session().open() as kb:
-        listed = kb.links(file, limit=limit)
-    if as_json:
-        write_json(listed)
+        view = options.view(kb)
+        listed = view.fit(kb.links(file, limit=limit), "links")
+    if options.as_json:
+        view.write_json(listed)
         return
     color = use_color(sys.stdout)
     for link in listed.links:
         place = paint(f"{link.line:>5}", "line", color)
-        write(f"{place}  {one_line(link.target)}{_destination(link, color)}\n")
-    _note_none_or_rest(len(listed.links), listed.total, "link", f"{listed.file} has no links.")
+        place = view.where.link(place, listed.file, link.line)
+        write(f"{place}  {one_line(link.target)}{_destination(link, view, color)}\n")
+    view.note_none_or_rest(
+        len(listed.links), listed.total, "link", none=f"{listed.file} has no links."
+    )
 
 
-def _destination(link: NoteLink, color: bool) -> str:
+def _destination(link: NoteLink, view: ListingView, color: bool) -> str:
     if link.state == "web":
         return ""
     if link.state == "nothing":
         return "  " + paint("→ nothing", "warning", color)
-    file = paint(one_line(link.file or ""), "file", color)
     note_ = paint(" (no such section)", "warning", color)
-    return f"  → {file}{note_ if link.state == 'section missing' else ''}"
+    return (
+        f"  → {view.link(link.file or '', color)}{note_ if link.state == 'section missing' else ''}"
+    )
 
 
 @command("backlinks", examples=("qmd backlinks notes/MOC.md", "qmd backlinks MOC -n 20"))
 @click.argument("file")
 @_limit(100)
-@json_option
-def backlinks(file: str, limit: int, as_json: bool) -> None:
+@listing_options()
+def backlinks(file: str, limit: int, options: ListingOptions) -> None:
     """
     List the links in other notes that lead to a note.
 
     Each comes with its line. FILE is a name as 'qmd get' takes it.
     """
     with session().open() as kb:
-        listed = kb.backlinks(file, limit=limit)
-    if as_json:
-        write_json(listed)
+        view = options.view(kb)
+        listed = view.fit(kb.backlinks(file, limit=limit), "links")
+    if options.as_json:
+        view.write_json(listed)
         return
     color = use_color(sys.stdout)
     for link in listed.links:
-        place = paint(one_line(link.file), "file", color) + paint(f":{link.line}", "line", color)
+        place = view.link(link.file, color, line=link.line)
         write(f"{place}  {one_line(link.text)}\n")
-    _note_none_or_rest(
-        len(listed.links), listed.total, "link", f"No other note links to {listed.file}."
+    view.note_none_or_rest(
+        len(listed.links), listed.total, "link", none=f"No other note links to {listed.file}."
     )
 
 
 @command("orphans", examples=("qmd orphans", "qmd orphans -c notes --json"))
 @_collection
 @_limit(100)
-@json_option
-def orphans(collection: str | None, limit: int, as_json: bool) -> None:
+@listing_options()
+def orphans(collection: str | None, limit: int, options: ListingOptions) -> None:
     """
     List the documents to which no other document links.
 
     Embeds count as links; links of a document to itself do not. Photos are left out.
     """
     with session().open() as kb:
-        listed = kb.orphans(collection=collection, limit=limit)
-    if as_json:
-        write_json(listed)
+        view = options.view(kb)
+        listed = view.fit(kb.orphans(collection=collection, limit=limit), "documents")
+    if options.as_json:
+        view.write_json(listed)
         return
     color = use_color(sys.stdout)
     for orphan in listed.documents:
         document = orphan.document
-        write(f"{paint(one_line(document.file), 'file', color)}  {one_line(document.title)}\n")
-    _note_none_or_rest(
-        len(listed.documents), listed.total, "document", "Every document is linked from another."
+        write(f"{view.link(document.file, color)}  {one_line(document.title)}\n")
+    view.note_none_or_rest(
+        len(listed.documents),
+        listed.total,
+        "document",
+        none="Every document is linked from another.",
     )
 
 
 @command("broken", examples=("qmd broken", "qmd broken -c notes --json"))
 @_collection
 @_limit(100)
-@json_option
-def broken(collection: str | None, limit: int, as_json: bool) -> None:
+@listing_options()
+def broken(collection: str | None, limit: int, options: ListingOptions) -> None:
     """
     List the links that lead nowhere, with the nearest existing name.
 
     A link to a heading or block that its note lacks is one of them; a web address is not.
     """
     with session().open() as kb:
-        listed = kb.broken_links(collection=collection, limit=limit)
-    if as_json:
-        write_json(listed)
+        view = options.view(kb)
+        listed = view.fit(kb.broken_links(collection=collection, limit=limit), "links")
+    if options.as_json:
+        view.write_json(listed)
         return
     color = use_color(sys.stdout)
     for link in listed.links:
-        place = paint(one_line(link.file), "file", color) + paint(f":{link.line}", "line", color)
+        place = view.link(link.file, color, line=link.line)
         nearest = ""
         if link.nearest is not None:
             words = "no such section in" if link.missing == "section" else "did you mean"
             nearest = paint(f"  ({words} {one_line(link.nearest)})", "dim", color)
         write(f"{place}  {one_line(link.target)}{nearest}\n")
-    _note_none_or_rest(len(listed.links), listed.total, "link", "Every link leads somewhere.")
+    view.note_none_or_rest(
+        len(listed.links), listed.total, "link", none="Every link leads somewhere."
+    )
 
 
 @command("similar", examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json"))
 @click.argument("file")
 @_collection
 @_limit(10)
-@json_option
-def similar(file: str, collection: str | None, limit: int, as_json: bool) -> None:
+@listing_options()
+def similar(file: str, collection: str | None, limit: int, options: ListingOptions) -> None:
     """
     List the documents most similar to one, by their vectors.
 
@@ -156,19 +170,20 @@ def similar(file: str, collection: str | None, limit: int, as_json: bool) -> Non
     that FILE links to; the others may deserve a link.
     """
     with session().open() as kb:
-        listed = kb.similar(file, collection=collection, limit=limit)
-    if as_json:
-        write_json(listed)
+        view = options.view(kb)
+        listed = view.fit(kb.similar(file, collection=collection, limit=limit), "documents")
+    if options.as_json:
+        view.write_json(listed)
         return
     color = use_color(sys.stdout)
     for document in listed.documents:
         score = paint(f"{document.similarity:.2f}", "score", color)
         linked = "linked" if document.linked else "      "
-        place = paint(one_line(document.file), "file", color) + paint(
-            f":{document.line}", "line", color
-        )
+        place = view.link(document.file, color, line=document.line)
         write(f"{score}  {paint(linked, 'dim', color)}  {place}  {one_line(document.title)}\n")
-    if not listed.documents:
+    if listed.left_out:
+        view.note_rest(len(listed.documents), len(listed.documents) + listed.left_out, "document")
+    elif not listed.documents:
         note("No other document has vectors.")
 
 
@@ -176,8 +191,8 @@ def similar(file: str, collection: str | None, limit: int, as_json: bool) -> Non
 @click.argument("prefix", metavar="[PREFIX/]", default="")
 @_collection
 @_limit(100)
-@json_option
-def tags(prefix: str, collection: str | None, limit: int, as_json: bool) -> None:
+@listing_options(has_files=False)
+def tags(prefix: str, collection: str | None, limit: int, options: ListingOptions) -> None:
     """
     Show the tags as a tree, with their numbers of documents.
 
@@ -185,23 +200,24 @@ def tags(prefix: str, collection: str | None, limit: int, as_json: bool) -> None
     those below it.
     """
     with session().open() as kb:
-        tree = kb.tags(prefix, collection=collection, limit=limit)
-    if as_json:
-        write_json(tree)
+        view = options.view(kb)
+        tree = view.fit(kb.tags(prefix, collection=collection, limit=limit), "tags")
+    if options.as_json:
+        view.write_json(tree)
     elif not tree.tags:
         note(f"No tag {prefix}." if prefix else "No document has a tag.")
     else:
-        _write_tags(tree)
+        _write_tags(tree, view)
 
 
-def _write_tags(tree: TagTree) -> None:
+def _write_tags(tree: TagTree, view: ListingView) -> None:
     color = use_color(sys.stdout)
     width = max(len(f"{tag.total:,}") for tag in tree.tags)
     for tag in tree.tags:
         name = tag.name if tag.depth else f"#{tag.tag}"
         count = paint(f"{tag.total:>{width},}", "dim", color)
         write(f"{count}  {'  ' * tag.depth}{paint(one_line(name), 'file', color)}\n")
-    _note_rest(len(tree.tags), tree.total, "tag")
+    view.note_rest(len(tree.tags), tree.total, "tag")
 
 
 @command(
@@ -210,41 +226,29 @@ def _write_tags(tree: TagTree) -> None:
 @click.option("--since", metavar="SPAN", help="Since 7d, 12h, 2w, or a date.")
 @_collection
 @_limit(20)
-@json_option
-def recent(since: str | None, collection: str | None, limit: int, as_json: bool) -> None:
+@listing_options()
+def recent(since: str | None, collection: str | None, limit: int, options: ListingOptions) -> None:
     """
     List what changed last, and who wrote it: a tool or the disk.
 
     The time is that of the file. "disk" stands for every program but qmd's own tools.
     """
     with session().open() as kb:
-        changes = kb.recent(since=since, collection=collection, limit=limit)
-    if as_json:
-        write_json(changes)
+        view = options.view(kb)
+        changes = view.fit(kb.recent(since=since, collection=collection, limit=limit), "changes")
+    if options.as_json:
+        view.write_json(changes)
     elif not changes.changes:
         note("Nothing changed in this time." if since else "There are no documents.")
     else:
-        _write_recent(changes)
+        _write_recent(changes, view)
 
 
-def _write_recent(recent: RecentChanges) -> None:
+def _write_recent(recent: RecentChanges, view: ListingView) -> None:
     color = use_color(sys.stdout)
     width = max(len(change.by) for change in recent.changes)
     for change in recent.changes:
         facts = f"{change.modified[:16].replace('T', ' ')}  {change.by:<{width}}"
-        name = paint(one_line(change.file), "file", color)
+        name = view.link(change.file, color)
         write(f"{paint(one_line(facts), 'dim', color)}  {name}  {one_line(change.title)}\n")
-    _note_rest(len(recent.changes), recent.total, "document")
-
-
-def _note_none_or_rest(shown: int, total: int, noun: str, none: str) -> None:
-    if total:
-        _note_rest(shown, total, noun)
-    else:
-        note(none)
-
-
-def _note_rest(shown: int, total: int, noun: str) -> None:
-    if total > shown:
-        rest = total - shown
-        note(f"… {rest:,} more {noun}{'' if rest == 1 else 's'}: raise the limit with -n")
+    view.note_rest(len(recent.changes), recent.total, "document")

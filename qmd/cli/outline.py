@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command
+from qmd.cli.listings import ListingOptions, ListingView, listing_options
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import note, one_line, paint, use_color, write
 
 if TYPE_CHECKING:
     from qmd.values.outline import DocumentOutline
@@ -20,32 +21,35 @@ if TYPE_CHECKING:
     examples=("qmd outline plan", "qmd outline 'plan#Next steps'", "qmd outline MOC --json"),
 )
 @click.argument("file", metavar="FILE[#HEADING]")
-@json_option
-def outline(file: str, as_json: bool) -> None:
+@listing_options()
+def outline(file: str, options: ListingOptions) -> None:
     """
     List the headings and named blocks of a document, with lines.
 
     FILE is a name as 'qmd get' takes it; with #HEADING, those of that section.
     """
     with session().open() as kb:
-        outlined = kb.outline(file)
-    if as_json:
-        write_json(outlined)
+        view = options.view(kb)
+        outlined = view.fit(kb.outline(file), "headings", "blocks")
+    if options.as_json:
+        view.write_json(outlined)
     else:
-        _write(outlined)
+        _write(outlined, view)
 
 
-def _write(outlined: DocumentOutline) -> None:
+def _write(outlined: DocumentOutline, view: ListingView) -> None:
     color = use_color(sys.stdout)
     rows = [
         (heading.line, f"{'  ' * (heading.level - 1)}{one_line(heading.text)}")
         for heading in outlined.headings
     ]
     rows += [(block.line, paint(f"^{block.block}", "dim", color)) for block in outlined.blocks]
+    file = outlined.document.file
     for line, text in sorted(rows, key=lambda row: row[0]):
-        write(f"{paint(f'{line:>5}', 'line', color)}  {text}\n")
-    rest = outlined.total - len(outlined.headings)
+        place = view.where.link(paint(f"{line:>5}", "line", color), file, line)
+        write(f"{place}  {text}\n")
+    rest = outlined.rest("--max-tokens")
     if rest:
-        note(f"… {rest:,} more headings: name a section, as in FILE#Heading")
+        note(rest)
     elif not rows:
-        note(f"{outlined.document.file} has no headings.")
+        note(f"{file} has no headings.")

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command
+from qmd.cli.listings import ListingOptions, listing_options
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import note, one_line, paint, use_color, write
 
 
 @command(
@@ -18,8 +19,8 @@ from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
 )
 @click.argument("key", default="")
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N lines.")
-@json_option
-def properties(key: str, limit: int | None, as_json: bool) -> None:
+@listing_options(has_files=False)
+def properties(key: str, limit: int | None, options: ListingOptions) -> None:
     """
     List the properties of documents; with KEY, its values.
 
@@ -28,18 +29,25 @@ def properties(key: str, limit: int | None, as_json: bool) -> None:
     """
     rows: list[tuple[int, str, str]]
     with session().open() as kb:
+        view = options.view(kb)
         if key:
-            values = kb.property_values(key, limit=limit)
+            all_values = kb.property_values(key)
+            total = len(all_values)
+            values = view.take(all_values[:limit])
             rows = [(each.documents, each.value or "(none)", each.kind) for each in values]
         else:
-            summaries = kb.properties()[:limit]
-            rows = [(each.documents, each.key, _counts(each.kinds)) for each in summaries]
-    if as_json:
-        write_json(values if key else summaries)
+            all_keys = kb.properties()
+            total = len(all_keys)
+            keys = view.take(all_keys[:limit])
+            rows = [(each.documents, each.key, _counts(each.kinds)) for each in keys]
+    if options.as_json:
+        view.write_json(values if key else keys)
     elif not rows:
         note("No document has properties.")
     else:
         _write(rows)
+    if options.max_tokens is not None:  # whoever gives only a limit knows that there are more
+        view.note_rest(len(rows), total, "value" if key else "key")
 
 
 def _counts(kinds: Mapping[str, int]) -> str:

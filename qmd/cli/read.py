@@ -6,6 +6,7 @@ import click
 
 from qmd.cli.command import command, json_option
 from qmd.cli.formats import format_options
+from qmd.cli.listings import max_tokens_option
 from qmd.cli.places import full_path_option, places
 from qmd.cli.render_documents import (
     left_out_text,
@@ -16,20 +17,13 @@ from qmd.cli.render_documents import (
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
 from qmd.errors import NoMatchError
-from qmd.values.tokens import MAX_TOTAL_BYTES, MIN_TOKENS
+from qmd.values.tokens import MAX_TOTAL_BYTES
 from qmd.values.wire import to_wire
 
 _line_numbers = click.option(
     "--line-numbers/--no-line-numbers",
     default=True,
     help="Number the lines as an editor does.  [default: numbered]",
-)
-
-_max_tokens = click.option(
-    "--max-tokens",
-    type=click.IntRange(MIN_TOKENS),
-    metavar="N",
-    help="Most tokens to print, estimated; says what is left out.",
 )
 
 
@@ -46,7 +40,7 @@ _max_tokens = click.option(
 @click.option("--from", "from_line", type=int, metavar="L", help="Start at this line.")
 @click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines.")
 @click.option("--full", is_flag=True, hidden=True, expose_value=False)  # it always is
-@_max_tokens
+@max_tokens_option
 @_line_numbers
 @full_path_option
 @format_options
@@ -114,7 +108,7 @@ def get(
     metavar="N",
     help="Stop when all that is printed has about N bytes.",
 )
-@_max_tokens
+@max_tokens_option
 @_line_numbers
 @full_path_option
 @format_options

@@ -9,11 +9,12 @@ from pydantic import Field
 
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments, Count, OptionalText
-from qmd.tools.budget import ListBudget, ListTokens
+from qmd.tools.budget import ListTokens
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.outline import OUTLINE
 from qmd.tools.texts import Dialect
 from qmd.values.graph import MAX_LISTED, BrokenLink, NoteLink
+from qmd.values.list_budget import ListBudget
 from qmd.values.wire import to_wire
 
 _FILE: Any = Field(description="A name as get takes it: path, note name, #docid")
@@ -117,12 +118,16 @@ def properties(kb: KnowledgeBase, arguments: PropertyListArguments, dialect: Dia
         listed = budget.take(keys[: arguments.limit])
         lines = [f"{each.key} {each.documents} ({', '.join(each.kinds)})" for each in listed]
         text = _listing("Properties, with their documents", len(keys), lines)
-        return Reply((TextBlock(text),), {"keys": to_wire(listed, dialect.field)})
+        return Reply(
+            (TextBlock(text),), {"keys": to_wire(listed, dialect.field), "total": len(keys)}
+        )
     values = kb.property_values(arguments.key)
     shown = budget.take(values[: arguments.limit])
     lines = [f"{each.value or '(empty)'} {each.documents}" for each in shown]
     text = _listing(f"Values of {arguments.key}, with their documents", len(values), lines)
-    return Reply((TextBlock(text),), {"values": to_wire(shown, dialect.field)})
+    return Reply(
+        (TextBlock(text),), {"values": to_wire(shown, dialect.field), "total": len(values)}
+    )
 
 
 def recent(kb: KnowledgeBase, arguments: RecentArguments, dialect: Dialect) -> Reply:
@@ -139,13 +144,13 @@ def recent(kb: KnowledgeBase, arguments: RecentArguments, dialect: Dialect) -> R
 
 def similar(kb: KnowledgeBase, arguments: SimilarArguments, dialect: Dialect) -> Reply:
     listed = kb.similar(arguments.file, collection=arguments.collection, limit=arguments.limit)
-    total = len(listed.documents)
     listed = ListBudget(arguments.max_tokens).fit(listed, "documents")
     lines = [
         f"{each.similarity:.2f} {each.file}:{each.line} - {each.title}"
         f"{'' if each.linked else ' (not linked)'}"
         for each in listed.documents
     ]
+    total = len(lines) + listed.left_out
     return _reply(_listing(f"Similar to {listed.file}", total, lines), listed, dialect)
 
 

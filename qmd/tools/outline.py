@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pydantic import Field
 
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments
-from qmd.tools.budget import ListBudget, ListTokens
+from qmd.tools.budget import ListTokens
 from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import Dialect
+from qmd.values.list_budget import ListBudget
 from qmd.values.outline import DocumentOutline
 from qmd.values.wire import to_wire
 
@@ -24,26 +23,26 @@ def fitted_outline(kb: KnowledgeBase, arguments: OutlineArguments) -> DocumentOu
     """The outline, with as many headings, and then blocks, as fit into the budget."""
     outlined = kb.outline(arguments.file)
     budget = ListBudget(arguments.max_tokens)
-    headings = budget.take(outlined.headings)
-    return replace(outlined, headings=headings, blocks=budget.take(outlined.blocks))
+    return budget.fit(budget.fit(outlined, "headings"), "blocks")
 
 
 def _outline(kb: KnowledgeBase, arguments: OutlineArguments, dialect: Dialect) -> Reply:
     outlined = fitted_outline(kb, arguments)
-    text = "\n".join([f"{outlined.document.file} ({outlined.lines:,} lines)", *_rows(outlined)])
+    text = "\n".join(
+        [f"{outlined.document.file} ({outlined.lines:,} lines)", *_rows(outlined, dialect)]
+    )
     return Reply((TextBlock(text),), to_wire(outlined, dialect.field))
 
 
-def _rows(outlined: DocumentOutline) -> list[str]:
+def _rows(outlined: DocumentOutline, dialect: Dialect) -> list[str]:
     """One line for each heading and block, in their order: its line, and what it is."""
     rows = [
         (heading.line, f"{heading.line}: {'#' * heading.level} {heading.text}")
         for heading in outlined.headings
     ]
     rows += [(block.line, f"{block.line}: ^{block.block}") for block in outlined.blocks]
-    rest = outlined.total - len(outlined.headings)
-    more = [f"… {rest:,} more headings: name a section, as in FILE#Heading"] if rest else []
-    return [row for _, row in sorted(rows, key=lambda row: row[0])] + more
+    rest = outlined.rest(dialect.field("max_tokens"))
+    return [row for _, row in sorted(rows, key=lambda row: row[0])] + ([rest] if rest else [])
 
 
 OUTLINE = Tool(

@@ -134,6 +134,9 @@ class SimilarDocuments:
 
     file: Annotated[str, Describe("The document they are compared with")]
     documents: tuple[SimilarDocument, ...]
+    left_out: Annotated[
+        int, Range(0), OmitDefault(), Describe("More documents than max_tokens allows")
+    ] = 0
 
 
 # --- links ---------------------------------------------------------------------------

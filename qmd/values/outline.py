@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from qmd.values.facts import Describe, Inline, Range
+from qmd.values.facts import Describe, Inline, OmitDefault, Range
 from qmd.values.search import DocumentInfo
 
 #: The most headings, and the most blocks, of one outline.
@@ -44,3 +44,20 @@ class DocumentOutline:
     headings: tuple[OutlinedHeading, ...]
     blocks: tuple[OutlinedBlock, ...]
     total: Annotated[int, Range(0), Describe("How many headings there are in all")]
+    left_out: Annotated[
+        int, Range(0), OmitDefault(), Describe("More headings and blocks than max_tokens allows")
+    ] = 0
+
+    def rest(self, raise_what: str) -> str | None:
+        """
+        One line about what is not listed, and how to get it; None if all is listed.
+
+        ``raise_what``: the name of the budget, as the caller spells it.
+        """
+        headings = self.total - len(self.headings)
+        count = max(headings, self.left_out)
+        if not count:
+            return None
+        more = f"{count:,} more {'heading' if headings else 'block'}{'' if count == 1 else 's'}"
+        or_raise = f", or raise {raise_what}" if self.left_out else ""
+        return f"… {more}: name a section, as in FILE#Heading{or_raise}"

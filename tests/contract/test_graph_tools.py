@@ -76,7 +76,8 @@ def test_properties_and_the_values_of_one(face: McpFace) -> None:
     result = call(face, "properties", key="status", max_tokens=300)
     assert texts(result) == ["Values of status, with their documents: 1\ndraft 1"]
     assert result.structured_content == {
-        "values": [{"value": "draft", "kind": "text", "documents": 1}]
+        "values": [{"value": "draft", "kind": "text", "documents": 1}],
+        "total": 1,
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
-from qmd.tools.budget import ListBudget
 from qmd.tools.graph import (
     CollectionArguments,
     FileArguments,
@@ -20,6 +19,7 @@ from qmd.values.graph import (
     SimilarDocuments,
     TagTree,
 )
+from qmd.values.list_budget import ListBudget
 
 
 def _links(call: Call) -> Answer:

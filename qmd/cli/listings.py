@@ -1,0 +1,132 @@
+"""What the listings of links, tags and documents share: their options, budget and last line."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from qmd.cli.command import json_option
+from qmd.cli.places import Places, full_path_option, places
+from qmd.cli.terminal import note, one_line, paint, write_json
+from qmd.values.tokens import MIN_TOKENS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from qmd.kb import KnowledgeBase
+
+ItemT = TypeVar("ItemT")
+F = TypeVar("F", bound=Callable[..., Any])
+ValueT = TypeVar("ValueT", bound="DataclassInstance")
+
+max_tokens_option = click.option(
+    "--max-tokens",
+    type=click.IntRange(MIN_TOKENS),
+    metavar="N",
+    help="Most tokens to print, estimated; says what is left out.",
+)
+
+
+def listing_options(*, has_files: bool = True) -> Callable[[F], F]:
+    """
+    Add ``--max-tokens``, ``--json`` and, for a listing of files, ``--full-path``.
+
+    The command gets one argument ``options`` for them.
+    """
+
+    def add(function: F) -> F:
+        @functools.wraps(function)
+        def with_options(
+            max_tokens: int | None, as_json: bool, full_path: bool = False, **arguments: Any
+        ) -> Any:
+            options = ListingOptions(max_tokens=max_tokens, full_path=full_path, as_json=as_json)
+            return function(options=options, **arguments)
+
+        decorated: Any = json_option(with_options)
+        return cast("F", max_tokens_option(full_path_option(decorated) if has_files else decorated))
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class ListingOptions:
+    """What the options of a listing say."""
+
+    max_tokens: int | None
+    full_path: bool
+    as_json: bool
+
+    def view(self, kb: KnowledgeBase) -> ListingView:
+        return ListingView(places(kb.collections, full_path=self.full_path), self.max_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class ListingView:
+    """How a listing is printed."""
+
+    where: Places
+    max_tokens: int | None
+
+    def fit(self, value: ValueT, *names: str) -> ValueT:
+        """The value with as many items of its fields of these names as the budget allows."""
+        from qmd.values.list_budget import ListBudget
+
+        budget = ListBudget(self.max_tokens, as_object=self._object)
+        for name in names:
+            value = budget.fit(value, name)
+        return value
+
+    def take(self, items: Sequence[ItemT]) -> tuple[ItemT, ...]:
+        """The first items, as many as the budget allows."""
+        from qmd.values.list_budget import ListBudget
+
+        return ListBudget(self.max_tokens).take(items)
+
+    def write_json(self, value: object) -> None:
+        write_json(self._object(value))
+
+    def link(self, file: str, color: bool, *, line: int | None = None) -> str:
+        """The name of a file, ``name:line`` if there is a line, that opens it when clicked."""
+        text = paint(one_line(self.where.name(file)), "file", color)
+        if line is not None:
+            text += paint(f":{line}", "line", color)
+        return self.where.link(text, file, line or 1)
+
+    def note_none_or_rest(self, shown: int, total: int, noun: str, *, none: str) -> None:
+        """As `note_rest`; ``none`` is the sentence where there are no items at all."""
+        if total:
+            self.note_rest(shown, total, noun)
+        else:
+            note(none)
+
+    def note_rest(self, shown: int, total: int, noun: str) -> None:
+        """Say how many items are missing, if any are."""
+        if total > shown:
+            rest = total - shown
+            options = "-n" if self.max_tokens is None else "-n or --max-tokens"
+            note(
+                f"… {rest:,} more {noun}{'' if rest == 1 else 's'}: raise the limit with {options}"
+            )
+
+    def _object(self, value: object) -> object:
+        from qmd.values.wire import to_wire
+
+        return _with_names(to_wire(value), self.where)
+
+
+def _with_names(value: object, where: Places) -> object:
+    """A JSON value with the names that an output has for its files."""
+    if isinstance(value, Mapping):
+        return {
+            key: where.name(each)
+            if key == "file" and isinstance(each, str)
+            else _with_names(each, where)
+            for key, each in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_with_names(each, where) for each in value]
+    return value
