@@ -24,6 +24,7 @@ class DocumentMethods(Parts):
         from_line: int | None = None,
         max_lines: int | None = None,
         max_tokens: int | None = None,
+        max_total_bytes: int | None = None,
         line_numbers: bool = False,
     ) -> DocumentSlice:
         """
@@ -39,6 +40,7 @@ class DocumentMethods(Parts):
             max_lines: Return at most this many lines; None for all.
             max_tokens: Return as many of these lines as are estimated to have at most this many
                 tokens; ``left_out`` of the result has the others. None for all.
+            max_total_bytes: As ``max_tokens``, for the bytes of the reply as JSON.
             line_numbers: Whether the caller will number the lines, which takes tokens, too.
 
         Raises:
@@ -53,8 +55,10 @@ class DocumentMethods(Parts):
 
         check_max_tokens(max_tokens)
         budget = None
-        if max_tokens is not None:
-            budget = ReadingBudget(max_tokens=max_tokens, line_numbers=line_numbers)
+        if max_tokens is not None or max_total_bytes is not None:
+            budget = ReadingBudget(
+                max_tokens=max_tokens, max_bytes=max_total_bytes, line_numbers=line_numbers
+            )
         with self._store.reading() as reader:
             return lookup.get(reader, file, from_line=from_line, max_lines=max_lines, budget=budget)
 

@@ -39,7 +39,7 @@ class DocumentBlock:
     text: str
     context: Annotated[str | None, Describe("What people said about the place it lies in")]
     left_out: Annotated[
-        LeftOut | None, OmitDefault(), Describe("The lines that max_tokens left out")
+        LeftOut | None, OmitDefault(), Describe("The lines for which there was no room")
     ] = None
 
     @property

@@ -38,11 +38,13 @@ def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:
         from_line=arguments.from_line,
         max_lines=arguments.max_lines,
         max_tokens=arguments.max_tokens,
+        max_total_bytes=dialect.max_bytes,
         line_numbers=arguments.line_numbers,
     )
     # No notice of lines cut off by maxLines, as in multi_get: the caller chose the lines.
     block = _document(document, document.text, dialect, numbered=arguments.line_numbers)
-    return Reply((block, *_left_out(document, dialect)))
+    has_budget = arguments.max_tokens is not None
+    return Reply((block, *_left_out(document, dialect, has_budget=has_budget)))
 
 
 def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect) -> Reply:
@@ -64,18 +66,21 @@ def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect)
             truncated = item.more_lines if item.left_out is None else 0
             text = texts.with_notice(item.text, truncated, dialect)
             blocks.append(_document(item, text, dialect, numbered=arguments.line_numbers))
-            blocks += _left_out(item, dialect)
+            has_budget = arguments.max_tokens is not None
+            blocks += _left_out(item, dialect, has_budget=has_budget)
     if reply.next_file is not None:
         blocks.append(TextBlock(texts.documents_left_out(reply.more, reply.next_file)))
     return Reply(tuple(blocks), is_error=not reply.items)
 
 
-def _left_out(document: DocumentSlice, dialect: Dialect) -> list[TextBlock]:
-    """The notice of the lines that a budget left out, if any."""
+def _left_out(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> list[TextBlock]:
+    """The notice of the lines that a budget or the bound of replies left out, if any."""
     if document.left_out is None:
         return []
     sentence = texts.lines_left_out(
-        document.left_out, document.document.file, raise_what=dialect.field("max_tokens")
+        document.left_out,
+        document.document.file,
+        raise_what=dialect.field("max_tokens") if has_budget else None,
     )
     return [TextBlock(f"[{sentence}]")]
 

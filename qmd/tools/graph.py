@@ -21,7 +21,7 @@ _FILE: Any = Field(description="A name as get takes it: path, note name, #docid"
 
 # For the description only: `KnowledgeBase` takes more spellings, and its messages say more.
 _SINCE: Any = {
-    "pattern": r"^([0-9]{1,6}[mhdwy]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
+    "pattern": r"^(|[0-9]{1,6}[mhdwy]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
 }
 
 

@@ -16,6 +16,7 @@ from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
 from qmd.values import Hit, LeftOut, Status
 from qmd.values.search import percent
+from qmd.values.tokens import MAX_TOTAL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Dialect:
     get_tool: str  # how a notice names the tool that reads one document
     camel_case: bool  # the case of arguments and structured fields
     context_in_text: bool  # whether a document's context is put before its text
+    max_bytes: int | None  # the most bytes of a reply of get as JSON; None for whole documents
 
     def field(self, name: str) -> str:
         """The name of a structured field in this dialect, from its name in snake case."""
@@ -48,12 +50,14 @@ MCP = Dialect(
     get_tool="qmd_get",
     camel_case=True,
     context_in_text=True,
+    max_bytes=MAX_TOTAL_BYTES,
 )
 REST = Dialect(
     truncated="\n\n[...truncated {n} more lines]",
     get_tool="qmd get",
     camel_case=False,
     context_in_text=False,
+    max_bytes=None,
 )
 
 
@@ -132,15 +136,20 @@ def skip_notice(file: str, size: int, dialect: Dialect) -> str:
     )
 
 
-def lines_left_out(left_out: LeftOut, file: str, *, raise_what: str) -> str:
+def lines_left_out(left_out: LeftOut, file: str, *, raise_what: str | None) -> str:
     """
     What a budget left out of a document, and how to get it.
 
-    ``raise_what``: the name of the budget, as the caller spells it.
+    ``raise_what``: the name of the budget, as the caller spells it; None if there is only the
+    bound of all replies.
     """
     first, last = left_out.first_line, left_out.last_line
     if not left_out.is_begun:
         return f"{_lines(first, last)} left out: get {file}:{first}"
+    if raise_what is None:
+        end = f"the end of line {first}, which no reply has room for,"
+        rest = "" if first == last else f" and {_lines(first + 1, last)}"
+        return f"{end}{rest} left out" + (f": get {file}:{first + 1}" if rest else "")
     if first == last:
         return f"the end of line {first} left out: raise {raise_what}"
     rest = f"{_lines(first + 1, last)} left out: raise {raise_what}, or get {file}:{first + 1}"

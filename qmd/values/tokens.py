@@ -20,7 +20,8 @@ from qmd.values.facts import Describe, Range
 
 #: The least budget of an answer: one hit with a short snippet, or a paragraph.
 MIN_TOKENS = 300
-#: The most bytes of a reply of `multi_get` as JSON. Some MCP clients read 1 MiB of a reply at most.
+#: The most bytes of a reply of `multi_get`, and over MCP of `get`, as JSON. Some MCP clients read
+#: 1 MiB of a reply at most.
 MAX_TOTAL_BYTES = 200_000
 
 MaxTokens: TypeAlias = Annotated[int | None, Range(MIN_TOKENS), Describe("Most tokens to return")]

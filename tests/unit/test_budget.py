@@ -239,6 +239,46 @@ class TestMultiGet:
         assert reply.more == 0
 
 
+class TestLargeDocument:
+    """A document that is larger than some MCP clients let a reply be."""
+
+    TEXT = "".join(f'{number} a "quoted" line of a long log\n' for number in range(60_000))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def large(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
+        corpus = Corpus(tmp_path_factory.mktemp("large"))
+        corpus.fill({"log.md": cls.TEXT, "line.md": "x" * 1_500_000 + "\nend\n"})
+        yield corpus.kb
+        corpus.kb.close()
+
+    @pytest.mark.parametrize("numbered", [False, True])
+    def test_get_over_mcp_has_a_bound_and_says_how_to_go_on(
+        self, large: KnowledgeBase, numbered: bool
+    ) -> None:
+        arguments = {"file": "log.md", "lineNumbers": numbered}
+        document, notice = call(large, "get", arguments).blocks
+        assert isinstance(document, DocumentBlock)
+        assert len(json.dumps(document.text).encode()) <= MAX_TOTAL_BYTES
+        following = document.text.count("\n") + 2
+        assert notice.text == f"[lines {following}-60000 left out: get notes/log.md:{following}]"
+        next_block = call(large, "get", {**arguments, "file": f"log.md:{following}"}).blocks[0]
+        assert next_block.text.startswith(f"{following}: " if numbered else f"{following - 1} a")
+
+    def test_one_line_may_be_larger_than_the_bound(self, large: KnowledgeBase) -> None:
+        document, notice = call(large, "get", {"file": "line.md"}).blocks
+        assert 100_000 < len(document.text) <= MAX_TOTAL_BYTES
+        assert notice.text == (
+            "[the end of line 1, which no reply has room for, and line 2 left out: "
+            "get notes/line.md:2]"
+        )
+
+    def test_rest_and_python_give_the_whole_document(self, large: KnowledgeBase) -> None:
+        assert large.get("log.md").text == self.TEXT
+        (document,) = call(large, "get", {"file": "log.md"}, texts.REST).blocks
+        assert document.text == self.TEXT
+
+
 class TestLists:
     """The tools that list links, headings, tags and changes."""
 
