@@ -129,6 +129,9 @@ def without_paths(data: bytes) -> str:
     return _LINK.sub(blank, text_of(data))
 
 
+WITHOUT_EFFECT = 0  # in place of the number of an undo whose steps took back each other
+
+
 class Edits(RuleBasedStateMachine):
     """
     Attributes:
@@ -351,12 +354,13 @@ class Edits(RuleBasedStateMachine):
                 after.pop(path, None)
                 if old is not None:
                     after[path] = old
-            if number is not None:
-                self.undone_by[each] = number
+            self.undone_by[each] = WITHOUT_EFFECT if number is None else number
         assert self.on_disk() == after
         self.note_change(number, after)
 
     def is_in_effect(self, number: int) -> bool:
+        if number == WITHOUT_EFFECT:
+            return True
         by = self.undone_by.get(number)
         return bool(self.changes[number][1]) and (by is None or not self.is_in_effect(by))
 
