@@ -119,11 +119,9 @@ class Undo:
             NotFoundError: There is none.
         """
         with self._store.reading() as reader:
-            for change in reader.revisions.changes(session, limit=MAX_CHANGES):
-                if change.files and _is_in_effect(reader, change):
-                    break
-            else:
-                raise _nothing(session)
+            change = _last_in_effect(reader, session)
+            if change is None:
+                raise self._nothing(reader, session)
         return self._undo([change])
 
     def undo_session(self, session: str) -> UndoReply:
@@ -143,9 +141,28 @@ class Undo:
                 for change in changes
                 if change.files and change.number not in undoing and _is_in_effect(reader, change)
             ]
-        if not in_effect:
-            raise _nothing(session)
+            if not in_effect:
+                raise self._nothing(reader, session)
         return self._undo(in_effect, not_kept=changes[0].number_in_session - len(changes))
+
+    def _nothing(self, reader: Reader, session: str | None) -> NotFoundError:
+        """
+        The error for a session without a change to undo.
+
+        Its hint names the last change of any session: a client of a server that was killed and
+        started again has a new session, and does not know the number of its change.
+        """
+        where = "" if session is None else f" of session {session}"
+        hint = "Changes of qmd's own tools can be undone; see 'qmd undo --list'."
+        last = None if session is None else _last_in_effect(reader, None)
+        if last is not None:
+            name = self._name(Path(last.files[0].path))
+            more = "" if len(last.files) == 1 else f" and {len(last.files) - 1:,} more"
+            hint = (
+                f"The last change of another session is {last.number}"
+                f" ({last.tool}, {last.created}, {name}{more}); undo it by its number."
+            )
+        return NotFoundError(f"There is no change{where} to undo.", hint=hint)
 
     def _undo(self, changes: Sequence[FileChange], *, not_kept: int = 0) -> UndoReply:
         plan = _Plan(self._store, self._files, self._name)
@@ -416,6 +433,14 @@ class _Plan:
         return None
 
 
+def _last_in_effect(reader: Reader, session: str | None) -> FileChange | None:
+    """The last change that is in effect; with ``session`` the last one of this session."""
+    for change in reader.revisions.changes(session, limit=MAX_CHANGES):
+        if change.files and _is_in_effect(reader, change):
+            return change
+    return None
+
+
 def _is_in_effect(reader: Reader, change: FileChange) -> bool:
     """Whether a change was not undone, or its undo was undone in turn."""
     in_effect = True
@@ -424,14 +449,6 @@ def _is_in_effect(reader: Reader, change: FileChange) -> bool:
         in_effect = not in_effect
         following = reader.revisions.change(following.undone_by)
     return in_effect
-
-
-def _nothing(session: str | None) -> NotFoundError:
-    where = "" if session is None else f" of session {session}"
-    return NotFoundError(
-        f"There is no change{where} to undo.",
-        hint="Changes of qmd's own tools can be undone; see 'qmd undo --list'.",
-    )
 
 
 def _text(data: bytes) -> str:

@@ -223,3 +223,22 @@ def test_a_rename_in_case_alone_is_undone(kb: KnowledgeBase, notes: Path) -> Non
     kb.files.move(notes / "note.md", notes / "Note.md", tool="test")
     kb.undo.undo_last()
     assert contents(notes) == {"note.md": "1"}
+
+
+@pytest.mark.usefixtures("three")
+def test_without_changes_of_its_own_a_session_is_told_the_last_one(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    with pytest.raises(NotFoundError) as error:
+        kb.undo.undo_last("new")
+    assert "--list" in error.value.with_hint
+    with in_session("ended"):
+        change_all(kb, notes)
+    for undo in (kb.undo.undo_last, kb.undo.undo_session):
+        with pytest.raises(NotFoundError, match="no change of session new to undo") as error:
+            undo("new")
+        assert "(move_note, 20" in error.value.with_hint
+        assert "notes/new/a.md and 4 more)" in error.value.with_hint
+    number = int(error.value.with_hint.partition("session is ")[2].partition(" ")[0])
+    kb.undo.undo_change(number)
+    assert contents(notes) == BEFORE
