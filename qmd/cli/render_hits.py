@@ -180,8 +180,9 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
 
 
 def _blank(line: str) -> bool:
-    """Whether a line of a snippet has nothing but its line number."""
-    return line.rstrip().rstrip(":").isdigit()
+    """Whether a line of a snippet has nothing, or nothing but its line number."""
+    number = line.rstrip().rstrip(":")
+    return not number or number.isdigit()
 
 
 def _snippet_line(line: str, best_line: int, mark: Callable[[str], str], color: bool) -> str:

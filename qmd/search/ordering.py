@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import NotFoundError
 from qmd.store.documents import Order
+from qmd.values.conditions import parse_filter
 from qmd.values.properties import MAX_VALUE, fold_key
 from qmd.values.search import LEAST_DEPTH
 
@@ -44,6 +45,18 @@ def existing_key(reader: Reader, name: str) -> str:
     near = get_close_matches(key, keys, n=3)
     hint = f"Did you mean: {', '.join(near)}" if near else "'qmd properties' lists what there is."
     raise NotFoundError(f"No document has the property {name!r}.", hint=hint)
+
+
+def missing_property(reader: Reader, filters: Sequence[str]) -> str | None:
+    """Says which filter is by a property that no document has; None if none is."""
+    for text in filters:
+        condition, is_negated = parse_filter(text)
+        try:
+            if not is_negated:
+                existing_key(reader, condition.key)
+        except NotFoundError as error:
+            return f"{error} {error.hint}"
+    return None
 
 
 def to_calibrate(

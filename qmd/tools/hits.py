@@ -63,6 +63,8 @@ def _texts(reply: SearchReply, dialect: Dialect, has_budget: bool) -> Iterator[s
         yield texts.search_summary(reply.hits, query)
     if reply.hits:
         yield texts.hits_text(reply.hits, reply.notice)
+    elif reply.notice:
+        yield f"Note: {reply.notice}"
     if reply.left_out:
         yield texts.hits_left_out(reply.left_out, dialect)
     if reply.degraded is not None:

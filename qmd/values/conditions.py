@@ -27,16 +27,18 @@ _PHRASE = r'"([^"]*)"|[“”„＂]([^“”„＂]*)[“”＂]|「([^「」]*
 CONDITION = re.compile(
     rf"([-－])?({_KEY})[:：]({_SIGN})?(?:(?:{_PHRASE})(?=\s|$)|([^\s{_SIGNS_ALONE}]\S*))"
 )
+#: The key of a filter may have blanks inside.
+_FILTER_KEY = rf"[^\s:：\"“”„＂「」－-][^:：\"“”„＂「」\r\n]{{0,{MAX_KEY - 1}}}"
 _FILTER = re.compile(
-    rf"\s*([-－])?({_KEY})[:：]\s*({_SIGN})?\s*((?:[^\s{_SIGNS_ALONE}].*)?)", re.DOTALL
+    rf"\s*([-－])?({_FILTER_KEY})[:：]\s*({_SIGN})?\s*((?:[^\s{_SIGNS_ALONE}].*)?)", re.DOTALL
 )
 #: What `parse_filter` accepts, as patterns of JSON Schema, but not every spelling of a date. They
 #: name all blanks, because other languages have a narrower ``\s`` than Python.
 FILTER_PATTERNS = tuple(
     pattern.replace("\\s", _BLANKS)
     for pattern in (
-        rf"^[\s]*[-－]?{_KEY}[:：][\s]*[=＝]?[\s]*[^\s{_SIGNS_ALONE}]",
-        rf"^[\s]*[-－]?{_KEY}[:：][\s]*({_SIGN})[\s]*"
+        rf"^[\s]*[-－]?{_FILTER_KEY}[:：][\s]*[=＝]?[\s]*[^\s{_SIGNS_ALONE}]",
+        rf"^[\s]*[-－]?{_FILTER_KEY}[:：][\s]*({_SIGN})[\s]*"
         r"([+-]?[0-9]{1,15}(\.[0-9]{1,9})?|[1-9][0-9]{3}-(0[1-9]|1[0-2])(-(0[1-9]|1[0-9]|2[0-8]))?)"
         r"[\s]*$",
     )

@@ -61,6 +61,7 @@ def test_only_what_may_be_a_condition_is_looked_up() -> None:
     ("text", "ranges", "negated"),
     [
         ("status:In progress", (ValueRange("text", "in progress", "in progress"),), False),
+        ("Due Date : <2026-12-01", (ValueRange("date", high="2026-12-01", open_high=True),), False),
         ("-status:*", (), True),
         ("rating:3..5", (ValueRange("number", 3.0, 5.0),), False),
         ("rating:>=4", (ValueRange("number", low=4.0),), False),

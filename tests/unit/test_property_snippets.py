@@ -1,4 +1,4 @@
-"""The snippet of a query for properties alone shows the line that gives the property."""
+"""What replies say about properties: the line that gives one, and that no document has one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import Filters, KnowledgeBase
+from qmd.tools import texts
+from qmd.tools.toolsets import select
 
 NOTES = {
     "yaml.md": "---\ntags: [a]\ncast:\n  - Ford\nMy Rating: 7\nlast: 2023\n---\n\n# Film\n\nOk.\n",
@@ -48,3 +50,17 @@ def test_the_line_of_the_property_is_shown(
     assert (hit.file, hit.line) == (file, line)
     shown = NOTES[file.removeprefix("notes/")].split("\n")[line - 1].strip()
     assert f"{line}: {shown}" in [each.replace(":   ", ": ") for each in hit.snippet.split("\n")]
+
+
+def test_a_filter_by_a_property_that_no_document_has_is_told(kb: KnowledgeBase) -> None:
+    with kb:
+        filters = Filters(properties=("a:*", "my ratng:7"))
+        reply = kb.search("film", filters=filters)
+        assert not reply.hits
+        assert reply.notice == "No document has the property 'my-ratng'. Did you mean: my-rating"
+        [tool] = [each for each in select(["qmd"]).tools if each.name == "search"]
+        answer = tool.call(kb, {"query": "film", "properties": ["my ratng:7"]}, texts.MCP)
+        assert any("Did you mean: my-rating" in str(block) for block in answer.blocks)
+        # A filter that leaves nothing out, and one that no document meets, are no mistakes.
+        for filters in (Filters(properties=("-my-ratng:7",)), Filters(properties=("a:7",))):
+            assert kb.search("film", filters=filters).notice is None

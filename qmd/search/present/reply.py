@@ -27,7 +27,8 @@ def present(
     """
     Make the reply: give each candidate its snippet, its context and, on request, an explanation.
 
-    If even the best hit hardly answers the query, the reply has a notice that says so. A reply with
+    If even the best hit hardly answers the query, or if there is none because no document has a
+    property to filter by, the reply has a notice that says so. A reply with
     a budget (``request.max_tokens``) may say in ``left_out`` that it has room for no more hits.
 
     Args:
@@ -69,11 +70,10 @@ def present(
                 explain=_explanation(each, best) if request.explain and best else None,
             )
         )
-    has_answer = best is None or best.relevance >= LEAST_CONFIDENCE
     reply = SearchReply(
         request.query,
         tuple(hits),
-        notice=None if has_answer else NOTICE,
+        notice=_notice(reader, request, best),
         degraded=problem,
         needs_embedding=reader.upkeep.count_documents_waiting(),
     )
@@ -83,6 +83,17 @@ def present(
     from qmd.search.present.budget import FRAME_TOKENS, fit_hits, hit_tokens
 
     return fit_hits(reply, request.max_tokens, hit_tokens, frame_tokens=FRAME_TOKENS)
+
+
+def _notice(reader: Reader, request: SearchRequest, best: Calibrated | None) -> str | None:
+    """What the reply says about its hits as a whole; None for nothing."""
+    if best is not None:
+        return NOTICE if best.relevance < LEAST_CONFIDENCE else None
+    if not request.filters.properties:
+        return None
+    from qmd.search.ordering import missing_property
+
+    return missing_property(reader, request.filters.properties)
 
 
 def _explanation(hit: Calibrated, best: Calibrated) -> Mapping[str, Any]:
