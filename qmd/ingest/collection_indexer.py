@@ -24,6 +24,7 @@ from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, is_gone, printable, scan
+from qmd.ingest.vault import vault_settings
 from qmd.store.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
 from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
@@ -456,6 +457,7 @@ class CollectionIndexer:
                     self.collection.id,
                     excluded=self.report.excluded,
                     changed=self.report.changed,
+                    is_vault=vault_settings(self.root) is not None,
                 )
             elif self.report.changed:
                 writer.collections.mark_changed(self.collection.id)

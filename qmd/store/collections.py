@@ -60,6 +60,14 @@ class Collections(Protocol):
         """
         ...
 
+    def is_vault(self, name: str) -> bool:
+        """
+        Whether a collection was an Obsidian vault at its last scan; True before the first one.
+
+        Where its Markdown links lead depends on it.
+        """
+        ...
+
     def excluded_counts(self) -> dict[str, int]:
         """How many files and folders the rules left out at the last scans, by reason."""
         ...
@@ -107,12 +115,18 @@ class CollectionsWriter(Collections, Protocol):
         ...
 
     def mark_indexed(
-        self, collection_id: int, *, excluded: Mapping[str, int], changed: bool
+        self,
+        collection_id: int,
+        *,
+        excluded: Mapping[str, int],
+        changed: bool,
+        is_vault: bool,
     ) -> None:
         """
         Record the end of a complete scan.
 
         Args:
+            is_vault: Whether the folder is an Obsidian vault.
             excluded: Reason → how many files and folders the rules left out.
             changed: Whether a document was added, changed or removed.
         """

@@ -76,6 +76,10 @@ class Links(Protocol):
         """The documents and attachments of a collection with these `name_key`s, in any order."""
         ...
 
+    def has_folder(self, collection: str, path: str) -> bool:
+        """Whether a document or attachment of a collection lies below this path."""
+        ...
+
     def attachments(self, collection: str, *, limit: int | None = None) -> list[str]:
         """The paths of files of a collection that are no documents, in order."""
         ...

@@ -142,7 +142,7 @@ class SimilarDocuments:
 # --- links ---------------------------------------------------------------------------
 
 #: What a link leads to. A "section missing" leads to a document without that heading or block.
-LinkState = Literal["document", "attachment", "web", "section missing", "nothing"]
+LinkState = Literal["document", "attachment", "folder", "web", "section missing", "nothing"]
 #: What a broken link names that does not exist.
 MissingPart = Literal["note", "attachment", "section"]
 

@@ -6,6 +6,7 @@ People type names in any case, and macOS may store "é" as two characters where 
 
 from __future__ import annotations
 
+import posixpath
 import re
 import unicodedata
 from typing import NamedTuple
@@ -13,6 +14,10 @@ from urllib.parse import unquote
 
 #: The suffixes that a link to a note, and a person, may leave out.
 NOTE_SUFFIXES = (".md", ".markdown")
+#: The kinds of links that are Markdown's; the others are wikilinks.
+MARKDOWN_LINKS = ("link", "image")
+#: The files, folded, to which a Markdown link to their folder leads, as on GitHub.
+FOLDER_PAGES = ("readme.md", "index.md")
 
 #: A web address, ``mailto:`` and the like; one letter and a colon may be a drive of Windows.
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
@@ -76,7 +81,7 @@ def link_path(kind: str, target: str) -> str | None:
     The target of a Markdown link (``kind`` "link" or "image") is percent-decoded; that of a
     wikilink is taken as it stands. None for a web address, which names no file.
     """
-    if kind in ("link", "image"):
+    if kind in MARKDOWN_LINKS:
         return None if _ADDRESS.match(target) else unquote(target)
     return None if "://" in target else target
 
@@ -87,7 +92,7 @@ def link_anchor(kind: str, heading: str | None, block: str | None) -> tuple[str,
 
     Those of a Markdown link are percent-decoded, as its path is.
     """
-    if kind not in ("link", "image"):
+    if kind not in MARKDOWN_LINKS:
         return heading or "", block or ""
     heading, block = unquote(heading or ""), unquote(block or "")
     return ("", heading[1:]) if heading.startswith("^") and not block else (heading, block)
@@ -103,12 +108,26 @@ def link_key(kind: str, target: str) -> str | None:
     return None if path is None else name_key(path.rstrip("/"))
 
 
+def path_from(path: str, source: str) -> str:
+    """
+    Where a link path leads from the folder of the note ``source``, or with ``/`` from the root.
+
+    ``.`` is the root. ``../`` at the beginning is left if it leads out of the collection.
+    """
+    folder = "" if path.startswith("/") else posixpath.dirname(source)
+    return posixpath.normpath(posixpath.join(folder, path.lstrip("/")))
+
+
 def link_keys_to(path: str) -> tuple[str, ...]:
     """
     The keys of all links that may lead to a file.
 
-    Two for ``Plan.md.md``, which both ``[[Plan.md.md]]`` and ``[[Plan.md]]`` may name.
+    Several for ``Plan.md.md``, which both ``[[Plan.md.md]]`` and ``[[Plan.md]]`` may name, and for
+    ``docs/README.md``, to which ``[x](docs)``, ``[x](.)`` and ``[x](..)`` may lead.
     """
     key = name_key(path)
-    shorter = without_note_suffix(key)
-    return (key,) if shorter == key else (key, shorter)
+    keys = [key, without_note_suffix(key)]
+    folder, _, name = fold(path).rpartition("/")
+    if name in FOLDER_PAGES:
+        keys += [name_key(folder), ".", ".."]
+    return tuple(dict.fromkeys(each for each in keys if each))

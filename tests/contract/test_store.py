@@ -154,12 +154,16 @@ def test_a_complete_scan_leaves_its_time_and_counts(store: Store, notes: int) ->
     with store.reading() as reader:
         before = reader.collections.last_changes()
         assert reader.collections.last_indexed_at() is None
+        assert reader.collections.is_vault("notes")
     store.write(
-        lambda writer: writer.collections.mark_indexed(notes, excluded={"hidden": 2}, changed=True)
+        lambda writer: writer.collections.mark_indexed(
+            notes, excluded={"hidden": 2}, changed=True, is_vault=False
+        )
     )
     with store.reading() as reader:
         assert reader.collections.last_indexed_at() is not None
         assert reader.collections.excluded_counts() == {"hidden": 2}
+        assert not reader.collections.is_vault("notes")
         assert reader.collections.last_changes() != before
 
 
@@ -335,6 +339,8 @@ def test_files_are_looked_up_by_the_key_of_their_name(store: Store, linked: int)
             ("A.MD", number["A.MD"]), ("img/pic.png", None), ("é.md", number["é.md"])
         ]  # fmt: skip
         assert reader.links.attachments("linked") == ["img/pic.png", "z.pdf"]
+        folders = [reader.links.has_folder("linked", path) for path in ("deep", "img", "dee", ".")]
+        assert folders == [True, True, False, False]
         assert reader.links.attachments("linked", limit=1) == ["img/pic.png"]
 
 

@@ -155,3 +155,63 @@ def test_a_name_that_several_notes_have(tmp_path: Path) -> None:
         orphans = {orphan.document.path for orphan in kb.orphans().documents}
         assert orphans == {*notes} - {"f7/index.md", "f9/index.md"}
         assert [link.file for link in kb.backlinks("f9/index.md").links] == ["notes/f9/b.md"]
+
+
+DOCUMENTATION = {
+    "README.md": "[docs](docs/) [setup](docs/setup.md) [pictures](docs/img)\n",
+    "setup.md": "# Setup of the root\n",
+    "docs/README.md": "[setup](setup.md) [up](..) [none](none/) [[setup]]\n",
+    "docs/setup.md": "[overview](.)\n",
+    "docs/alone.md": "",
+    "docs/img/a.png": "",
+}
+
+
+@pytest.mark.parametrize("is_vault", [False, True])
+def test_a_folder_of_documentation_with_a_readme_in_every_folder(
+    tmp_path: Path, is_vault: bool
+) -> None:
+    root = tmp_path / "notes"
+    for name, text in DOCUMENTATION.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    if is_vault:
+        (root / ".obsidian").mkdir()
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(root, name="notes")
+        kb.index()
+        states = [
+            (link.target, link.state, link.file)
+            for name in ("README.md", "docs/README.md")
+            for link in kb.links(f"notes/{name}").links
+        ]
+        backlinks = [
+            (link.file, link.target) for link in kb.backlinks("notes/docs/README.md").links
+        ]
+        orphans = [orphan.document.path for orphan in kb.orphans().documents]
+        broken = [link.target for link in kb.broken_links().links]
+    if is_vault:
+        setup = "notes/setup.md"
+        folders = [
+            ("docs/", "nothing", None),
+            ("docs/img", "nothing", None),
+            ("..", "nothing", None),
+        ]
+        assert orphans == ["README.md", "docs/README.md", "docs/alone.md"]
+        assert backlinks == []
+        assert broken == ["docs/", "docs/img", "..", "none/", "."]
+    else:
+        setup = "notes/docs/setup.md"
+        folders = [
+            ("docs/", "document", "notes/docs/README.md"),
+            ("docs/img", "folder", "notes/docs/img"),
+            ("..", "document", "notes/README.md"),
+        ]
+        assert orphans == ["docs/alone.md"]
+        assert backlinks == [("notes/README.md", "docs/"), ("notes/docs/setup.md", ".")]
+        assert broken == ["none/"]
+    assert states == [
+        folders[0], ("docs/setup.md", "document", "notes/docs/setup.md"), folders[1],
+        ("setup.md", "document", setup), folders[2], ("none/", "nothing", None),
+        ("setup", "document", "notes/setup.md"),
+    ]  # fmt: skip

@@ -110,3 +110,37 @@ def test_what_is_no_canvas_stays() -> None:
     assert rewritten_canvas('{"file": "a/Old.md"', move("b/New.md"), "c.canvas").text.endswith(
         'md"'
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "new", "before", "after"),
+    [
+        ("docs/x.md", "docs/start.md", "[a](setup.md) [[setup]]", "[a](start.md) [[setup]]"),
+        ("README.md", "docs/start.md", "[a](docs/setup.md)", "[a](docs/start.md)"),
+        ("x/y.md", "x/setup.md", "[a](../docs/setup)", "[a](setup)"),
+    ],
+)
+def test_outside_vaults_a_markdown_link_means_the_file_beside_its_note(
+    source: str, new: str, before: str, after: str
+) -> None:
+    files = ("setup.md", "docs/setup.md", "README.md", "docs/README.md")
+    trees = [
+        LinkTree(
+            [new if new and path == "docs/setup.md" else path for path in files], is_vault=False
+        )
+        for new in ("", new)
+    ]
+    plan = Move(trees[0], trees[1], "docs/setup.md", new)
+    assert rewritten(before, plan, source).text == after
+
+
+def test_a_link_to_a_folder_follows_its_readme() -> None:
+    files = ("docs/README.md", "docs/a.md", "x.md")
+    before = LinkTree(files, is_vault=False)
+    after = LinkTree(("docs/Overview.md", *files[1:]), is_vault=False)
+    plan = Move(before, after, "docs/README.md", "docs/Overview.md")
+    assert rewritten("[a](docs/)", plan, "x.md").text == "[a](docs/Overview.md)"
+    assert rewritten("[a](.)", plan, "docs/a.md").text == "[a](Overview.md)"
+    after = LinkTree(("docs/README.md", "docs/a.md", "y/x.md"), is_vault=False)
+    plan = Move(before, after, "x.md", "y/x.md")
+    assert rewritten("[a](docs/)", plan, "x.md", "y/x.md").text == "[a](../docs/README.md)"

@@ -67,7 +67,7 @@ VAULT = [
         ("../note", "a/b/src.md", "a/note.md"),
         ("../note.md", "a/b/src.md", "a/note.md"),
         ("../../note", "a/b/src.md", "note.md"),
-        ("../../../note", "a/b/src.md", None),
+        ("../../../note", "a/b/src.md", "note.md"),
         ("./only", "src.md", None),
         ("./MOC", "src.md", "MOC.md"),
         ("./", "a/src.md", None),
@@ -103,6 +103,54 @@ def test_a_link_path_leads_where_obsidian_goes(path: str, source: str, target: s
         files.add([NamedFile(name, number)])
         files.find(path, source)
     assert files.find(path, source) == file
+
+
+FOLDERS = [
+    "README.md", "test2.md", "docs/README.md", "docs/test2.md", "docs/setup.md", "docs/img/a.png",
+    "docs/api/Index.md", "docs/api/call.md", "a.png", "src/docs/setup.md", "setup.md", "api/x.md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "source", "target"),
+    [
+        # From the folder of the note first; a wikilink not.
+        ("link", "test2.md", "docs/x.md", "docs/test2.md"),
+        ("link", "test2", "docs/x.md", "docs/test2.md"),
+        ("wikilink", "test2", "docs/x.md", "test2.md"),
+        ("embed", "test2.md", "docs/x.md", "test2.md"),
+        ("link", "docs/setup.md", "src/x.md", "src/docs/setup.md"),
+        ("link", "docs/setup.md", "x.md", "docs/setup.md"),
+        ("link", "/docs/setup.md", "src/x.md", "docs/setup.md"),
+        ("link", "README.md", "docs/x.md", "docs/README.md"),
+        ("link", "readme.md", "docs/api/call.md", "README.md"),
+        ("link", "../README.md", "docs/x.md", "README.md"),
+        ("image", "img/../img/a.png", "docs/x.md", "docs/img/a.png"),
+        # Then as in Obsidian.
+        ("link", "call.md", "x.md", "docs/api/call.md"),
+        ("link", "api/call", "x.md", "docs/api/call.md"),
+        ("link", "../../README.md", "docs/x.md", None),
+        # A folder.
+        ("link", "docs/", "x.md", "docs/README.md"),
+        ("link", "docs", "x.md", "docs/README.md"),
+        ("link", "/docs/", "src/x.md", "docs/README.md"),
+        ("link", "api", "docs/x.md", "docs/api/Index.md"),
+        ("link", ".", "docs/x.md", "docs/README.md"),
+        ("link", "../", "docs/x.md", "README.md"),
+        ("link", "..", "docs/api/call.md", "docs/README.md"),
+        ("link", "setup.md/", "x.md", None),
+        ("link", "docs/img/", "x.md", None),
+        ("wikilink", "docs", "x.md", None),
+        ("wikilink", "docs/", "x.md", None),
+    ],
+)  # fmt: skip
+def test_outside_vaults_a_markdown_link_leads_from_the_folder_of_its_note(
+    kind: str, path: str, source: str, target: str | None
+) -> None:
+    files = LinkedFiles(is_vault=False)
+    files.add(NamedFile(name, number) for number, name in enumerate(FOLDERS))
+    file = files.find(path, source, kind)
+    assert (None if file is None else file.path) == target
 
 
 NAMES = st.text(st.sampled_from("aB\u00e9."), min_size=1, max_size=3).filter(

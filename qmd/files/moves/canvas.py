@@ -64,7 +64,7 @@ def _card_of_file(path: str, move: Move) -> Rewritten:
     """A card that shows a file names it by its whole path."""
     if move.old is None or fold(path) != fold(move.old):
         return Rewritten(path)
-    if move.before.find(f"/{path}", "") != move.old:
+    if move.before.find(f"/{path}", "", "embed") != move.old:
         return Rewritten(path)  # another file, whose path differs in case
     if move.new is None:
         return Rewritten(path, (), (LeftLink(0, path, OTHER_COLLECTION),))

@@ -13,17 +13,22 @@ from qmd.values.vaults import LinkFormat
 
 
 class LinkTree:
-    """The files of a collection at one time, as far as links may lead to them."""
+    """
+    The files of a collection at one time, as far as links may lead to them.
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    Args:
+        is_vault: Whether the collection is an Obsidian vault.
+    """
+
+    def __init__(self, paths: Iterable[str], *, is_vault: bool = True) -> None:
         unique = dict.fromkeys(paths)
-        self._files = LinkedFiles()
+        self._files = LinkedFiles(is_vault=is_vault)
         self._files.add(NamedFile(path, None) for path in unique)
         self._names = Counter(fold(path.rpartition("/")[2]) for path in unique)
 
-    def find(self, path: str, source: str) -> str | None:
+    def find(self, path: str, source: str, kind: str) -> str | None:
         """The file that a link path in the note ``source`` leads to, as `LinkedFiles.find`."""
-        file = self._files.find(path, source) if path else None
+        file = self._files.find(path, source, kind) if path else None
         return None if file is None else file.path
 
     def has_one_name(self, path: str) -> bool:
@@ -55,11 +60,11 @@ class Move:
     def meaning_before(self, kind: str, target: str, source: str) -> str | None:
         """The file that a link led to; None for none, and for a link into its own note."""
         path = link_path(kind, target)
-        return self.before.find(path, source) if path else None
+        return self.before.find(path, source, kind) if path else None
 
     def meaning_after(self, kind: str, target: str, source: str) -> str | None:
         path = link_path(kind, target)
-        return self.after.find(path, source) if path else None
+        return self.after.find(path, source, kind) if path else None
 
     def place_after(self, path: str) -> str | None:
         """Where links find a file after the move; None if they cannot lead there any more."""

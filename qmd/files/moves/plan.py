@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from qmd.files.moves.canvas import CANVAS_SUFFIX
 from qmd.files.moves.move import LinkTree, Move
 from qmd.parse.link_spans import link_spans
-from qmd.values.names import fold, link_keys_to, link_path, name_key
+from qmd.values.names import FOLDER_PAGES, fold, link_keys_to, link_path, name_key
 from qmd.values.vaults import LinkFormat
 
 if TYPE_CHECKING:
@@ -56,20 +56,24 @@ def plan_move(
     """
     old_keys, new_keys = set(link_keys_to(old[1])), set(link_keys_to(new[1]))
     inside_keys = _link_keys(reader, *old, text)
+
+    def tree(collection: str, paths: Iterable[str]) -> LinkTree:
+        return LinkTree(sorted(paths), is_vault=reader.collections.is_vault(collection))
+
     if old[0] == new[0]:
         collection = old[0]
         paths = _paths(reader, collection, old_keys | new_keys | inside_keys) - {new[1]} | {old[1]}
         move = Move(
-            LinkTree(sorted(paths)),
-            LinkTree(sorted(paths - {old[1]} | {new[1]})),
+            tree(collection, paths),
+            tree(collection, paths - {old[1]} | {new[1]}),
             *(old[1], new[1], formats.get(collection)),
         )
         linking = _linking(reader, collection, old_keys | new_keys, besides=old[1])
         return MovePlan(move, (LinkingNotes(collection, linking, move),))
     paths = _paths(reader, old[0], old_keys | inside_keys) | {old[1]}
     paths_there = _paths(reader, new[0], new_keys | inside_keys) - {new[1]}
-    before, without = LinkTree(sorted(paths)), LinkTree(sorted(paths - {old[1]}))
-    there, with_new = LinkTree(sorted(paths_there)), LinkTree(sorted(paths_there | {new[1]}))
+    before, without = tree(old[0], paths), tree(old[0], paths - {old[1]})
+    there, with_new = tree(new[0], paths_there), tree(new[0], paths_there | {new[1]})
     leaving = Move(before, without, old[1], None, formats.get(old[0]))
     arriving = Move(there, with_new, None, new[1], formats.get(new[0]))
     return MovePlan(
@@ -103,6 +107,7 @@ def _link_keys(reader: Reader, collection: str, path: str, text: str | None) -> 
         stored = reader.links.of_documents([document.id])
         links += [(link.kind, link.target) for link in stored]
     paths = {link_path(kind, target) for kind, target in links}
-    return {
+    keys = {
         key for each in paths if each for key in (name_key(each), fold(each.rpartition("/")[2]))
     }
+    return keys | set(map(name_key, FOLDER_PAGES))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from qmd.files.moves.move import Move
 from qmd.parse.link_spans import PathForm
-from qmd.values.names import NOTE_SUFFIXES, fold, link_path
+from qmd.values.names import FOLDER_PAGES, NOTE_SUFFIXES, fold, link_path, path_from
 from qmd.values.vaults import LinkFormat
 
 _UNLINKABLE = re.compile(r"[\[\]|#^\r\n]|\A\s|\s\Z")
@@ -26,7 +26,10 @@ def is_relative(path: str, source: str, target: str) -> bool:
     """
     if not path or path.startswith("/"):
         return False
-    whole = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+    whole = path_from(path, source)
+    folder, _, name = target.rpartition("/")
+    if fold(name) in FOLDER_PAGES and (folder or ".") == whole:
+        return True
     return target == whole or target in [whole + suffix for suffix in NOTE_SUFFIXES]
 
 
@@ -47,7 +50,8 @@ def written_path(
     """
     is_markdown = kind in ("link", "image")
     path = link_path(kind, old) or ""
-    omits_suffix = not is_markdown or not fold(path).endswith(NOTE_SUFFIXES)
+    names_folder = path.rpartition("/")[2] in ("", ".", "..")  # and so its README
+    omits_suffix = not is_markdown or not (fold(path).endswith(NOTE_SUFFIXES) or names_folder)
     style = _style(move, path, is_markdown=is_markdown, was_relative=was_relative)
     for candidate in _candidates(
         move,

@@ -10,7 +10,7 @@ from qmd.search.graph.links import resolved, written_target
 from qmd.search.graph.nearest import NearestNames
 from qmd.system import cancellation
 from qmd.values.graph import BrokenLink, BrokenLinks, MissingPart, Orphan, Orphans
-from qmd.values.names import NOTE_SUFFIXES, link_path, without_note_suffix
+from qmd.values.names import NOTE_SUFFIXES, link_keys_to, link_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,8 +113,7 @@ def _unlinked(reader: Reader, collection: str) -> list[int]:
 
 def _link_keys(documents: Sequence[KeyedDocument]) -> set[str]:
     """The keys of all links that may lead to one of these documents."""
-    keys = {document.name_key for document in documents}
-    return keys | set(map(without_note_suffix, keys))  # [[Plan.md]] may name Plan.md.md
+    return {key for document in documents for key in link_keys_to(document.path)}
 
 
 def _without_targets(

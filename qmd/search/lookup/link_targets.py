@@ -9,18 +9,32 @@ there. Aliases and titles lead nowhere. A link stays inside its collection. In t
 3. The file at just this path from the root.
 4. Of the files whose path ends with the whole components of the link path: those below the folder
    of the note, then the others; in each group the one with the shortest path.
+
+In a folder that is no vault, a Markdown link or image leads first of all from the folder of its
+note, as in CommonMark and on GitHub; then by these rules; then to the README of the folder that it
+names.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.parse.sections import Anchors, heading_path
 from qmd.system import cancellation
-from qmd.values.names import NOTE_SUFFIXES, fold, link_anchor, link_path, name_key
+from qmd.values.names import (
+    FOLDER_PAGES,
+    MARKDOWN_LINKS,
+    NOTE_SUFFIXES,
+    fold,
+    link_anchor,
+    link_path,
+    name_key,
+    path_from,
+)
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -32,18 +46,22 @@ _LINKS_AT_ONCE = 1000
 _MOST_ANCHORS = 1000
 
 
+_NO_PARENT = re.compile(r"(?:\.\./)+")
+
+
 class LinkTarget(NamedTuple):
     """
     What a link leads to.
 
     Attributes:
         kind: "section missing" is a document without the heading or block that the link names;
-            "nothing" a file that does not exist; "web" an address outside.
-        path: Of the file, relative to the collection; None for "web" and "nothing".
+            "folder" one without a README, see `LinkedFiles.find`; "nothing" a file that does not
+            exist; "web" an address outside.
+        path: Of the file or folder, relative to the collection; None for "web" and "nothing".
         document_id: None for everything but a document, whether it has the section or not.
     """
 
-    kind: Literal["document", "section missing", "attachment", "nothing", "web"]
+    kind: Literal["document", "section missing", "attachment", "folder", "nothing", "web"]
     path: str | None = None
     document_id: int | None = None
 
@@ -58,9 +76,13 @@ class LinkedFiles:
 
     The time for all links together grows with their number and that of the files: what the links
     of many notes have in common is sorted once.
+
+    Args:
+        is_vault: Whether the collection is an Obsidian vault.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_vault: bool = True) -> None:
+        self._is_vault = is_vault
         self._by_path: dict[str, list[NamedFile]] = {}
         self._by_name: dict[str, set[str]] = {}
         self._sorted: dict[str, _PathsByEnd] = {}
@@ -74,7 +96,7 @@ class LinkedFiles:
             self._by_name.setdefault(name, set()).add(folded)
             self._sorted.pop(name, None)
 
-    def find(self, path: str, source: str) -> NamedFile | None:
+    def find(self, path: str, source: str, kind: str = "wikilink") -> NamedFile | None:
         """
         The file that a link leads to; None if there is none.
 
@@ -82,6 +104,24 @@ class LinkedFiles:
             path: A link path that is not empty, see `qmd.values.names.link_path`.
             source: The path of the note with the link.
         """
+        if self._is_vault or kind not in MARKDOWN_LINKS:
+            return self._find(path, source)
+        place = path_from(path, source)
+        beside = None if path.endswith("/") else self._at(place)
+        return beside or self._find(path, source) or self._readme(place)
+
+    def _at(self, place: str) -> NamedFile | None:
+        """The file at a path from the root; ``.md`` may be left out."""
+        spellings = ((fold(spelling), spelling) for spelling in _spellings(place))
+        return next((file for each in spellings if (file := self._exact(*each))), None)
+
+    def _readme(self, folder: str) -> NamedFile | None:
+        """The file that stands for a folder."""
+        places = (posixpath.normpath(f"{folder}/{page}") for page in FOLDER_PAGES)
+        return next((file for place in places if (file := self._exact(fold(place), place))), None)
+
+    def _find(self, path: str, source: str) -> NamedFile | None:
+        """By the rules of Obsidian."""
         folder = source.rpartition("/")[0]
         if path.endswith("/"):
             return None  # a folder
@@ -90,6 +130,8 @@ class LinkedFiles:
             path = path.lstrip("/")
         elif whole or "/../" in path or "/./" in path:
             path = posixpath.normpath(f"{folder}/{path}" if whole and folder else path)
+            if self._is_vault:
+                path = _NO_PARENT.sub("", path)  # Obsidian stays at the root
         while "//" in path:
             path = path.replace("//", "/")
         for spelling in _spellings(path):
@@ -165,7 +207,9 @@ class LinkTargets:
         self._collection = collection
         self._keys: set[str] = set()
         self._anchors: dict[int, Anchors] = {}
-        self._files = LinkedFiles()
+        self._folders: dict[str, LinkTarget] = {}
+        self._is_vault = reader.collections.is_vault(collection)
+        self._files = LinkedFiles(is_vault=self._is_vault)
 
     def resolve(
         self, links: Sequence[StoredLink], *, check_sections: bool = False
@@ -212,12 +256,21 @@ class LinkTargets:
             return WEB
         if not path:
             return LinkTarget("document", link.path, link.document_id)
-        file = self._files.find(path, link.path)
+        file = self._files.find(path, link.path, link.kind)
         if file is None:
-            return NOTHING
+            return self._folder(link, path)
         if file.document_id is None:
             return LinkTarget("attachment", file.path)
         return LinkTarget("document", file.path, file.document_id)
+
+    def _folder(self, link: StoredLink, path: str) -> LinkTarget:
+        if self._is_vault or link.kind not in MARKDOWN_LINKS:
+            return NOTHING
+        folder = path_from(path, link.path)
+        if folder not in self._folders:
+            is_folder = self._reader.links.has_folder(self._collection, folder)
+            self._folders[folder] = LinkTarget("folder", folder) if is_folder else NOTHING
+        return self._folders[folder]
 
     def _read(self, paths: Iterable[str]) -> None:
         """Read the files that these link paths may name."""
@@ -227,6 +280,8 @@ class LinkTargets:
             keys.add(key)
             # The file of [[Plan.md]] may be Plan.md.md, that of [[Plan.md.md]] cannot be Plan.md.
             keys.add(fold(path.rpartition("/")[2]))
+        if keys and not self._is_vault:
+            keys.update(map(name_key, FOLDER_PAGES))
         keys -= self._keys
         if keys:
             self._files.add(self._reader.links.files_with_keys(self._collection, keys))

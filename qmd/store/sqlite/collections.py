@@ -94,6 +94,12 @@ class SqliteCollections:
         rows = self._connection.execute("SELECT id, name, updated_at FROM collections ORDER BY id")
         return [tuple(row) for row in rows]
 
+    def is_vault(self, name: str) -> bool:
+        row = self._connection.execute(
+            "SELECT is_vault FROM collections WHERE name = ?", [name]
+        ).fetchone()
+        return row is None or row[0] is None or bool(row[0])
+
     def excluded_counts(self) -> dict[str, int]:
         total: dict[str, int] = {}
         for (counts,) in self._connection.execute("SELECT excluded FROM collections"):
@@ -147,14 +153,19 @@ class SqliteCollectionsWriter(SqliteCollections):
         return collection
 
     def mark_indexed(
-        self, collection_id: int, *, excluded: Mapping[str, int], changed: bool
+        self,
+        collection_id: int,
+        *,
+        excluded: Mapping[str, int],
+        changed: bool,
+        is_vault: bool,
     ) -> None:
         now = clock.now()
         self._connection.execute(
-            "UPDATE collections SET indexed_at = ?, excluded = ?,"
+            "UPDATE collections SET indexed_at = ?, excluded = ?, is_vault = ?,"
             " updated_at = CASE WHEN ? OR updated_at IS NULL THEN ? ELSE updated_at END"
             " WHERE id = ?",
-            [now, _json(dict(excluded)), changed, now, collection_id],
+            [now, _json(dict(excluded)), is_vault, changed, now, collection_id],
         )
 
     def mark_changed(self, collection_id: int) -> None:

@@ -70,6 +70,20 @@ class SqliteLinks:
             require_types(row, str, int | None)
         return [NamedFile(path, document_id) for path, document_id in rows]
 
+    def has_folder(self, collection: str, path: str) -> bool:
+        # "0" is the character behind "/".
+        below = "c.name = :collection AND f.path > :path || '/' AND f.path < :path || '0'"
+        row = self._connection.execute(
+            " UNION ALL ".join(
+                f"SELECT 1 FROM collections c CROSS JOIN {table} f ON f.collection_id = c.id"
+                f" WHERE {below}"
+                for table in ("documents", "attachments")
+            )
+            + " LIMIT 1",
+            {"collection": collection, "path": path},
+        ).fetchone()
+        return row is not None
+
     def attachments(self, collection: str, *, limit: int | None = None) -> list[str]:
         rows = self._connection.execute(
             "SELECT a.path FROM attachments a JOIN collections c ON c.id = a.collection_id"
