@@ -139,7 +139,11 @@ class DocumentNotFoundError(NotFoundError):
     def __init__(self, file: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
             f"Document not found: {file}",
-            hint="Did you mean: " + ", ".join(suggestions) if suggestions else None,
+            hint=(
+                "Did you mean: " + ", ".join(suggestions)
+                if suggestions
+                else "No name is like it. Search for it with 'qmd search', or list all: qmd ls"
+            ),
         )
         self.file = file
         self.suggestions = tuple(suggestions)

@@ -37,7 +37,9 @@ def edit(name: str) -> None:
     """
     from qmd.cli.editors import editor_command
 
-    editor = _editor()
+    editor = chosen_editor()
+    if editor is None:
+        raise ConfigError("No editor is set.", hint=_hint())
     with session().open() as kb:
         lines = kb.get(name)
         roots = {collection.name: collection.path for collection in kb.collections()}
@@ -59,12 +61,9 @@ def edit(name: str) -> None:
         raise QmdError(f"The editor {words[0]!r} ended with the exit code {code}.")
 
 
-def _editor() -> str:
-    """Raises ConfigError: No editor is set."""
-    editor = session().settings.editor or os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not editor:
-        raise ConfigError("No editor is set.", hint=_hint())
-    return editor
+def chosen_editor() -> str | None:
+    """The setting, else $VISUAL, else $EDITOR; None if all are unset."""
+    return session().settings.editor or os.environ.get("VISUAL") or os.environ.get("EDITOR") or None
 
 
 def _hint() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path, PurePath
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from qmd.errors import ConfigError
+from qmd.values.reports import Check
 
 
 class Editor(NamedTuple):
@@ -93,6 +95,24 @@ def editor_command(editor: str, path: Path, line: int) -> list[str]:
         words = _words(editor)
         arguments = _arguments(words)
     return [*words[:1], *(_filled(word, str(path), line) for word in (*words[1:], *arguments))]
+
+
+def check_editor(editor: str | None) -> Check:
+    """The finding of `qmd doctor`: whether the program that `qmd edit` starts exists."""
+    if not editor:
+        return Check("editor", "ok", "Not set; 'qmd edit' needs one, such as vscode or vim")
+    try:
+        program = editor_command(editor, Path("note.md"), 1)[0]
+    except ConfigError as error:
+        return Check("editor", "warning", str(error), error.hint)
+    if shutil.which(program) is None:
+        return Check(
+            "editor",
+            "warning",
+            f"The editor {editor!r} cannot be started: there is no program {program!r}.",
+            f"Install {program!r}, or name another editor: the setting editor, or QMD_EDITOR.",
+        )
+    return Check("editor", "ok", f"'qmd edit' starts {program}")
 
 
 def _arguments(words: list[str]) -> tuple[str, ...]:

@@ -62,13 +62,15 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """
-    Check the database, the SQLite library and the model.
+    Check the database, the SQLite library, the model and the editor.
 
     The exit code is 1 if something is broken.
     """
+    from qmd.cli.edit import chosen_editor
+    from qmd.cli.editors import check_editor
 
     with session().open() as kb:
-        checks = kb.doctor()
+        checks = [*kb.doctor(), check_editor(chosen_editor())]
     if as_json:
         write_json(checks)
     else:

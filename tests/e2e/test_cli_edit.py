@@ -145,3 +145,21 @@ class TestLinks:
         assert "\x1b]8;;file://" in forced.ok("search", "sail").out
         assert "\x1b" not in forced.ok("search", "sail", "--json").out
         assert "\x1b" not in forced.ok("search", "sail", "--format", "md").out
+
+
+class TestDoctor:
+    @pytest.mark.parametrize(
+        ("name", "status", "message"),
+        [
+            ("no-such-editor --wait", "warning", "there is no program 'no-such-editor'"),
+            ("'unbalanced", "warning", "is no command"),
+            (f"'{Path(sys.executable).as_posix()}' -c 0", "ok", "'qmd edit' starts "),
+        ],
+    )
+    def test_doctor_checks_the_program_of_the_editor(
+        self, scratch: Scratch, name: str, status: str, message: str
+    ) -> None:
+        checks = scratch.with_env(QMD_EDITOR=name).call("doctor", "--json").json()
+        (check,) = (check for check in checks if check["name"] == "editor")
+        assert check["status"] == status
+        assert message in check["message"]
