@@ -95,6 +95,28 @@ def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
     return RuleVerdict(True, "directory", below, "The scan goes into this folder.")
 
 
+def exclusion_of_new_file(rules: Rules, path: str) -> RuleVerdict | None:
+    """
+    The decision that keeps a file at ``path`` out of the index, or None if none does.
+
+    Neither the file nor the folders above it need to be there.
+
+    Raises:
+        InputError: The path is empty, absolute or leads out of the root by "..".
+    """
+    *folders, name = _components(path)
+    ruled, below = rules.root_folder(), ""
+    for folder in folders:
+        below = f"{below}/{folder}" if below else folder
+        exclusion = rules.exclude_directory(ruled, below, folder)
+        if exclusion is not None:
+            return _excluded(exclusion, below, True, rules)
+        ruled = rules.subfolder(ruled, below)
+    below = f"{below}/{name}" if below else name
+    exclusion = rules.exclude_file(ruled, below, name)
+    return None if exclusion is None else _excluded(exclusion, below, False, rules)
+
+
 def _components(path: str) -> list[str]:
     """Split a relative path into names. Raises InputError."""
     names = [name for name in path.replace(os.sep, "/").split("/") if name not in ("", ".")]

@@ -32,7 +32,7 @@ def deleted(note: EditedNote) -> str:
 
 def moved(note: MovedNote) -> str:
     """The text for a move: the new path, the rewritten notes, and the links without a target."""
-    return _with_problem("\n".join(_moved_lines(note)), note.problem)
+    return "\n".join(_moved_lines(note))
 
 
 def _moved_lines(note: MovedNote) -> Iterator[str]:
@@ -57,6 +57,8 @@ def _moved_lines(note: MovedNote) -> Iterator[str]:
         yield f"- {link.file}{line} ({link.reason.rstrip('.')})"
     if note.unchanged_links > len(note.unchanged):
         yield f"- and {note.unchanged_links - len(note.unchanged):,} more"
+    if note.problem is not None:
+        yield f"Not searchable there: {note.problem}"
 
 
 def _count(number: int, what: str) -> str:

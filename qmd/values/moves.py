@@ -59,7 +59,8 @@ class MovedNote:
         links: How many links in these.
         unchanged_links: How many links lose their target; ``unchanged`` lists the first.
         change: The number of the change, for undo; None if nothing was written.
-        problem: A sentence that says why searches do not have the new path yet; None if they do.
+        problem: Sentences that say why searches do not find the note at the new path: a rule that
+            leaves it out (also in a preview), or a failed update of the index; None if they do.
     """
 
     file: Annotated[str, Describe("collection/path")]

@@ -10,7 +10,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ConflictError, FileChangedError, InvalidPathError, OutsideRootsError
-from qmd.tools import texts
+from qmd.tools import edit_texts, texts
 from qmd.tools.definition import TextBlock
 from qmd.tools.toolsets import select
 
@@ -114,6 +114,28 @@ def test_an_existing_folder_takes_the_note(kb: KnowledgeBase, notes: Path) -> No
     (notes / "box").mkdir()
     assert kb.move_note("Old", "box").file == "notes/box/Old.md"
     assert kb.move_note("Old", str(notes / "New.md")).file == "notes/New.md"
+
+
+@pytest.mark.parametrize(
+    ("new_path", "reason"),
+    [
+        (".trash/", "The folder '.trash' is hidden"),
+        ("a/b/.Old", "The file 'a/b/.Old.md' is hidden"),
+        ("drafts/2025/", "Line 1 of .qmdignore, 'drafts/', matches 'drafts'."),
+        ("node_modules/x/", "Folders named 'node_modules' hold other people's files."),
+        ("box/", None),
+    ],
+)
+def test_a_path_that_searches_leave_out_is_told_also_before_the_move(
+    kb: KnowledgeBase, notes: Path, new_path: str, reason: str | None
+) -> None:
+    (notes / ".qmdignore").write_text("drafts/\n")
+    for preview in (True, False):
+        moved = kb.move_note("Old", f"notes/{new_path}", preview=preview)
+        assert (moved.problem or "").startswith(reason or "")
+        assert (moved.problem is None) == (reason is None)
+        text = edit_texts.moved(moved)
+        assert ("\nNot searchable there: " in text) == (reason is not None)
 
 
 @pytest.mark.parametrize(
