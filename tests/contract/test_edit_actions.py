@@ -1,0 +1,25 @@
+"""Every action of ``edit_note`` is described where models and people read of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from qmd.files.edits.apply import NEEDS
+from qmd.tools.edit import EditNoteArguments
+from qmd.values.edits import EditAction, NoteEdit
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("action", get_args(EditAction))
+def test_an_action_is_described(action: str) -> None:
+    assert action in NEEDS
+    # So that a model need not guess what an action takes.
+    assert action in str(EditNoteArguments.model_fields["action"].description)
+    assert action in str(NoteEdit.__doc__)
+    page = (ROOT / "docs/writing.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert any(f"`{action}`" in row for row in rows)
