@@ -68,7 +68,7 @@ class EditingMethods(FileMethods):
         Raises:
             DocumentNotFoundError, AmbiguousNameError, InvalidPathError
         """
-        from qmd.errors import DocumentNotFoundError
+        from qmd.errors import DocumentNotFoundError, InvalidPathError
         from qmd.files.edits.note_editor import NotePlace
         from qmd.files.notes.vault import Vault
         from qmd.search.lookup.resolve import resolve
@@ -79,6 +79,12 @@ class EditingMethods(FileMethods):
                 file = resolve(reader, name)[0].file
             except DocumentNotFoundError:
                 path = _path_on_disk(vault, name)
+                folder = None if path is not None else _folder_on_disk(vault, name)
+                if folder is not None:
+                    raise InvalidPathError(
+                        f"{folder} is a folder; notes are edited, moved and deleted one by one.",
+                        hint=f"List its notes with: qmd ls {folder}",
+                    ) from None
                 if path is None:
                     raise
                 return NotePlace(path, vault.locate(path))
@@ -101,6 +107,21 @@ def _path_on_disk(vault: Vault, name: str) -> str | None:
         path = plain_path(name.removeprefix("qmd://"))
         if can_exist(path) and vault.has_root_for(path) and vault.locate(path).target.is_file():
             return path
+    except InvalidPathError:
+        pass
+    return None
+
+
+def _folder_on_disk(vault: Vault, name: str) -> str | None:
+    """``collection/path`` if a folder is there on the disk; the collection may be left out."""
+    from qmd.errors import InvalidPathError
+    from qmd.files.notes.vault import can_exist, plain_path
+
+    try:
+        path = plain_path(name.removeprefix("qmd://")).rstrip("/")
+        for each in (path, *(f"{collection}/{path}" for collection in vault.roots)):
+            if can_exist(each) and vault.has_root_for(each) and vault.locate(each).target.is_dir():
+                return each
     except InvalidPathError:
         pass
     return None

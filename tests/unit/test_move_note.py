@@ -157,6 +157,15 @@ def test_a_path_that_cannot_be_moved_to_is_refused(
     assert on_disk(notes) == before
 
 
+@pytest.mark.parametrize("name", ["notes/a", "a/", "qmd://notes/a"])
+def test_a_folder_is_refused_as_one(kb: KnowledgeBase, notes: Path, name: str) -> None:
+    before = on_disk(notes)
+    for change in (lambda: kb.move_note(name, "b/"), lambda: kb.delete_note(name)):
+        with pytest.raises(InvalidPathError, match="notes/a is a folder"):
+            change()
+    assert on_disk(notes) == before
+
+
 def test_a_note_that_has_changed_since_it_was_read_is_not_moved(
     kb: KnowledgeBase, notes: Path
 ) -> None:
