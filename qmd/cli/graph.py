@@ -205,7 +205,8 @@ def tags(prefix: str, collection: str | None, limit: int, options: ListingOption
     if options.as_json:
         view.write_json(tree)
     elif not tree.tags:
-        note(f"No tag {prefix}." if prefix else "No document has a tag.")
+        near = f" Did you mean: {', '.join(tree.nearest)}" if tree.nearest else ""
+        note(one_line(f"No tag {prefix}.{near}") if prefix else "No document has a tag.")
     else:
         _write_tags(tree, view)
 

@@ -108,7 +108,10 @@ def tags(kb: KnowledgeBase, arguments: TagsArguments, dialect: Dialect) -> Reply
     tree = kb.tags(arguments.prefix or "", collection=arguments.collection, limit=arguments.limit)
     tree = ListBudget(arguments.max_tokens).fit(tree, "tags")
     lines = [f"{'  ' * tag.depth}#{tag.tag} {tag.total}" for tag in tree.tags]
-    return _reply(_listing("Tags, with their documents", tree.total, lines), tree, dialect)
+    text = _listing("Tags, with their documents", tree.total, lines)
+    if tree.nearest:
+        text = f"No tag {arguments.prefix}. Did you mean: {', '.join(tree.nearest)}"
+    return _reply(text, tree, dialect)
 
 
 def properties(kb: KnowledgeBase, arguments: PropertyListArguments, dialect: Dialect) -> Reply:

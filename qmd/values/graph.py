@@ -43,10 +43,16 @@ class TagCount:
 
 @dataclass(frozen=True, slots=True)
 class TagTree:
-    """Tags as a tree: each is followed by those below it, the ones with most documents first."""
+    """
+    Tags as a tree: each is followed by those below it, the ones with most documents first.
+
+    Attributes:
+        nearest: The tags that the prefix may mean, if there is none below it; at most three.
+    """
 
     tags: tuple[TagCount, ...]
     total: Annotated[int, Range(0), _TOTAL]
+    nearest: Annotated[tuple[str, ...], Describe("If no tag has the prefix"), OmitDefault()] = ()
 
 
 # --- what changed --------------------------------------------------------------------

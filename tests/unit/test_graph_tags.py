@@ -108,3 +108,21 @@ def test_a_tree_of_a_thousand_levels(tmp_path: Path) -> None:
     assert [tag.total for tag in tree.tags] == [2] * 400 + [1]
     assert [tag.depth for tag in tree.tags] == list(range(401))
     assert tree.tags[-1].tag == f"{deep}/b"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "nearest"),
+    [
+        ("wrok/", ("Work",)),
+        ("PLAN", ("work/plans", "work/plans/2026")),
+        ("works/", ("workshop", "Work", "work/plans")),
+        ("zzz", ()),
+        ("work", ()),
+        ("", ()),
+    ],
+)
+def test_a_tag_that_no_document_has_is_answered_with_the_nearest(
+    tmp_path: Path, prefix: str, nearest: tuple[str, ...]
+) -> None:
+    with indexed(tmp_path, NOTES) as kb:
+        assert kb.tags(prefix).nearest == nearest

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: A longer tag, in characters, is no name that people chose, and is left out.
 MAX_TAG = 1000
+#: To suggest tags, so many characters of so many tags are compared.
+MAX_SOUGHT, MAX_COMPARED = 100, 20_000
 #: At most this many spellings of one tag are counted, such as ``#Äpfel`` and ``#äpfel``.
 MAX_SPELLINGS = 100
 
@@ -82,7 +84,27 @@ def tag_tree(
         TagCount(node.tag, node.documents, totals[node], node.depth - top.depth - 1)
         for node in _subtree(top, totals)
     )
-    return TagTree(tags, len(nodes))
+    nearest = _nearest(reader, prefix, collection) if prefix and not tags else ()
+    return TagTree(tags, len(nodes), nearest)
+
+
+def _nearest(reader: Reader, prefix: str, collection: str | None) -> tuple[str, ...]:
+    """The tags with a part that contains the prefix, or that is spelled like it; at most three."""
+    from difflib import get_close_matches
+
+    sought = prefix[:MAX_SOUGHT].casefold()
+    tags: dict[str, str] = {}
+    containing: list[str] = []
+    for tag, _ in reader.tags.counts("", collection=collection)[:MAX_COMPARED]:
+        cancellation.check()
+        if len(tag) > MAX_TAG:
+            continue
+        if sought in tag.casefold():
+            containing.append(tag)
+        for name in (tag, tag.rpartition("/")[2]):
+            tags.setdefault(name[:MAX_SOUGHT].casefold(), tag)
+    alike = [tags[name] for name in get_close_matches(sought, tags)]
+    return tuple(dict.fromkeys([*sorted(containing, key=len)[:3], *alike]))[:3]
 
 
 def _insert(root: _Node, tag: str, count: int) -> None:
