@@ -13,6 +13,7 @@ from qmd.cli.render_documents import (
     render_document,
     render_documents,
     render_listing,
+    same_name_text,
 )
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
@@ -80,6 +81,8 @@ def get(
             "1 more line" if excerpt.more_lines == 1 else f"{excerpt.more_lines:,} more lines"
         )
         note(f"… {lines_left}")
+    if excerpt.same_name and output == "cli":
+        note(f"… {same_name_text(excerpt)}")
 
 
 @command(

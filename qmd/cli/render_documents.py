@@ -107,6 +107,14 @@ def left_out_text(item: DocumentSlice) -> str:
     return f"{end} (raise --max-tokens) and {rest}"
 
 
+def same_name_text(item: DocumentSlice) -> str:
+    """Where other sections or blocks of the same name are, and the command that prints one."""
+    from qmd.tools import texts
+
+    place = f"{one_line(item.document.file)}:{item.same_name[0]}"
+    return f"{texts.same_name(item.same_name)}: qmd get '{place}'"
+
+
 def _too_large(item: SkippedDocument) -> str:
     name = one_line(item.document.file)
     return f"{name} is {readable_size(item.document.bytes)}; read it with: qmd get {name}"

@@ -33,7 +33,16 @@ class DocumentBlock:
     puts it there.
     """
 
-    SENT: ClassVar = ("uri", "name", "title", "mime_type", "text", "context", "left_out")
+    SENT: ClassVar = (
+        "uri",
+        "name",
+        "title",
+        "mime_type",
+        "text",
+        "context",
+        "left_out",
+        "same_name",
+    )
 
     document: DocumentInfo
     text: str
@@ -41,6 +50,9 @@ class DocumentBlock:
     left_out: Annotated[
         LeftOut | None, OmitDefault(), Describe("The lines for which there was no room")
     ] = None
+    same_name: Annotated[
+        tuple[int, ...], OmitDefault(), Describe("Lines of other headings or blocks of this name")
+    ] = ()
 
     @property
     def uri(self) -> str:

@@ -9,7 +9,7 @@ from qmd.tools import texts
 from qmd.tools.arguments import Arguments, Count, Integer, TokenBudget
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.texts import Dialect
-from qmd.values import DocumentSlice, SkippedDocument
+from qmd.values import DocumentSlice, LeftOut, SkippedDocument
 
 
 class GetArguments(Arguments):
@@ -44,7 +44,7 @@ def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:
     # No notice of lines cut off by maxLines, as in multi_get: the caller chose the lines.
     block = _document(document, document.text, dialect, numbered=arguments.line_numbers)
     has_budget = arguments.max_tokens is not None
-    return Reply((block, *_left_out(document, dialect, has_budget=has_budget)))
+    return Reply((block, *_notices(document, dialect, has_budget=has_budget)))
 
 
 def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect) -> Reply:
@@ -67,22 +67,34 @@ def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect)
             text = texts.with_notice(item.text, truncated, dialect)
             blocks.append(_document(item, text, dialect, numbered=arguments.line_numbers))
             has_budget = arguments.max_tokens is not None
-            blocks += _left_out(item, dialect, has_budget=has_budget)
+            blocks += _notices(item, dialect, has_budget=has_budget)
     if reply.next_file is not None:
         blocks.append(TextBlock(texts.documents_left_out(reply.more, reply.next_file)))
     return Reply(tuple(blocks), is_error=not reply.items)
 
 
-def _left_out(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> list[TextBlock]:
-    """The notice of the lines that a budget or the bound of replies left out, if any."""
-    if document.left_out is None:
-        return []
-    sentence = texts.lines_left_out(
-        document.left_out,
+def _notices(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> list[TextBlock]:
+    """
+    The notices, if any, of the lines that a budget or the bound of replies left out, and of other
+    sections of the name.
+    """
+    notices = []
+    if document.same_name:
+        sentence = texts.same_name(document.same_name)
+        notices.append(f"{sentence}: get {document.document.file}:{document.same_name[0]}")
+    if document.left_out is not None:
+        notices.append(_lines_left_out(document, document.left_out, dialect, has_budget=has_budget))
+    return [TextBlock(f"[{notice}]") for notice in notices]
+
+
+def _lines_left_out(
+    document: DocumentSlice, left_out: LeftOut, dialect: Dialect, *, has_budget: bool
+) -> str:
+    return texts.lines_left_out(
+        left_out,
         document.document.file,
         raise_what=dialect.field("max_tokens") if has_budget else None,
     )
-    return [TextBlock(f"[{sentence}]")]
 
 
 def document_block(document: DocumentSlice) -> DocumentBlock:
@@ -97,4 +109,6 @@ def _document(
         text = texts.line_numbers(text, document.from_line)
     if dialect.context_in_text:
         text = texts.with_context(text, document.context)
-    return DocumentBlock(document.document, text, document.context, document.left_out)
+    return DocumentBlock(
+        document.document, text, document.context, document.left_out, document.same_name
+    )

@@ -156,6 +156,13 @@ def lines_left_out(left_out: LeftOut, file: str, *, raise_what: str | None) -> s
     return f"the end of line {first} and {rest}"
 
 
+def same_name(lines: Sequence[int]) -> str:
+    """Where other sections or blocks with the name of the shown one begin; at most ten lines."""
+    shown = ", ".join(map(str, lines[:10]))
+    more = f" and {len(lines) - 10:,} more" if len(lines) > 10 else ""
+    return f"the same name stands also at {'line' if len(lines) == 1 else 'lines'} {shown}{more}"
+
+
 def _lines(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first}-{last}"
 

@@ -29,7 +29,9 @@ class DocumentSlice:
     """
     Lines ``from_line`` onwards of a document; ``more_lines`` were cut off behind them.
 
-    ``left_out``: those of the lines asked for that a budget cut off.
+    Attributes:
+        left_out: Those of the lines asked for that a budget cut off.
+        same_name: If a section or block was asked for, the lines of others with this name.
     """
 
     document: _Named
@@ -38,6 +40,9 @@ class DocumentSlice:
     more_lines: int
     text: Annotated[str, Name("body")]
     left_out: Annotated[LeftOut | None, OmitDefault()] = None
+    same_name: Annotated[
+        tuple[int, ...], OmitDefault(), Describe("Lines of other headings or blocks of this name")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, SectionNotFoundError
 from qmd.search.lookup.resolve import resolve
+from qmd.tools import texts
+from qmd.tools.definition import TextBlock
+from qmd.tools.toolsets import select
+from qmd.values import DocumentSlice
 from tests.support.corpus import Corpus
 
 MOC = """---
@@ -264,3 +269,25 @@ def test_resolving_a_name_reads_no_whole_table(corpus: Corpus, name: str) -> Non
     assert any("documents_name" in plan for plan in plans)
     scanned = [plan for plan in plans if plan.startswith("SCAN")]
     assert all("json_each" in plan for plan in scanned), scanned
+
+
+def test_a_heading_that_occurs_twice_is_the_first_and_says_where_the_other_is(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "twice.md").write_text(
+        "# A\n\n## Log\n\none ^x\n\n# B\n\n## Log\n\ntwo ^x\n", encoding="utf-8"
+    )
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path, name="notes")
+        kb.index()
+        assert kb.get("twice#Log").same_name == (9,)
+        assert kb.get("twice^x").same_name == (11,)
+        assert kb.get("twice#B#Log").same_name == ()
+        (get,) = [tool for tool in select(["qmd"]).tools if tool.name == "get"]
+        reply = get.run(kb, get.arguments(file="twice#log"), texts.MCP)
+        assert [block.text for block in reply.blocks[1:] if isinstance(block, TextBlock)] == [
+            "[the same name stands also at line 9: get notes/twice.md:9]"
+        ]
+        (item,) = kb.multi_get("twice#Log,twice#Nothing").items
+        assert isinstance(item, DocumentSlice)
+        assert item.same_name == (9,)

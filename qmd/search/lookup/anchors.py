@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import SectionNotFoundError
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
@@ -17,9 +17,17 @@ SUGGESTIONS = 3
 MAX_SHOWN = 200
 
 
-def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> tuple[int, int]:
+class AnchoredLines(NamedTuple):
+    """The lines ``[start, end)`` of a section or block, from 1; lines of others of its name."""
+
+    start: int
+    end: int
+    same_name: tuple[int, ...] = ()
+
+
+def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> AnchoredLines:
     """
-    The lines ``[start, end)`` of a section or block, from 1.
+    The lines of a section or block.
 
     Args:
         anchor: ``Heading``, ``Heading#Subheading``, ``^block`` or ``Heading#^block``.
@@ -34,15 +42,15 @@ def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> tuple
         if span is None:
             blocks = (f"^{each}" for each, _ in block_ids(text))
             raise _not_found(document, f"^{block_id}", blocks)
-        return span.start_line, span.end_line
+        return AnchoredLines(span.start_line, span.end_line, span.others)
     path = heading_path(anchor)
     if not path:
-        return 1, len(text) + 1
+        return AnchoredLines(1, len(text) + 1)
     named = section(text, path)
     if named is None:
         texts = (each.heading.text for each in outline_of(text))
         raise _not_found(document, f"#{'#'.join(path)}", (f"#{each}" for each in texts if each))
-    return named.start_line, named.end_line
+    return AnchoredLines(named.start_line, named.end_line, named.others)
 
 
 def _not_found(document: DocumentInfo, anchor: str, anchors: Iterable[str]) -> SectionNotFoundError:

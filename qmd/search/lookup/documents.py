@@ -74,14 +74,15 @@ class _Lines(NamedTuple):
     from_line: int | None = None
     max_lines: int | None = None
     end_line: int | None = None
+    same_name: tuple[int, ...] = ()
 
 
 def _lines(name: ResolvedName, from_line: int | None, max_lines: int | None) -> _Lines:
     """The lines that a name names, or the part of them that other arguments leave."""
-    document, line, name_max_lines, end_line = name
+    document, line, name_max_lines, end_line, same_name = name
     if line is not None:
         from_line = line if end_line is None else max(line, from_line or 1)
-    return _Lines(document, from_line, max_lines or name_max_lines, end_line)
+    return _Lines(document, from_line, max_lines or name_max_lines, end_line, same_name)
 
 
 def read(
@@ -90,11 +91,14 @@ def read(
     from_line: int | None = None,
     max_lines: int | None = None,
     end_line: int | None = None,
+    same_name: tuple[int, ...] = (),
 ) -> DocumentSlice:
     """
     Read lines of a document; without limits, its unchanged text. Lines below 1 count as 1.
 
-    ``end_line``: the line behind the last; None for the document's end.
+    Args:
+        end_line: The line behind the last; None for the document's end.
+        same_name: `DocumentSlice.same_name`.
     """
     text = reader.documents.text(document.id)
     start = max(1, from_line or 1)
@@ -109,7 +113,7 @@ def read(
         if start > 1 or remaining_lines:
             text = "\n".join(lines[start - 1 : end])
     context = join_contexts(reader.contexts.all(), document.collection, document.path)
-    return DocumentSlice(document, context, start, remaining_lines, text)
+    return DocumentSlice(document, context, start, remaining_lines, text, same_name=same_name)
 
 
 def multi_get(

@@ -48,12 +48,14 @@ class ResolvedName(NamedTuple):
         line: The first line: that of ``:LINE``, or of the section or block; None for all.
         max_lines: That of ``:LINE:COUNT``; None without it.
         end_line: The line behind the section or block, from 1; None for the whole document.
+        same_name: The lines of other sections or blocks of this name.
     """
 
     document: DocumentInfo
     line: int | None = None
     max_lines: int | None = None
     end_line: int | None = None
+    same_name: tuple[int, ...] = ()
 
 
 class _Reading(NamedTuple):
@@ -96,8 +98,8 @@ def resolve(reader: Reader, name: str, similar: SimilarNames | None = None) -> R
         raise DocumentNotFoundError(name, [] if is_docid else similar.like(reading.file))
     if not reading.anchor:
         return ResolvedName(document, reading.line, reading.max_lines)
-    start, end = anchored_lines(reader, document, reading.anchor)
-    return ResolvedName(document, start, end_line=end)
+    start, end, same_name = anchored_lines(reader, document, reading.anchor)
+    return ResolvedName(document, start, end_line=end, same_name=same_name)
 
 
 def find_document(reader: Reader, name: str) -> DocumentInfo | None:
