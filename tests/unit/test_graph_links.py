@@ -96,6 +96,22 @@ def test_broken_links_say_what_is_missing_and_what_is_nearest(kb: KnowledgeBase)
     assert kb.broken_links(limit=1).total == 8
 
 
+def test_broken_and_get_suggest_the_same_name(tmp_path: Path) -> None:
+    typed = ["Old", "Old pln", "Road", "xy"]
+    notes = {
+        "Old plan of the harbour.md": "",
+        "Old plan.md": "---\naliases: [Road map]\n---\n",
+        "x.md": " ".join(f"[[{name}]]" for name in typed),
+    }
+    with indexed(tmp_path, notes) as kb:
+        nearest = {link.target: link.nearest for link in kb.broken_links().links}
+        for name in typed:
+            with pytest.raises(DocumentNotFoundError) as caught:
+                kb.get(name)
+            assert nearest[name] == next(iter(caught.value.suggestions), None)
+        assert nearest["Old"] == "notes/Old plan.md"
+
+
 def test_orphans_are_the_documents_that_no_other_links_to(kb: KnowledgeBase) -> None:
     orphans = kb.orphans()
     assert [orphan.document.file for orphan in orphans.documents] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qmd.search.lookup.similar import ALIKE, MAX_NAME
+from qmd.search.lookup.similar import ALIKE, MAX_NAME, SHORTEST_PART
 from qmd.system import cancellation
 from qmd.values.names import name_key
 
@@ -48,4 +48,12 @@ class NearestNames:
         best = process.extractOne(
             key, self._names, scorer=Levenshtein.normalized_similarity, score_cutoff=ALIKE
         )
-        return None if best is None else f"{self._collection}/{self._paths[best[2]]}"
+        position = self._shortest_with(key) if best is None else best[2]
+        return None if position is None else f"{self._collection}/{self._paths[position]}"
+
+    def _shortest_with(self, key: str) -> int | None:
+        """The position of the shortest name that contains the key, as "Did you mean" has it."""
+        if len(key) < SHORTEST_PART:
+            return None
+        longer = (place for place, name in enumerate(self._names) if key in name)
+        return min(longer, key=lambda place: len(self._names[place]), default=None)
