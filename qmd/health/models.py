@@ -118,7 +118,8 @@ def _vectors(state: _VectorState, *, fits: bool) -> Check:
             f"qmd models use {state.target}",
         )
     if state.waiting:
-        return _vector_warning(f"{state.waiting} documents wait for vectors.", "qmd embed")
+        wait = "1 document waits" if state.waiting == 1 else f"{state.waiting:,} documents wait"
+        return _vector_warning(f"{wait} for vectors.", "qmd embed")
     if active is None:
         return _vector_warning("Nothing has been embedded yet.", "qmd embed")
     return Check("vectors", "ok", "Every document has its vectors")
