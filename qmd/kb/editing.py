@@ -119,6 +119,8 @@ def _folder_on_disk(vault: Vault, name: str) -> str | None:
 
     try:
         path = plain_path(name.removeprefix("qmd://")).rstrip("/")
+        if path in ("", "."):
+            return None  # no name at all
         for each in (path, *(f"{collection}/{path}" for collection in vault.roots)):
             if can_exist(each) and vault.has_root_for(each) and vault.locate(each).target.is_dir():
                 return each

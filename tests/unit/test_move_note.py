@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase, Settings
-from qmd.errors import ConflictError, FileChangedError, InvalidPathError, OutsideRootsError
+from qmd.errors import (
+    ConflictError,
+    DocumentNotFoundError,
+    FileChangedError,
+    InvalidPathError,
+    OutsideRootsError,
+)
 from qmd.tools import edit_texts, texts
 from qmd.tools.definition import TextBlock
 from qmd.tools.toolsets import select
@@ -164,6 +170,12 @@ def test_a_folder_is_refused_as_one(kb: KnowledgeBase, notes: Path, name: str) -
         with pytest.raises(InvalidPathError, match="notes/a is a folder"):
             change()
     assert on_disk(notes) == before
+
+
+@pytest.mark.parametrize("name", ["", " ", ".", "/", "qmd://"])
+def test_an_empty_name_is_no_folder(kb: KnowledgeBase, name: str) -> None:
+    with pytest.raises(DocumentNotFoundError):
+        kb.delete_note(name)
 
 
 def test_a_note_that_has_changed_since_it_was_read_is_not_moved(
