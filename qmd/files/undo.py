@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import ConflictError, DecodeError, FileChangedError, NotFoundError, QmdError
 from qmd.files.edits.diff import short_diff
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
+from qmd.files.writing.turns import one_move_at_a_time
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode
 from qmd.system.beneath import READ
@@ -165,6 +166,10 @@ class Undo:
         return NotFoundError(f"There is no change{where} to undo.", hint=hint)
 
     def _undo(self, changes: Sequence[FileChange], *, not_kept: int = 0) -> UndoReply:
+        with one_move_at_a_time(self._store.path):
+            return self._undo_alone(changes, not_kept=not_kept)
+
+    def _undo_alone(self, changes: Sequence[FileChange], *, not_kept: int) -> UndoReply:
         plan = _Plan(self._store, self._files, self._name)
         for change in changes:
             plan.add(change)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,26 +42,29 @@ class MovingMethods(EditingMethods):
         Raises:
             DocumentNotFoundError, AmbiguousNameError: As `get`.
             InvalidPathError: No note can have the new path.
-            ConflictError: Something is at the new path; nothing is overwritten.
+            ConflictError: Something is at the new path, nothing is overwritten; or another move
+                takes too long.
             FileChangedError: The docid is another one.
             OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
         """
         from qmd.files.moves.mover import NoteMover
         from qmd.files.moves.new_place import new_place
         from qmd.files.notes.vault import Vault
+        from qmd.files.writing.turns import one_move_at_a_time
 
         store = self._store
         if not preview:
             store.require_writable()
-        with store.reading() as reader:
-            vault = Vault.of_collections(reader.collections.all())
-        note = self._place(store, name)
-        target = new_place(vault, note.file, new_path)
-        self._update(store, {note.file, target.file})
-        note = self._place(store, name)
-        moved = NoteMover(store, self._writer(store), vault).move(
-            note, target, rewrite_links=rewrite_links, preview=preview, if_docid=if_docid
-        )
+        with nullcontext() if preview else one_move_at_a_time(store.path):
+            with store.reading() as reader:
+                vault = Vault.of_collections(reader.collections.all())
+            note = self._place(store, name)
+            target = new_place(vault, note.file, new_path)
+            self._update(store, {note.file, target.file})
+            note = self._place(store, name)
+            moved = NoteMover(store, self._writer(store), vault).move(
+                note, target, rewrite_links=rewrite_links, preview=preview, if_docid=if_docid
+            )
         problem = moved.problem or self._exclusion(store, moved.file)
         return replace(moved, problem=problem)
 

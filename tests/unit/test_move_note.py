@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from qmd.errors import (
     InvalidPathError,
     OutsideRootsError,
 )
+from qmd.files.writing.turns import one_move_at_a_time
 from qmd.tools import edit_texts, texts
 from qmd.tools.definition import TextBlock
 from qmd.tools.toolsets import select
@@ -265,3 +267,35 @@ def test_the_tool_says_what_was_rewritten(kb: KnowledgeBase) -> None:
         "It would rewrite 4 links in 3 notes:\n- notes/a/New.md: 1 link\n"
     )
     assert reply.structured is not None and reply.structured["written"] is False
+
+
+def test_moves_at_the_same_time_lose_no_link(tmp_path: Path) -> None:
+    root = tmp_path / "all"
+    root.mkdir()
+    names = [f"n{number}" for number in range(16)]
+    for name in names:
+        (root / f"{name}.md").write_text("".join(f"[[{each}]] [x]({each}.md)\n" for each in names))
+    with KnowledgeBase.open(tmp_path / "all.sqlite", create=True) as kb:
+        kb.add_collection(root, name="all")
+        kb.index()
+
+        def move(name: str) -> int:
+            with KnowledgeBase.open(tmp_path / "all.sqlite") as own_kb:
+                return own_kb.move_note(name, f"all/{name[-1]}/new {name}").unchanged_links
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(move, names[:8])) == 0
+        kb.index()
+        for path in on_disk(root):
+            links = kb.links(f"all/{path}", limit=100).links
+            assert {link.state for link in links} == {"document"}, path
+
+
+def test_a_move_waits_for_its_turn(kb: KnowledgeBase, notes: Path) -> None:
+    before = on_disk(notes)
+    database = kb.path
+    with one_move_at_a_time(database):
+        kb.move_note("Old", "New", preview=True)
+        with pytest.raises(ConflictError), one_move_at_a_time(database, wait_s=0):
+            raise AssertionError
+    assert on_disk(notes) == before
