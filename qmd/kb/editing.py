@@ -66,9 +66,10 @@ class EditingMethods(FileMethods):
         A path that the index does not have yet may also be that of a file.
 
         Raises:
-            DocumentNotFoundError, AmbiguousNameError, InvalidPathError
+            DocumentNotFoundError, AmbiguousNameError
+            NotFoundError: It is the name of a folder.
         """
-        from qmd.errors import DocumentNotFoundError, InvalidPathError
+        from qmd.errors import DocumentNotFoundError, NotFoundError
         from qmd.files.edits.note_editor import NotePlace
         from qmd.files.notes.vault import Vault
         from qmd.search.lookup.resolve import resolve
@@ -81,7 +82,7 @@ class EditingMethods(FileMethods):
                 path = _path_on_disk(vault, name)
                 folder = None if path is not None else _folder_on_disk(vault, name)
                 if folder is not None:
-                    raise InvalidPathError(
+                    raise NotFoundError(
                         f"{folder} is a folder; notes are edited, moved and deleted one by one.",
                         hint=f"List its notes with: qmd ls {folder}",
                     ) from None

@@ -15,6 +15,7 @@ from qmd.errors import (
     DocumentNotFoundError,
     FileChangedError,
     InvalidPathError,
+    NotFoundError,
     OutsideRootsError,
 )
 from qmd.files.writing.turns import one_move_at_a_time
@@ -169,7 +170,7 @@ def test_a_path_that_cannot_be_moved_to_is_refused(
 def test_a_folder_is_refused_as_one(kb: KnowledgeBase, notes: Path, name: str) -> None:
     before = on_disk(notes)
     for change in (lambda: kb.move_note(name, "b/"), lambda: kb.delete_note(name)):
-        with pytest.raises(InvalidPathError, match="notes/a is a folder"):
+        with pytest.raises(NotFoundError, match="notes/a is a folder"):
             change()
     assert on_disk(notes) == before
 
