@@ -116,6 +116,8 @@ def test_a_tree_of_a_thousand_levels(tmp_path: Path) -> None:
         ("wrok/", ("Work",)),
         ("PLAN", ("work/plans", "work/plans/2026")),
         ("works/", ("workshop", "Work", "work/plans")),
+        ("plams", ("work/plans",)),
+        ("musik/", ("music",)),
         ("zzz", ()),
         ("work", ()),
         ("", ()),
@@ -124,5 +126,5 @@ def test_a_tree_of_a_thousand_levels(tmp_path: Path) -> None:
 def test_a_tag_that_no_document_has_is_answered_with_the_nearest(
     tmp_path: Path, prefix: str, nearest: tuple[str, ...]
 ) -> None:
-    with indexed(tmp_path, NOTES) as kb:
+    with indexed(tmp_path, {**NOTES, "m.md": "#music/genres\n"}) as kb:
         assert kb.tags(prefix).nearest == nearest

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: A longer tag, in characters, is no name that people chose, and is left out.
 MAX_TAG = 1000
-#: To suggest tags, so many characters of so many tags are compared.
-MAX_SOUGHT, MAX_COMPARED = 100, 20_000
+#: To suggest tags, so many characters of so many parts of so many tags are compared.
+MAX_SOUGHT, MAX_PARTS, MAX_COMPARED = 100, 4, 20_000
 #: At most this many spellings of one tag are counted, such as ``#Äpfel`` and ``#äpfel``.
 MAX_SPELLINGS = 100
 
@@ -101,8 +101,11 @@ def _nearest(reader: Reader, prefix: str, collection: str | None) -> tuple[str, 
             continue
         if sought in tag.casefold():
             containing.append(tag)
-        for name in (tag, tag.rpartition("/")[2]):
-            tags.setdefault(name[:MAX_SOUGHT].casefold(), tag)
+        tags.setdefault(tag[:MAX_SOUGHT].casefold(), tag)
+        above = ""
+        for name in tag.split("/", MAX_PARTS)[:MAX_PARTS]:
+            above = f"{above}/{name}" if above else name
+            tags.setdefault(name[:MAX_SOUGHT].casefold(), above)
     alike = [tags[name] for name in get_close_matches(sought, tags)]
     return tuple(dict.fromkeys([*sorted(containing, key=len)[:3], *alike]))[:3]
 
