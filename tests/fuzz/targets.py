@@ -21,10 +21,12 @@ from qmd.errors import QmdError
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
 from qmd.ingest.mask import compile_mask
 from qmd.parse.decode import decode
+from qmd.parse.formats import CANVAS
 from qmd.parse.photo.document import parse_photo
 from qmd.parse.photo.source import PhotoStream
 from qmd.search.query import language
 from qmd.server import stdio
+from qmd.values.conditions import parse_filter
 from tests.support import photos
 from tests.support.embedder import HashEmbedder
 from tests.support.live_app import LiveApp
@@ -63,6 +65,26 @@ print("x")
 """
 TOML = "+++\ntitle = 'a'\ntags = ['x']\ndate = 2026-01-01\n[a.b]\nc = [1, {d = 2}]\n+++\nbody\n"
 QUERY = 'title:plan -draft "road map" OR 备份 back* tag:work/a path:2026 C++ “引号” /etc/hosts'
+FIELDS = """title:: A page
+tags:: a, [[b]]
+# Heading
+- [ ] a task [due:: 2026-01-01] (key:: [[Note#Heading|shown]]) ^block
+  %% a comment
+  status:: hidden %%
+> [!note]- callout
+> rating:: 4.5
+"""
+CANVAS_JSON = json.dumps(
+    {
+        "nodes": [
+            {"id": "g", "type": "group", "label": "G", "x": -9, "y": -9, "width": 99, "height": 99},
+            {"id": "t", "type": "text", "text": "# Card", "x": 0, "y": 0, "width": 9, "height": 9},
+            {"id": "f", "type": "file", "file": "a/b.md", "subpath": "#H", "x": 0, "y": 1e3},
+            {"id": "l", "type": "link", "url": "https://example.com", "x": 5},
+        ],
+        "edges": [{"id": "e", "fromNode": "t", "toNode": "f", "label": "leads to"}],
+    }
+)
 ANSWER = 'I look.\n\n```json:tool\n{"tool": "read_note", "params": {"path": "a.md"}}\n```\ndone'
 IGNORE = "# comment\n*.log\n/build/\n!keep.md\n**/tmp/**\n[a-z]?*.md\nfoo\\ bar\n中文/*\n"
 
@@ -94,6 +116,12 @@ def _ignore(text: str) -> None:
         file.match(path, path.rpartition("/")[2], False)
 
 
+def _filter(text: str) -> None:
+    """A query may have any condition; a filter is refused unless it is one."""
+    parse_filter(text)
+    assert language.parse(f"word {text}") is not None
+
+
 def _mask(text: str) -> None:
     compile_mask(text)("a/b/c.md", "c.md")
 
@@ -119,6 +147,19 @@ def parser_targets(directory: Path) -> dict[str, Target]:
         "frontmatter": Target(
             (NOTE.split("---")[1].encode(), TOML.encode()),
             _text(lambda text: parsers.frontmatter(text, "…")),
+        ),
+        "links and sections": Target(
+            (NOTE.encode(), FIELDS.encode(), b"# a\n## [[b#c|d]] ^e\n![](f%20g.md)"),
+            _text(parsers.linked_parts),
+        ),
+        "edits": Target((NOTE.encode(), FIELDS.encode()), _text(parsers.edits)),
+        "properties in the text": Target((FIELDS.encode(),), _allowing_errors(parsers.index)),
+        "canvas": Target(
+            (CANVAS_JSON.encode(),), _allowing_errors(lambda data: parsers.index(data, CANVAS))
+        ),
+        "property condition": Target(
+            (b"rating:>4", b'-author:"Li Lei"', b"due:2026-01..<2026-12-01", b"a.b:>=-1.5e3"),
+            _text(_filter),
         ),
         "gitignore": Target((IGNORE.encode(),), _text(_ignore)),
         "mask": Target((b"**/*.{md,jpg}", b"a/[!b]?/*.md"), _text(_mask)),
