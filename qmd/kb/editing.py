@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -106,8 +107,9 @@ def _path_on_disk(vault: Vault, name: str) -> str | None:
 
     try:
         path = plain_path(name.removeprefix("qmd://"))
-        if can_exist(path) and vault.has_root_for(path) and vault.locate(path).target.is_file():
-            return path
+        # Unlike Path.is_file, os.path takes a name that is too long for the disk.
+        if can_exist(path) and vault.has_root_for(path):
+            return path if os.path.isfile(vault.locate(path).target) else None  # noqa: PTH113
     except InvalidPathError:
         pass
     return None
@@ -123,7 +125,9 @@ def _folder_on_disk(vault: Vault, name: str) -> str | None:
         if path in ("", "."):
             return None  # no name at all
         for each in (path, *(f"{collection}/{path}" for collection in vault.roots)):
-            if can_exist(each) and vault.has_root_for(each) and vault.locate(each).target.is_dir():
+            if not can_exist(each) or not vault.has_root_for(each):
+                continue
+            if os.path.isdir(vault.locate(each).target):  # noqa: PTH112
                 return each
     except InvalidPathError:
         pass

@@ -376,3 +376,9 @@ def test_a_long_diff_says_what_it_leaves_out() -> None:
 
 def test_frontmatter_of_the_examples_is_read() -> None:
     assert frontmatter.split(FRONT).properties["title"] == "A: b"
+
+
+def test_an_action_that_does_not_exist_is_told_with_those_that_do() -> None:
+    with pytest.raises(EditError, match="no action 'tock'") as caught:
+        edited("text", NoteEdit("tock"))  # type: ignore[arg-type]
+    assert "untick" in (caught.value.hint or "")

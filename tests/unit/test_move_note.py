@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,13 @@ from qmd.errors import (
     InvalidPathError,
     NotFoundError,
     OutsideRootsError,
+    QmdError,
 )
 from qmd.files.writing.turns import one_move_at_a_time
 from qmd.tools import edit_texts, texts
 from qmd.tools.definition import TextBlock
 from qmd.tools.toolsets import select
+from qmd.values.edits import NoteEdit
 
 Files = dict[str, bytes]
 
@@ -300,3 +303,36 @@ def test_a_move_waits_for_its_turn(kb: KnowledgeBase, notes: Path) -> None:
         with pytest.raises(ConflictError), one_move_at_a_time(database, wait_s=0):
             raise AssertionError
     assert on_disk(notes) == before
+
+
+LONG_NAME = "é" * 200  # 400 bytes in UTF-8, of at most 255
+
+
+@pytest.mark.parametrize("new_path", [LONG_NAME, f"{LONG_NAME}/b", f"/{LONG_NAME}", "Old.md/b"])
+def test_a_path_that_the_disk_does_not_take_is_refused_and_nothing_changes(
+    kb: KnowledgeBase, notes: Path, new_path: str
+) -> None:
+    before = on_disk(notes)
+    with pytest.raises(QmdError):
+        kb.move_note("a/Old.md", f"notes/a/{new_path}")
+    assert on_disk(notes) == before
+
+
+@pytest.mark.parametrize("new_path", ["\0", "/notes/\0", "~\0/x", "qmd://notes/\0"])
+def test_a_nul_character_is_in_no_path(kb: KnowledgeBase, new_path: str) -> None:
+    with pytest.raises(InvalidPathError, match="NUL"):
+        kb.move_note("a/Old.md", new_path)
+
+
+@pytest.mark.parametrize("name", [LONG_NAME, f"notes/{LONG_NAME}.md", f"notes/{LONG_NAME}/b.md"])
+def test_a_name_that_is_too_long_for_the_disk_is_that_of_no_note(
+    kb: KnowledgeBase, name: str
+) -> None:
+    edit = NoteEdit("append", text="x")
+    for run in (
+        kb.delete_note,
+        partial(kb.edit_note, edit=edit),
+        partial(kb.move_note, new_path="b"),
+    ):
+        with pytest.raises(DocumentNotFoundError):
+            run(name)

@@ -55,7 +55,9 @@ def edited(text: str, edit: NoteEdit) -> str:
 
 
 def _check(edit: NoteEdit) -> None:
-    needs = NEEDS[edit.action]
+    needs = NEEDS.get(edit.action)
+    if needs is None:
+        raise EditError(f"There is no action {edit.action!r}.", hint=f"One of {', '.join(NEEDS)}.")
     for name in needs:
         if getattr(edit, name) is None and name != "value":
             raise EditError(f"The action {edit.action} needs {name}.")

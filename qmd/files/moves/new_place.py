@@ -47,6 +47,8 @@ def _place(vault: Vault, file: str, new_path: str) -> tuple[str, str]:
     """Collection and path, without ``/`` around it and with single ones inside."""
     collection, _, old_path = file.partition("/")
     new_path = new_path.strip()
+    if "\0" in new_path:  # which no function of the system takes
+        raise InvalidPathError("Invalid path: contains a NUL character")
     if new_path.startswith("qmd://"):
         plain = plain_path(unquote(new_path.removeprefix("qmd://")))
         return _split(vault, plain, collection, is_whole=True)
@@ -89,14 +91,15 @@ def _clean(path: str) -> str:
 
 
 def _is_folder(vault: Vault, collection: str, path: str) -> bool:
-    return vault.roots[collection].joinpath(path).is_dir()
+    # Unlike Path.is_dir, this takes a name that is too long for the disk.
+    return os.path.isdir(vault.roots[collection].joinpath(path))  # noqa: PTH112
 
 
 def _located(vault: Vault, file: str, collection: str, path: str) -> ResolvedPath:
     """Raises InvalidPathError."""
     written = vault.roots[collection].joinpath(path)
     place = vault.locate(f"{collection}/{path}")
-    if written.is_symlink():
+    if os.path.islink(written):  # noqa: PTH114 (takes a name that is too long)
         # The link itself is in the way, wherever it leads.
         raise InvalidPathError(f"{collection}/{path} is a link that exists already.")
     old = vault.locate(file).target
