@@ -18,9 +18,10 @@ from qmd.parse.inline_fields import (
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
-from qmd.parse.title import find_title, journal_day
+from qmd.parse.title import find_title
 from qmd.parse.warnings import limit_warnings
 from qmd.values import ParsedDocument
+from qmd.values.logseq import journal_day
 
 
 def parse_document(path: str, data: bytes) -> ParsedDocument:

@@ -265,6 +265,8 @@ def _nested_destination(masked: str, at: int) -> tuple[_Target | None, int]:
     """As `_destination`, for a target with backslashes or nested parentheses."""
     depth = 0
     begin = at + 1
+    if masked.startswith("<", begin):
+        return None, at  # it has no end
     for token in _SLOW_DESTINATION.finditer(masked, begin, begin + 2000):
         character = token.group()
         if character == "(":

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
-from urllib.parse import unquote
 
 from qmd.parse.placeholders import is_placeholder
 from qmd.values import Heading
+from qmd.values.logseq import journal_day, page_of_file
 from qmd.values.names import file_stem, post_name
 
 #: Characters of a title; it goes to the embedding model with every chunk.
 MAX_TITLE = 1000
-
-_JOURNAL = re.compile(r"(?:^|/)journals/(\d{4})_(\d{2})_(\d{2})\.(?:md|markdown)$", re.IGNORECASE)
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def find_title(
@@ -45,26 +41,11 @@ def title_of_file(path: str) -> str:
     journal "Mar 1st, 2025" to ``journals/2025_03_01.md``. The time stamp of a post's name is left
     out; a date alone stays, because it is what tells meetings and daily notes apart.
     """
-    day = journal_day(path)
-    if day is not None:
-        return f"{_MONTHS[int(day[5:7]) - 1]} {_ordinal(int(day[8:]))}, {day[:4]}"
+    page = page_of_file(path)
+    if page is not None and journal_day(path) is not None:
+        return page
     title = file_stem(path)
     post = post_name(title)
     if post is not None and post.time is not None and post.title.strip():
         return post.title
-    if "___" in title.strip("_"):
-        title = unquote(title.replace("___", "/"))
-    return title
-
-
-def journal_day(path: str) -> str | None:
-    """The day ``YYYY-MM-DD`` of a journal of Logseq; None for any other file."""
-    match = _JOURNAL.search(path)
-    if match is None or not (1 <= int(match[2]) <= 12 and 1 <= int(match[3]) <= 31):
-        return None
-    return "-".join(match.groups())
-
-
-def _ordinal(number: int) -> str:
-    suffix = "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
+    return page or title

@@ -12,6 +12,8 @@ import unicodedata
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from qmd.values.logseq import file_of_page, page_of_file
+
 #: The suffixes that a link to a note, and a person, may leave out.
 NOTE_SUFFIXES = (".md", ".markdown")
 #: The kinds of links that are Markdown's; the others are wikilinks.
@@ -108,6 +110,14 @@ def link_key(kind: str, target: str) -> str | None:
     return None if path is None else name_key(path.rstrip("/"))
 
 
+def keys_of_target(path: str) -> set[str]:
+    """The keys of the files to which a link path may lead, but for pages of folders."""
+    # The file of [[Plan.md]] may be Plan.md.md, that of [[Plan.md.md]] cannot be Plan.md.
+    keys = {name_key(path), fold(path.rpartition("/")[2])}
+    page_file = file_of_page(path)
+    return keys if page_file is None else keys | {name_key(page_file)}
+
+
 def path_from(path: str, source: str) -> str:
     """
     Where a link path leads from the folder of the note ``source``, or with ``/`` from the root.
@@ -123,11 +133,15 @@ def link_keys_to(path: str) -> tuple[str, ...]:
     The keys of all links that may lead to a file.
 
     Several for ``Plan.md.md``, which both ``[[Plan.md.md]]`` and ``[[Plan.md]]`` may name, and for
-    ``docs/README.md``, to which ``[x](docs)``, ``[x](.)`` and ``[x](..)`` may lead.
+    ``docs/README.md``, to which ``[x](docs)``, ``[x](.)`` and ``[x](..)`` may lead; also the last
+    part of the page that Logseq keeps in the file.
     """
     key = name_key(path)
     keys = [key, without_note_suffix(key)]
     folder, _, name = fold(path).rpartition("/")
+    page = page_of_file(path)
+    if page is not None:
+        keys.append(name_key(page))
     if name in FOLDER_PAGES:
         keys += [name_key(folder), ".", ".."]
     return tuple(dict.fromkeys(each for each in keys if each))

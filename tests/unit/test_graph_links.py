@@ -231,3 +231,27 @@ def test_a_folder_of_documentation_with_a_readme_in_every_folder(
         ("setup.md", "document", setup), folders[2], ("none/", "nothing", None),
         ("setup", "document", "notes/setup.md"),
     ]  # fmt: skip
+
+
+def test_links_to_pages_of_logseq(tmp_path: Path) -> None:
+    root = tmp_path / "graph"
+    files = {
+        "pages/x.md": "- [[a/b]] [[A/B c?]] [[Mar 1st, 2025]] [[mar 2nd, 2025]] [[a/none]]\n",
+        "pages/a___b.md": "",
+        "pages/a___b c%3F.md": "",
+        "journals/2025_03_01.md": "",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(root, name="graph")
+        kb.index()
+        assert [link.file for link in kb.links("x").links] == [
+            "graph/pages/a___b.md", "graph/pages/a___b c%3F.md", "graph/journals/2025_03_01.md",
+            None, None,
+        ]  # fmt: skip
+        assert [kb.backlinks(name).total for name in list(files)[1:]] == [1, 1, 1]
+        assert [each.document.path for each in kb.orphans().documents] == ["pages/x.md"]
+        kb.move_note("graph/pages/a___b.md", "graph/pages/c.md")
+    assert (root / "pages/x.md").read_text("utf-8").startswith("- [[c]] [[A/B c?]]")

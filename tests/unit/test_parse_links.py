@@ -76,6 +76,7 @@ def test_a_link_is_found_with_its_target_text_and_line(text: str, expected: Link
         "[a] (b.md)",
         "[a](b\\(c.md d)",
         "[a](b((c 'title')",
+        "[a](<b)",
         "[a][unknown]",
         "[^1]\n\n[^1]: note",
         "[ ] task",

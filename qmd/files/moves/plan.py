@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from qmd.files.moves.canvas import CANVAS_SUFFIX
 from qmd.files.moves.move import LinkTree, Move
 from qmd.parse.link_spans import link_spans
-from qmd.values.names import FOLDER_PAGES, fold, link_keys_to, link_path, name_key
+from qmd.values.names import FOLDER_PAGES, keys_of_target, link_keys_to, link_path, name_key
 from qmd.values.vaults import LinkFormat
 
 if TYPE_CHECKING:
@@ -107,7 +107,5 @@ def _link_keys(reader: Reader, collection: str, path: str, text: str | None) -> 
         stored = reader.links.of_documents([document.id])
         links += [(link.kind, link.target) for link in stored]
     paths = {link_path(kind, target) for kind, target in links}
-    keys = {
-        key for each in paths if each for key in (name_key(each), fold(each.rpartition("/")[2]))
-    }
+    keys = {key for each in paths if each for key in keys_of_target(each)}
     return keys | set(map(name_key, FOLDER_PAGES))

@@ -12,7 +12,7 @@ there. Aliases and titles lead nowhere. A link stays inside its collection. In t
 
 In a folder that is no vault, a Markdown link or image leads first of all from the folder of its
 note, as in CommonMark and on GitHub; then by these rules; then to the README of the folder that it
-names.
+names. A wikilink that leads nowhere by these rules leads to the page of Logseq of this name.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.parse.sections import Anchors, heading_path
 from qmd.system import cancellation
+from qmd.values.logseq import file_of_page
 from qmd.values.names import (
     FOLDER_PAGES,
     MARKDOWN_LINKS,
     NOTE_SUFFIXES,
     fold,
+    keys_of_target,
     link_anchor,
     link_path,
     name_key,
@@ -104,8 +106,12 @@ class LinkedFiles:
             path: A link path that is not empty, see `qmd.values.names.link_path`.
             source: The path of the note with the link.
         """
-        if self._is_vault or kind not in MARKDOWN_LINKS:
+        if self._is_vault:
             return self._find(path, source)
+        if kind not in MARKDOWN_LINKS:
+            page_file = file_of_page(path)
+            file = self._find(path, source)
+            return file if file or page_file is None else self._find(page_file, source)
         place = path_from(path, source)
         beside = None if path.endswith("/") else self._at(place)
         return beside or self._find(path, source) or self._readme(place)
@@ -276,10 +282,7 @@ class LinkTargets:
         """Read the files that these link paths may name."""
         keys: set[str] = set()
         for path in paths:
-            key = name_key(path)
-            keys.add(key)
-            # The file of [[Plan.md]] may be Plan.md.md, that of [[Plan.md.md]] cannot be Plan.md.
-            keys.add(fold(path.rpartition("/")[2]))
+            keys |= keys_of_target(path)
         if keys and not self._is_vault:
             keys.update(map(name_key, FOLDER_PAGES))
         keys -= self._keys
