@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date as Date
 from functools import lru_cache
-from itertools import islice
 from typing import Annotated, Literal, NamedTuple
 
 from qmd.values.facts import Describe, Range
@@ -164,10 +163,13 @@ def property_rows(properties: Mapping[str, object]) -> list[PropertyRow]:
     Args:
         properties: JSON values by key.
     """
-    return list(islice(_rows("", properties, 0), MAX_VALUES))
+    rows: list[PropertyRow] = []
+    _add_rows(rows, "", properties, 0)
+    return rows
 
 
-def _rows(key: str, value: object, depth: int) -> Iterator[PropertyRow]:
+def _add_rows(rows: list[PropertyRow], key: str, value: object, depth: int) -> None:
+    """Add the rows of a value and of those inside it, as far as there is room."""
     if depth > MAX_DEPTH:
         return
     if isinstance(value, dict) and (value or not key):
@@ -175,12 +177,16 @@ def _rows(key: str, value: object, depth: int) -> Iterator[PropertyRow]:
             inner = fold_key(str(name)[: 4 * MAX_KEY])
             whole = f"{key}.{inner}" if key and inner else inner
             if inner and len(whole) <= MAX_KEY:
-                yield from _rows(whole, member, depth + 1)
+                _add_rows(rows, whole, member, depth + 1)
+            if len(rows) >= MAX_VALUES:
+                return
     elif isinstance(value, list) and value:
         for element in value:
-            yield from _rows(key, element, depth + 1)
-    else:
-        yield _row(key, value)
+            _add_rows(rows, key, element, depth + 1)
+            if len(rows) >= MAX_VALUES:
+                return
+    elif len(rows) < MAX_VALUES:
+        rows.append(_row(key, value))
 
 
 def _row(key: str, value: object) -> PropertyRow:
@@ -190,15 +196,21 @@ def _row(key: str, value: object) -> PropertyRow:
     if value is None or isinstance(value, (dict, list)):
         return PropertyRow(key, "empty", "", "")
     written = value if isinstance(value, str) else _number_text(value)
+    return PropertyRow(key, *_written_row(written[: 4 * MAX_VALUE]))
+
+
+@lru_cache(maxsize=4096)  # many notes have the same values: a status, a type, a day
+def _written_row(written: str) -> tuple[PropertyKind, str, str, float | None, str | None]:
+    """The columns of a row behind its key, for a value that is written as text."""
     text = fold_value(written)
     if not text:
-        return PropertyRow(key, "empty", "", "")
+        return "empty", "", "", None, None
     number = number_of(text)
     date = date_of(text) if number is None else None
     if date is not None and len(date) == len("2026-12"):
         date += "-01"
     kind: PropertyKind = "text" if date is None else "date"
-    return PropertyRow(key, kind if number is None else "number", text, _cut(written), number, date)
+    return kind if number is None else "number", text, _cut(written), number, date
 
 
 def _number_text(value: object) -> str:
