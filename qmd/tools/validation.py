@@ -161,11 +161,16 @@ def _problem(
     sentence = detail["ctx"]["error"] if detail["type"] == "value_error" else None
     return ArgumentProblem(
         tuple(path),
-        _kind(detail["type"], schema, value, is_item=len(path) < len(detail["loc"])),
+        _kind(detail["type"], schema, value, is_item=_is_item(detail, path, schema)),
         schema,
         value,
         None if sentence is None else str(sentence),
     )
+
+
+def _is_item(detail: ErrorDetails, path: list[str], schema: Mapping[str, Any]) -> bool:
+    """Whether an item of a list is wrong. (For one of several types, pydantic names the type.)"""
+    return len(path) < len(detail["loc"]) and not isinstance(schema.get("type"), list)
 
 
 def _kind(
@@ -246,14 +251,18 @@ _TYPES = {
 }
 
 
+def _types(schema: Mapping[str, Any]) -> str:
+    """The JSON types of a value, in words."""
+    types = schema["type"]
+    return " or ".join(_TYPES[name] for name in ([types] if isinstance(types, str) else types))
+
+
 def expectation(schema: Mapping[str, Any]) -> str:
     """The values that a JSON Schema allows, in words: "an integer from 1 to 1000"."""
     if "enum" in schema:
         return " or ".join(map(_shown, schema["enum"]))
-    if isinstance(schema["type"], list):
-        return " or ".join(_TYPES[name] for name in schema["type"])
     low, high = schema.get("minimum"), schema.get("maximum")
-    expected = _TYPES[schema["type"]]
+    expected = _types(schema)
     if low is not None and high is not None:
         return f"{expected} from {low:g} to {high:g}"
     return expected if low is None else f"{expected} of at least {low:g}"
@@ -280,7 +289,7 @@ def parameter_sentences(problems: Iterable[ArgumentProblem]) -> list[str]:
     return [
         sentences[problem.kind].format(
             name=problem.name,
-            expected=_TYPES[problem.schema["type"]].removesuffix(" of strings"),
+            expected=_types(problem.schema).removesuffix(" of strings"),
             choices=", ".join(problem.schema.get("enum", ())),
         )
         for problem in in_order

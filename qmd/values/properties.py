@@ -170,7 +170,7 @@ def property_rows(properties: Mapping[str, object]) -> list[PropertyRow]:
 
 def _add_rows(rows: list[PropertyRow], key: str, value: object, depth: int) -> None:
     """Add the rows of a value and of those inside it, as far as there is room."""
-    if depth > MAX_DEPTH:
+    if depth > MAX_DEPTH or len(rows) >= MAX_VALUES:
         return
     if isinstance(value, dict) and (value or not key):
         for name, member in value.items():
@@ -178,14 +178,10 @@ def _add_rows(rows: list[PropertyRow], key: str, value: object, depth: int) -> N
             whole = f"{key}.{inner}" if key and inner else inner
             if inner and len(whole) <= MAX_KEY:
                 _add_rows(rows, whole, member, depth + 1)
-            if len(rows) >= MAX_VALUES:
-                return
     elif isinstance(value, list) and value:
         for element in value:
             _add_rows(rows, key, element, depth + 1)
-            if len(rows) >= MAX_VALUES:
-                return
-    elif len(rows) < MAX_VALUES:
+    else:
         rows.append(_row(key, value))
 
 

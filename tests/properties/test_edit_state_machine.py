@@ -71,47 +71,72 @@ def text_of(data: bytes) -> str:
     return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")
 
 
-def links_of(text: str) -> list[str | None]:
+class LinkPath(str):
+    """The path of a link; ``is_markdown`` for ``[text](path)``."""
+
+    is_markdown: bool
+
+
+def links_of(text: str) -> list[LinkPath | None]:
     """The path of each link; None for one that leads to no other file."""
-    links: list[str | None] = []
+    links: list[LinkPath | None] = []
     for match in _LINK.finditer(text):
         wiki, angle, plain = match["wiki"], match["angle"], match["plain"]
         if wiki is None and angle is None and plain is None:
             continue
-        path = wiki if wiki is not None else unquote(angle or plain or "")
+        path = LinkPath(wiki if wiki is not None else unquote(angle or plain or ""))
+        path.is_markdown = wiki is None
         links.append(None if not path or "://" in path else path)
     return links
 
 
-def meaning(path: str, source: str, files: Files) -> str | None:
-    """The file that a link leads to, as Obsidian would say."""
+def meaning(link: LinkPath, source: str, files: Files, *, is_vault: bool) -> str | None:
+    """The file that a link leads to: as Obsidian would say, or first as CommonMark."""
     folder = posixpath.dirname(source)
+    path = str(link)
+    if link.is_markdown and not is_vault and not path.startswith("/"):
+        beside = posixpath.normpath(posixpath.join(folder, path))
+        for spelling in spellings(beside):
+            same = [each for each in files if each.casefold() == spelling.casefold()]
+            if same:
+                return best(same, spelling)
     is_whole = path.startswith(("/", "./", "../"))
     if path.startswith(("./", "../")):
         path = posixpath.normpath(posixpath.join(folder, path))
+        while is_vault and path.startswith("../"):
+            path = path.removeprefix("../")
     path = path.lstrip("/")
-    for spelling in (path, path + ".md") if "." in path.split("/")[-1] else (path + ".md", path):
-        wanted_path = spelling.casefold()
-        exact = [each for each in files if each.casefold() == wanted_path]
-        ending = [each for each in files if f"/{each}".casefold().endswith(f"/{wanted_path}")]
+    for spelling in spellings(path):
+        sought = spelling.casefold()
+        exact = [each for each in files if each.casefold() == sought]
+        ending = [each for each in files if f"/{each}".casefold().endswith(f"/{sought}")]
         below = [each for each in ending if not folder or each.casefold().startswith(f"{folder}/")]
         for candidates in (exact, *((below, ending) if not is_whole else ())):
             if candidates:
-                return min(
-                    candidates,
-                    key=lambda each: (
-                        len(each),
-                        each.casefold(),
-                        not f"/{each}".endswith(f"/{spelling}"),
-                        each,
-                    ),
-                )
+                return best(candidates, spelling)
     return None
 
 
-def meanings(source: str, data: bytes, files: Files) -> list[str | None]:
+def spellings(path: str) -> tuple[str, str]:
+    return (path, path + ".md") if "." in path.split("/")[-1] else (path + ".md", path)
+
+
+def best(files: list[str], spelling: str) -> str:
+    return min(
+        files,
+        key=lambda each: (
+            len(each),
+            each.casefold(),
+            not f"/{each}".endswith(f"/{spelling}"),
+            each,
+        ),
+    )
+
+
+def meanings(source: str, data: bytes, files: Files, *, is_vault: bool) -> list[str | None]:
     return [
-        None if path is None else meaning(path, source, files) for path in links_of(text_of(data))
+        None if path is None else meaning(path, source, files, is_vault=is_vault)
+        for path in links_of(text_of(data))
     ]
 
 
@@ -139,6 +164,7 @@ class Edits(RuleBasedStateMachine):
         changes: Number of a change → its session, and each file before and after it.
         undone_by: Number of a change → the change that undid it.
         at_start: The files when the session began; None after a write from outside.
+        is_vault: Whether the folder has Obsidian's settings: other rules for Markdown links.
     """
 
     def __init__(self) -> None:
@@ -152,6 +178,7 @@ class Edits(RuleBasedStateMachine):
         self.session = 0
         self.at_start: Files | None = {}
         self.is_indexed = True
+        self.is_vault = False
         self.kb = KnowledgeBase.open(self.home / "kb.sqlite", create=True)
         self.kb.add_collection(self.root, name="notes")
 
@@ -165,8 +192,13 @@ class Edits(RuleBasedStateMachine):
             self.kb.close()
             shutil.rmtree(self.home)
 
-    @initialize(notes=st.dictionaries(paths, contents(), min_size=3, max_size=8))
-    def begin(self, notes: Files) -> None:
+    @initialize(
+        notes=st.dictionaries(paths, contents(), min_size=3, max_size=8), is_vault=st.booleans()
+    )
+    def begin(self, notes: Files, is_vault: bool) -> None:
+        self.is_vault = is_vault
+        if is_vault:
+            (self.root / ".obsidian").mkdir()
         for path, content in notes.items():
             self.write_outside(path, content)
         self.begin_session()
@@ -225,8 +257,8 @@ class Edits(RuleBasedStateMachine):
         for old_place, place in places.items():
             old_data, data = before[old_place], after[place]
             assert without_paths(old_data) == without_paths(data)
-            expected = meanings(old_place, old_data, before)
-            present = meanings(place, data, after)
+            expected = meanings(old_place, old_data, before, is_vault=self.is_vault)
+            present = meanings(place, data, after, is_vault=self.is_vault)
             for old_path, new_path, one, other in zip(
                 *(links_of(text_of(old_data)), links_of(text_of(data)), expected, present),
                 strict=True,
@@ -309,7 +341,8 @@ class Edits(RuleBasedStateMachine):
 
     def the_graph_agrees_with_the_model(self) -> None:
         for path, data in self.files.items():
-            expected = sorted(each for each in meanings(path, data, self.files) if each)
+            targets = meanings(path, data, self.files, is_vault=self.is_vault)
+            expected = sorted(each for each in targets if each)
             links = self.kb.links(f"notes/{path}").links
             present = sorted(
                 link.file.removeprefix("notes/")
