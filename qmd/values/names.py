@@ -66,7 +66,7 @@ def post_name(stem: str) -> PostName | None:
 def without_note_suffix(name: str) -> str:
     """A folded name or path without ``.md`` or ``.markdown``. Any other suffix stays."""
     for suffix in NOTE_SUFFIXES:
-        if name.endswith(suffix) and not name.endswith(("/" + suffix, "\\" + suffix)):
+        if name.endswith(suffix) and not name.endswith("/" + suffix):
             return name[: -len(suffix)] or name
     return name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qmd.values.names import fold, link_key, link_keys_to, link_path, name_key
@@ -69,6 +69,7 @@ def test_all_spellings_have_one_key(name: str) -> None:
         assert fold(unicodedata.normalize(form, name)) == key  # type: ignore[arg-type]
 
 
+@example("\\")
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/:#%"), min_size=1))
 def test_a_link_to_a_file_by_its_name_has_a_key_that_leads_to_it(name: str) -> None:
     keys = link_keys_to(f"folder/{name}.md")
