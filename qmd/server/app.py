@@ -1,4 +1,4 @@
-"""Builds the ASGI application: REST, MCP over Streamable HTTP, and the checks before both."""
+"""Builds the ASGI application: REST, MCP, the page, and the checks before all of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.mcp import McpFace
+from qmd.server.page import page_routes
+from qmd.server.page.site import Site
 from qmd.server.rest import Page, exception_handlers, rest_routes
+from qmd.server.rest_errors import Handler
 from qmd.server.security import RequestGuard, Security, error_body, error_page, wants_page
 from qmd.server.sessions import OPEN_PATH, OpenPage, Sessions
 
@@ -29,7 +33,6 @@ MAX_SESSIONS = 1000
 def build_app(
     kb: KnowledgeBase,
     *,
-    rest: bool = True,
     mcp: bool = True,
     security: Security | None = None,
     read_only: bool = False,
@@ -50,10 +53,11 @@ def build_app(
     security = security or Security()
     sessions = Sessions()
     routes: list[BaseRoute] = []
-    if rest:
-        routes += rest_routes(kb, read_only=read_only)
-        page = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
-        routes.append(Route(OPEN_PATH, Page(("GET", "POST"), page)))
+    site = Site(kb, read_only=read_only)
+    routes += rest_routes(kb, read_only=read_only)
+    routes += page_routes(site)
+    link = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
+    routes.append(Route(OPEN_PATH, Page(("GET", "POST"), link)))
     manager = None
     if mcp:
         face = face or McpFace(kb)
@@ -82,10 +86,22 @@ def build_app(
         routes=routes,
         middleware=middleware,
         lifespan=lifespan,
-        exception_handlers=exception_handlers(),
+        exception_handlers={**exception_handlers(), HTTPException: _http_error_for(site)},
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _http_error_for(site: Site) -> Handler:
+    """Handles an unknown address: a browser that loads a page gets a page."""
+    answer_with_json = exception_handlers()[HTTPException]
+
+    async def answer(request: Request, error: Exception) -> Response:
+        if wants_page(request.scope):
+            return site.error(request, error)
+        return await answer_with_json(request, error)
+
+    return answer
 
 
 def _refuse_old_link(request: Request) -> Response:

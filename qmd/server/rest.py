@@ -1,5 +1,5 @@
 """
-Serves the REST API: a route for each path of `qmd.server.endpoints`, the start page, and events.
+Serves the REST API: a route for each path of `qmd.server.endpoints`, the description, and events.
 
 Each request is checked (method, body, arguments) and waits for a worker thread; the response is
 JSON. Requests that write run one after the other, and requests that read do not wait for them.
@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from html import escape
-from importlib.resources import files
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import anyio
 from pydantic_core import to_json
@@ -22,11 +19,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from qmd import __version__
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import event_stream, openapi
 from qmd.server.client_sessions import session_of
+from qmd.server.connected import while_connected
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
 from qmd.server.rest_errors import (
@@ -45,8 +42,6 @@ from qmd.tools.validation import parse_arguments
 from qmd.values.wire import to_wire
 
 __all__ = ["Limits", "exception_handlers", "rest_routes"]
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,6 @@ def rest_routes(
     """
     face = _Face(kb, read_only, limits)
     return [
-        Route("/", Page(("GET", "HEAD"), face.home)),
         Route("/openapi.json", Page(("GET", "HEAD"), face.description)),
         Route("/events", Page(("GET", "HEAD"), face.events)),
         *(
@@ -227,7 +221,7 @@ class _Face:
         if endpoint.lane == "health":
             return await self._health(endpoint, call, workers, seconds)
         try:
-            reply = await _while_connected(
+            reply = await while_connected(
                 request, lambda: _in_turns(endpoint, call, workers, seconds)
             )
         except TimeoutError:
@@ -294,34 +288,6 @@ class _Face:
         events = event_stream.stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
         return _EventResponse(events, count_closed_stream)
 
-    async def home(self, request: Request) -> Response:
-        collections = await self._lanes["read"].run(
-            self._kb.collections, timeout_s=self._limits.read_s
-        )
-        rows = "".join(
-            f"<tr><td>{escape(collection.name)}</td><td>{escape(collection.path)}</td>"
-            f"<td>{collection.documents}</td></tr>"
-            for collection in collections
-        )
-        endpoints = "".join(
-            f"<tr><td>{endpoint.method}</td><td><code>{escape(endpoint.path)}</code></td>"
-            f"<td>{escape(endpoint.summary)}</td></tr>"
-            for endpoint in ENDPOINTS
-        )
-        page = _template().format(
-            version=escape(__version__),
-            collections=rows or '<tr><td colspan="3">none yet</td></tr>',
-            endpoints=endpoints,
-        )
-        return Response(
-            page,
-            media_type="text/html",
-            headers={
-                "content-security-policy": "default-src 'none'; style-src 'unsafe-inline';"
-                " frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-            },
-        )
-
 
 class _EventResponse(StreamingResponse):
     """A stream of events, which always closes its iterator, even if the client has left."""
@@ -372,35 +338,6 @@ async def _in_turns(
         while work is None or isinstance(work, Generator):
             work = await workers.run(step, timeout_s=seconds)
     return work
-
-
-async def _while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
-    """
-    Run ``work`` and return its result. It is cancelled if the client closes the connection.
-
-    Raises:
-        ClientDisconnect: The client has closed the connection.
-    """
-    results: list[T] = []
-    problems: list[Exception] = []
-
-    async def run() -> None:
-        try:
-            results.append(await work())
-        except Exception as error:  # noqa: BLE001 - raised below, as a group would wrap it
-            problems.append(error)
-        tasks.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-        tasks.cancel_scope.cancel()
-    if problems:
-        raise problems[0]
-    if not results:
-        raise ClientDisconnect
-    return results[0]
 
 
 def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
@@ -477,8 +414,3 @@ def _too_long(endpoint: RestEndpoint, seconds: float) -> str:
     if endpoint.writes:
         return f"{text} It was stopped; what was finished stays. Ask again to go on."
     return f"{text} Try again, or ask for less."
-
-
-@cache
-def _template() -> str:
-    return files("qmd.server").joinpath("home.html").read_text(encoding="utf-8")

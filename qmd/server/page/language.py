@@ -1,0 +1,80 @@
+"""
+The words of the page, in English and Chinese.
+
+``texts/VIEW.toml`` holds both languages of a text side by side::
+
+    placeholder = { en = "Search your notes", zh = "搜索笔记" }
+
+A template asks for it as ``t("VIEW.placeholder")``, and names what a text has in braces:
+``t("VIEW.count", n=3)``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Literal
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+_MAX_RANGES = 20  # of an Accept-Language header that are read
+
+
+class Texts:
+    """All texts of the page: ``VIEW.NAME`` → language → text."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, Mapping[str, str]] = {}
+        for entry in files("qmd.server.page").joinpath("texts").iterdir():
+            if not entry.name.endswith(".toml"):
+                continue
+            view = entry.name.removesuffix(".toml")
+            for name, text in tomllib.loads(entry.read_text(encoding="utf-8")).items():
+                self._texts[f"{view}.{name}"] = text
+
+    def names(self) -> list[str]:
+        return sorted(self._texts)
+
+    def text(self, language: Language, name: str, **values: object) -> str:
+        """
+        One text. A count ``n`` of 1 takes the text ``NAME_one`` if there is one.
+
+        Raises:
+            KeyError: There is no such text, or a value of it is missing.
+        """
+        if values.get("n") == 1 and f"{name}_one" in self._texts:
+            name = f"{name}_one"
+        text = self._texts[name][language]
+        return text.format(**values) if values else text
+
+    def of_view(self, language: Language, prefix: str) -> dict[str, str]:
+        """The texts of a view for its script: name → text."""
+        start = f"{prefix}."
+        return {
+            name.removeprefix(start): text[language]
+            for name, text in self._texts.items()
+            if name.startswith(start)
+        }
+
+
+def language_of(accepted: str) -> Language:
+    """The language that a browser prefers, from its Accept-Language header; else English."""
+    best: tuple[float, Language] = (0.0, "en")
+    for position, part in enumerate(accepted.split(",")[:_MAX_RANGES]):
+        name, _, weight = part.strip().partition(";q=")
+        try:
+            quality = float(weight) if weight else 1.0
+        except ValueError:
+            continue
+        primary = name.strip().lower().partition("-")[0]
+        for language in LANGUAGES:
+            if primary == language and quality - position * 1e-6 > best[0]:
+                best = (quality - position * 1e-6, language)
+    return best[1]

@@ -1,0 +1,205 @@
+"""What all views share: the knowledge base, threads, templates, languages and errors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from qmd import __version__
+from qmd.errors import QmdError
+from qmd.kb import KnowledgeBase
+from qmd.server.connected import while_connected
+from qmd.server.endpoints.definition import RestError
+from qmd.server.page.browser import Browser, Browsers, Form, read_form
+from qmd.server.page.language import LANGUAGES, Language, Texts, language_of
+from qmd.server.page.static_files import StaticFiles
+from qmd.server.workers import CallQueue, TooBusyError
+from qmd.system.session import in_session
+from qmd.tools import texts as tool_texts
+
+if TYPE_CHECKING:
+    from qmd.server.page.templating import Templates
+
+T = TypeVar("T")
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+READ_S = 30.0
+"""The most seconds that a view may take."""
+
+_READERS = 4  # calls of the page that run at once
+_MAX_WAITING = 200
+_MIN_GZIP = 1_000  # bytes; smaller responses are sent as they are
+
+_log = logging.getLogger(__name__)
+
+
+class Site:
+    """
+    Shared by the views of one server.
+
+    Args:
+        read_only: The server refuses what changes files or the index.
+    """
+
+    def __init__(self, kb: KnowledgeBase, *, read_only: bool = False) -> None:
+        self.kb = kb
+        self.read_only = read_only
+        self.static = StaticFiles()
+        self.texts = Texts()
+        self._browsers = Browsers()
+        self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
+
+    @cached_property
+    def _templates(self) -> Templates:
+        from qmd.server.page.templating import Templates
+
+        return Templates(self.static, self.texts)
+
+    # -- routes ------------------------------------------------------------------------
+
+    def route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> Route:
+        """
+        A route of the page. An error of qmd becomes a page with its message and hint.
+
+        Before ``handler`` runs, a POST must bring the token of the page, in a field of its form or
+        in a header. The form is in ``request.state.form`` then, and what the handler writes
+        through `run` belongs to the session of the browser.
+        """
+
+        async def answer(request: Request) -> Response:
+            browser = self.browser(request)
+            try:
+                if request.method == "POST":
+                    request.state.form = await read_form(request)
+                    self._browsers.check(browser, request, request.state.form)
+                response = await handler(request)
+            except ClientDisconnect:
+                return Response(status_code=400)  # the client has left and does not read it
+            except Exception as error:  # noqa: BLE001 - logged and shown
+                response = self.error(request, error)
+            self._browsers.remember(browser, request, response)
+            return response
+
+        return Route(
+            path,
+            answer,
+            methods=list(methods),
+            middleware=[Middleware(GZipMiddleware, minimum_size=_MIN_GZIP, compresslevel=5)],
+        )
+
+    async def run(self, request: Request, work: Callable[[], T], *, timeout_s: float = READ_S) -> T:
+        """
+        Run ``work`` on a thread, in the session of the request's browser.
+
+        Raises:
+            ClientDisconnect: The browser has left; the work is cancelled.
+            TimeoutError: It took longer than ``timeout_s``.
+            TooBusyError: Too many calls wait.
+        """
+        session = self.browser(request).session
+
+        def job() -> T:
+            with in_session(session):
+                return work()
+
+        return await while_connected(request, lambda: self._queue.run(job, timeout_s=timeout_s))
+
+    # -- what a request says -----------------------------------------------------------
+
+    def browser(self, request: Request) -> Browser:
+        browser: Browser | None = getattr(request.state, "browser", None)
+        if browser is None:
+            browser = request.state.browser = self._browsers.browser(request)
+        return browser
+
+    @staticmethod
+    def form(request: Request) -> Form:
+        """The form of a POST."""
+        form: Form = request.state.form
+        return form
+
+    @staticmethod
+    def language(request: Request) -> Language:
+        """What the person chose at the foot of the page, else what the browser prefers."""
+        chosen = request.query_params.get("lang") or request.cookies.get("qmd_lang", "")
+        for language in LANGUAGES:
+            if chosen == language:
+                return language
+        return language_of(request.headers.get("accept-language", ""))
+
+    # -- responses ---------------------------------------------------------------------
+
+    def page(
+        self, request: Request, template: str, *, http_status: int = 200, **values: object
+    ) -> Response:
+        """A page, or a part of one, from a template. Templates escape all ``values``."""
+        language = self.language(request)
+        html = self._templates.render(
+            template,
+            language,
+            {
+                "csrf": self.browser(request).token,
+                "path": request.url.path,
+                "read_only": self.read_only,
+                "version": __version__,
+                **values,
+            },
+        )
+        headers = {
+            "content-security-policy": CONTENT_SECURITY_POLICY,
+            "content-language": language,
+            "vary": "accept-language, cookie",
+        }
+        response = Response(html, http_status, media_type="text/html", headers=headers)
+        if request.query_params.get("lang") == language:
+            response.set_cookie(
+                "qmd_lang", language, max_age=31536000, httponly=True, samesite="strict"
+            )
+        return response
+
+    @staticmethod
+    def redirect(address: str) -> Response:
+        """The response to a form that was carried out: the browser loads ``address``."""
+        return RedirectResponse(address, 303)
+
+    def error(self, request: Request, error: Exception) -> Response:
+        """A page that says what went wrong, and what to do next."""
+        status, message, hint = _described(error)
+        if status == 500:
+            _log.error("a page failed", exc_info=error)
+        language = self.language(request)
+        message = message or self.texts.text(language, f"base.error_{status}")
+        is_part = request.url.path.startswith("/part/")
+        template = "error_part.html" if is_part else "error.html"
+        return self.page(request, template, http_status=status, message=message, hint=hint)
+
+
+def _described(error: Exception) -> tuple[int, str, str | None]:
+    """The status, message and hint of an error; "" is the page's own text for the status."""
+    if isinstance(error, RestError):
+        message, _, hint = str(error).partition("\n\n")
+        return error.status, message, hint or None
+    if isinstance(error, HTTPException):
+        return error.status_code, "" if error.status_code in (404, 405) else error.detail, None
+    if isinstance(error, (TooBusyError, TimeoutError)):
+        return 503, "", None
+    if isinstance(error, QmdError):
+        status = error.http_status
+        if status < 500 or status in (503, 507):
+            return status, str(error), error.hint
+    return 500, tool_texts.INTERNAL, None

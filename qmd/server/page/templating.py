@@ -1,0 +1,95 @@
+"""Renders the templates of the page with Jinja2, which escapes all values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from qmd.server.page.language import Language, Texts
+from qmd.server.page.static_files import StaticFiles
+
+
+class Templates:
+    """The environment of all templates, with one overlay for each language."""
+
+    def __init__(self, static: StaticFiles, texts: Texts) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("qmd.server.page"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._texts = texts
+        self._environment.globals |= {"static": static.address}
+        self._environment.filters |= {
+            "number": number,
+            "bytes": byte_count,
+            "seconds": seconds,
+            "day": day,
+            "minute": minute,
+            "address": address,
+        }
+
+    def render(self, name: str, language: Language, values: Mapping[str, object]) -> str:
+        def text(key: str, **parts: object) -> str:
+            return self._texts.text(language, key, **parts)
+
+        template = self._environment.get_template(name)
+        script_texts = self._texts.of_view
+        return template.render(
+            {
+                "t": text,
+                "lang": language,
+                "script_texts": lambda view: script_texts(language, view),
+                **values,
+            }
+        )
+
+
+def number(value: float) -> str:
+    return f"{value:,}"
+
+
+def byte_count(value: float) -> str:
+    """``1.4 MB``."""
+    for unit in ("B", "KB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def seconds(value: float) -> str:
+    """``350 ms``, ``4.2 s``, ``3:05 min``."""
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    return f"{int(value // 60)}:{int(value % 60):02} min"
+
+
+def day(value: str | datetime) -> str:
+    """``2026-11-23``, in the server's time zone."""
+    return _local(value).strftime("%Y-%m-%d")
+
+
+def minute(value: str | datetime) -> str:
+    """``2026-11-23 14:05``, in the server's time zone."""
+    return _local(value).strftime("%Y-%m-%d %H:%M")
+
+
+def address(file: str) -> str:
+    """The part of an address for ``collection/path``: percent-encoded but for the slashes."""
+    return quote(file, safe="/", errors="surrogatepass")
+
+
+def _local(value: str | datetime) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=timezone.utc)
+    return value.astimezone()

@@ -1,0 +1,86 @@
+"""
+A real Chromium, and a server for it to look at.
+
+Chromium is Debian's, or the program that QMD_CHROMIUM names. Without it these tests are skipped,
+and say how to install it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from support.site import Served, serve
+
+TIMEOUT_MS = 20_000
+"""For a busy machine; nothing ever waits for it to pass."""
+
+
+def _program() -> str | None:
+    named = os.environ.get("QMD_CHROMIUM")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return named or next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    # For one module: as long as it runs, this thread cannot run another event loop.
+    program = _program()
+    if program is None:
+        pytest.skip(
+            "NO CHROMIUM: THE PAGE IS NOT TESTED. Install it with: apt-get install chromium"
+        )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
+    """
+    Opens pages; the options are those of a browser context, such as ``locale`` and ``viewport``.
+
+    A test fails if one of them reports an error: of a script, of the network, or of the content
+    security policy. The words of expected errors are added to ``page.expected``.
+    """
+    contexts: list[BrowserContext] = []
+    problems: list[str] = []
+    expected: list[str] = []
+
+    def record(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(message.text)
+
+    def open_page(**options: object) -> Page:
+        context = chromium.new_context(**{"locale": "en-GB", **options})  # type: ignore[arg-type]
+        context.set_default_timeout(TIMEOUT_MS)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", record)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.expected = expected  # type: ignore[attr-defined]
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    unexpected = [text for text in problems if not any(words in text for words in expected)]
+    assert not unexpected
+
+
+@pytest.fixture
+def page(new_page: Callable[..., Page]) -> Page:
+    return new_page()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serve(tmp_path) as server:
+        yield server

@@ -1,0 +1,35 @@
+"""The frame that all views have: navigation, languages, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+from support.site import Served
+
+
+def test_a_search_leads_to_a_note(served: Served, page: Page) -> None:
+    page.goto(served.url)
+    page.get_by_role("searchbox").fill("boat")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Harbour")).to_be_visible()
+
+
+def test_the_language_is_that_of_the_browser_until_the_person_chooses(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(locale="zh-CN")
+    page.goto(served.url)
+    expect(page.get_by_role("navigation").get_by_text("搜索")).to_be_visible()
+    page.get_by_role("link", name="English").click()
+    page.goto(f"{served.url}/overview")
+    expect(page.get_by_role("heading", name="Health")).to_be_visible()
+
+
+def test_an_unknown_address_is_a_page_with_a_way_on(served: Served, page: Page) -> None:
+    page.expected.append("404")  # type: ignore[attr-defined]
+    response = page.goto(f"{served.url}/nowhere")
+    assert response is not None
+    assert response.status == 404
+    page.get_by_role("link", name="To the search", exact=True).click()
+    expect(page.get_by_role("searchbox")).to_be_visible()
