@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
+from qmd.server.activity import Activity
 from qmd.server.mcp import McpFace
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
@@ -53,14 +54,16 @@ def build_app(
     security = security or Security()
     sessions = Sessions()
     routes: list[BaseRoute] = []
-    site = Site(kb, read_only=read_only)
-    routes += rest_routes(kb, read_only=read_only)
+    if mcp:
+        face = face or McpFace(kb)
+    activity = face.activity if face else Activity()
+    site = Site(kb, read_only=read_only, mcp_path=MCP_PATH if mcp else None, activity=activity)
+    routes += rest_routes(kb, read_only=read_only, activity=activity)
     routes += page_routes(site)
     link = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
     routes.append(Route(OPEN_PATH, Page(("GET", "POST"), link)))
     manager = None
-    if mcp:
-        face = face or McpFace(kb)
+    if mcp and face:
         # The SDK checks Host and Origin on its route only, and its errors have another shape.
         # `RequestGuard` checks them on all routes.
         mcp_app = face.server.streamable_http_app(

@@ -31,6 +31,7 @@ from qmd.errors import (
     SectionNotFoundError,
 )
 from qmd.kb import KnowledgeBase
+from qmd.server.activity import Activity, Caller, caller_named
 from qmd.server.client_sessions import session_of
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
@@ -69,11 +70,13 @@ class McpFace:
     Attributes:
         server: The SDK's server, which a transport runs.
         subscriptions: The documents that the clients watch.
+        activity: The latest calls of tools; the other faces of the process record theirs there too.
     """
 
     def __init__(self, kb: KnowledgeBase, selection: ToolSelection | None = None) -> None:
         """``selection``: the tools to offer; None for the toolset ``qmd`` alone."""
         chosen = selection or select(["qmd"])
+        self.activity = Activity()
         self._kb = kb
         self._tools = {tool.name: tool for tool in chosen.tools}
         self._withheld = {tool.name: tool for tool in chosen.withheld}
@@ -121,11 +124,15 @@ class McpFace:
             tool = self._withheld.get(params.name)  # its error names the option that allows it
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
-        try:
-            reply = await self._reply(ctx, tool, params.arguments)
-        except ProtocolError as error:
-            data = None if error.data is None else dict(error.data)
-            raise MCPError(error.number, str(error), data) from error
+        with self.activity.recorded(self._caller(ctx), tool.name) as outcome:
+            try:
+                reply = await self._reply(ctx, tool, params.arguments)
+            except ProtocolError as error:
+                data = None if error.data is None else dict(error.data)
+                raise MCPError(error.number, str(error), data) from error
+            outcome.is_ok = not reply.is_error
+            if outcome.kind is not None:
+                outcome.hits = len((reply.structured or {}).get("results", ()))
         return types.CallToolResult(
             content=[_block(block) for block in reply.blocks],
             structured_content=reply.structured,
@@ -143,8 +150,7 @@ class McpFace:
             MCPError: An unexpected error, which is logged.
         """
         timeout_hint = _ASK_FOR_LESS if tool.read_only else _LOOK_FIRST
-        headers = None if ctx.request is None else ctx.request.headers
-        session = session_of(headers, otherwise=self._session)
+        session = self._session_of(ctx)
 
         def call() -> Reply:
             with in_session(session):
@@ -163,6 +169,15 @@ class McpFace:
         except Exception:  # noqa: BLE001 - logged; the SDK would send its message to the client
             _log.exception("%s failed", tool.name)
             raise MCPError(types.INTERNAL_ERROR, texts.INTERNAL) from None
+
+    def _session_of(self, ctx: Context) -> str:
+        headers = None if ctx.request is None else ctx.request.headers
+        return session_of(headers, otherwise=self._session)
+
+    def _caller(self, ctx: Context) -> Caller:
+        params = ctx.session.client_params
+        name, version = ("", "") if params is None else _name_and_version(params.client_info)
+        return caller_named("mcp", name, version, self._session_of(ctx))
 
     # -- resources ---------------------------------------------------------------------
 
@@ -351,6 +366,10 @@ def instructions(collections: Sequence[Collection]) -> str:
     ]
     more = f", and {len(collections) - 20} more (see status)" if len(collections) > 20 else ""
     return f"{usage} Collections: {', '.join(shown)}{more}."
+
+
+def _name_and_version(client: types.Implementation) -> tuple[str, str]:
+    return client.title or client.name, client.version
 
 
 def _listed(tool: Tool[Any]) -> types.Tool:

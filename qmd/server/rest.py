@@ -22,6 +22,7 @@ from starlette.routing import Route
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import event_stream, openapi
+from qmd.server.activity import Activity, caller_of_agent
 from qmd.server.client_sessions import session_of
 from qmd.server.connected import while_connected
 from qmd.server.endpoints import ENDPOINTS
@@ -80,14 +81,16 @@ def rest_routes(
     *,
     read_only: bool = False,
     limits: Limits = Limits(),
+    activity: Activity | None = None,
 ) -> list[Route]:
     """
     The routes of the API. The application must have `exception_handlers` and redirect no slashes.
 
     Args:
         read_only: Refuse requests that change the index (403).
+        activity: Remembers the calls, but for those of monitors; None for no one to read.
     """
-    face = _Face(kb, read_only, limits)
+    face = _Face(kb, read_only, limits, activity or Activity())
     return [
         Route("/openapi.json", Page(("GET", "HEAD"), face.description)),
         Route("/events", Page(("GET", "HEAD"), face.events)),
@@ -185,8 +188,11 @@ async def _answered(answer: Any) -> Response:
 class _Face:
     """Answers the requests of all routes, on the worker threads of one knowledge base."""
 
-    def __init__(self, kb: KnowledgeBase, read_only: bool, limits: Limits) -> None:
+    def __init__(
+        self, kb: KnowledgeBase, read_only: bool, limits: Limits, activity: Activity
+    ) -> None:
         self._kb = kb
+        self._activity = activity
         self._read_only = read_only
         self._limits = limits
         self._session = new_session("rest")  # of the requests that name none
@@ -202,6 +208,25 @@ class _Face:
     async def answer(
         self, endpoint: RestEndpoint, request: Request, parameters: Mapping[str, str]
     ) -> Response:
+        session = session_of(request.headers, otherwise=self._session)
+        if endpoint.lane == "health":
+            call = Call(self._kb, NoArguments(), parameters, session)
+            seconds = self._limits.seconds(endpoint.lane)
+            return await self._health(endpoint, call, self._lanes[endpoint.lane], seconds)
+        client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
+        with self._activity.recorded(client, endpoint.name) as outcome:
+            reply = await self._reply(endpoint, request, parameters, session)
+            if outcome.kind is not None and isinstance(reply, Mapping):
+                outcome.hits = len(reply.get("results", ()))
+            return _json(reply)
+
+    async def _reply(
+        self,
+        endpoint: RestEndpoint,
+        request: Request,
+        parameters: Mapping[str, str],
+        session: str,
+    ) -> Answer:
         if endpoint.writes and self._read_only:
             raise RestError(
                 403,
@@ -214,19 +239,15 @@ class _Face:
         arguments: Arguments = _query(endpoint, request)
         if endpoint.body is not None:
             arguments = await self._body(endpoint, endpoint.body, request)
-        session = session_of(request.headers, otherwise=self._session)
         call = Call(self._kb, arguments, parameters, session)
         workers = self._lanes[endpoint.lane]
         seconds = self._limits.seconds(endpoint.lane)
-        if endpoint.lane == "health":
-            return await self._health(endpoint, call, workers, seconds)
         try:
-            reply = await while_connected(
+            return await while_connected(
                 request, lambda: _in_turns(endpoint, call, workers, seconds)
             )
         except TimeoutError:
             raise RestError(503, _too_long(endpoint, seconds)) from None
-        return _json(reply)
 
     async def _health(
         self, endpoint: RestEndpoint, call: Call, workers: CallQueue, seconds: float
@@ -348,8 +369,6 @@ def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
         InputError: They are invalid, or one is given twice.
     """
     if endpoint.query is NoArguments and not request.query_params:
-        return NoArguments()
-    if endpoint.lane == "health":  # monitors append arguments that qmd does not know
         return NoArguments()
     properties = input_schema(endpoint.query, camel_case=False)["properties"]
     values: dict[str, Any] = {}

@@ -27,6 +27,7 @@ class Served:
     url: str
     kb: KnowledgeBase
     folder: Path
+    app: LiveApp
 
 
 @contextmanager
@@ -55,4 +56,4 @@ def serve(
         if embed:
             kb.embed()
         with LiveApp(kb, token=token, **options) as app:
-            yield Served(app.url, kb, folder)
+            yield Served(app.url, kb, folder, app)

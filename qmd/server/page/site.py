@@ -17,6 +17,7 @@ from starlette.routing import Route
 from qmd import __version__
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
+from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.connected import while_connected
 from qmd.server.endpoints.definition import RestError
 from qmd.server.page.browser import Browser, Browsers, Form, read_form
@@ -54,11 +55,22 @@ class Site:
 
     Args:
         read_only: The server refuses what changes files or the index.
+        mcp_path: Where the server speaks MCP; None if it does not.
+        activity: Remembers the requests for pages, with those of the other faces.
     """
 
-    def __init__(self, kb: KnowledgeBase, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        *,
+        read_only: bool = False,
+        mcp_path: str | None = None,
+        activity: Activity | None = None,
+    ) -> None:
         self.kb = kb
         self.read_only = read_only
+        self.mcp_path = mcp_path
+        self.activity = activity or Activity()
         self.static = StaticFiles()
         self.texts = Texts()
         self._browsers = Browsers()
@@ -87,7 +99,7 @@ class Site:
                 if request.method == "POST":
                     request.state.form = await read_form(request)
                     self._browsers.check(browser, request, request.state.form)
-                response = await handler(request)
+                response = await self._recorded(path, handler, request)
             except ClientDisconnect:
                 return Response(status_code=400)  # the client has left and does not read it
             except Exception as error:  # noqa: BLE001 - logged and shown
@@ -101,6 +113,24 @@ class Site:
             methods=list(methods),
             middleware=[Middleware(GZipMiddleware, minimum_size=_MIN_GZIP, compresslevel=5)],
         )
+
+    async def _recorded(self, path: str, handler: Handler, request: Request) -> Response:
+        """Answer a request and remember it; one for a part of a page only if it searched."""
+        client = caller_named("page", "", "", self.browser(request).session)
+        with self.activity.recorded(client, path) as outcome:
+            outcome.is_remembered = not path.startswith("/part/")
+            response = await handler(request)
+            outcome.is_ok = response.status_code < 400
+            searched: tuple[SearchKind, int] | None = getattr(request.state, "searched", None)
+            if searched is not None:
+                outcome.kind, outcome.hits = searched
+                outcome.is_remembered = True
+        return response
+
+    @staticmethod
+    def note_search(request: Request, kind: SearchKind, hits: int) -> None:
+        """Tell the record of calls that the request searched, and how many hits it gave."""
+        request.state.searched = (kind, hits)
 
     async def run(self, request: Request, work: Callable[[], T], *, timeout_s: float = READ_S) -> T:
         """

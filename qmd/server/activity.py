@@ -1,0 +1,204 @@
+"""
+Remembers what each client did lately, for the page.
+
+The record is in memory, has a fixed length and ends with the server. It holds which tool or
+endpoint was called, when, how long it took and how many hits it gave. It never holds a query, the
+name of a document or a text.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+Face = Literal["mcp", "rest", "page"]
+SearchKind = Literal["words", "meaning", "both"]
+
+MAX_CALLS = 5_000
+"""The most calls that are remembered: about 2 MB."""
+
+SPAN_S = 300
+"""The seconds that one point of the chart of query times stands for."""
+
+SEARCH_KINDS: Mapping[str, SearchKind] = {"search": "words", "vsearch": "meaning", "query": "both"}
+"""Tools and endpoints that search: by what they find documents."""
+
+_MAX_NAME = 60  # characters of a name or a version that a client gives itself
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """
+    A program that calls the server.
+
+    Attributes:
+        name: What it calls itself; "" if it does not say.
+        session: The session that its changes belong to (see `qmd.server.client_sessions`).
+    """
+
+    face: Face
+    name: str
+    version: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """
+    One call of a client.
+
+    Attributes:
+        action: The tool, the endpoint, or the pattern of the page's address.
+        at: When it began, in seconds since 1970.
+        hits: How many hits a search gave; None if it was no search.
+        kind: By what a search finds documents; None if it was no search.
+    """
+
+    client: Caller
+    action: str
+    at: float
+    duration_s: float
+    is_ok: bool
+    hits: int | None = None
+    kind: SearchKind | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """
+    How a call ends; who makes the call fills this in.
+
+    Attributes:
+        is_remembered: False for a call that says nothing about the client, such as a poll.
+    """
+
+    is_ok: bool = True
+    is_remembered: bool = True
+    hits: int | None = None
+    kind: SearchKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallerActivity:
+    """What is remembered of one client; ``last`` has its latest calls, newest first."""
+
+    client: Caller
+    calls: int
+    errors: int
+    last: tuple[RecordedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTimes:
+    """
+    How long the searches of one kind took that began in one span of time.
+
+    ``start`` is in seconds since 1970, a multiple of the span; ``p50_s`` and ``p95_s`` are exact.
+    """
+
+    start: int
+    kind: SearchKind
+    count: int
+    p50_s: float
+    p95_s: float
+
+
+class Activity:
+    """The latest calls of all clients. Thread-safe."""
+
+    def __init__(self, max_calls: int = MAX_CALLS) -> None:
+        self._calls: deque[RecordedCall] = deque(maxlen=max_calls)
+        self._lock = threading.Lock()
+
+    def add(self, call: RecordedCall) -> None:
+        """Remember a call that has ended; the oldest is forgotten if there are too many."""
+        with self._lock:
+            self._calls.append(call)
+
+    @contextmanager
+    def recorded(self, client: Caller, action: str) -> Iterator[Outcome]:
+        """Remember the call that the block makes. An exception counts as an error."""
+        outcome = Outcome(kind=SEARCH_KINDS.get(action))
+        at, started = time.time(), time.perf_counter()
+        try:
+            yield outcome
+        except BaseException:
+            outcome.is_ok = False
+            raise
+        finally:
+            duration_s = time.perf_counter() - started
+            if outcome.is_remembered:
+                self.add(
+                    RecordedCall(
+                        client, action, at, duration_s, outcome.is_ok, outcome.hits, outcome.kind
+                    )
+                )
+
+    def calls(self) -> list[RecordedCall]:
+        """The calls that are remembered, the one that ended last first."""
+        with self._lock:
+            return list(reversed(self._calls))
+
+    def clients(self, *, limit: int, last: int) -> list[CallerActivity]:
+        """
+        The clients that called last, the latest first.
+
+        Args:
+            limit: The most clients.
+            last: The most calls that are listed of each.
+        """
+        calls: dict[Caller, list[RecordedCall]] = {}
+        for call in self.calls():
+            calls.setdefault(call.client, []).append(call)
+        return [
+            CallerActivity(
+                client, len(each), sum(not call.is_ok for call in each), tuple(each[:last])
+            )
+            for client, each in list(calls.items())[:limit]
+        ]
+
+
+def caller_named(face: Face, name: str, version: str, session: str) -> Caller:
+    """A client by what it calls itself; long names are cut, and control characters left out."""
+    return Caller(face, _printable(name), _printable(version), session)
+
+
+def caller_of_agent(face: Face, user_agent: str, session: str) -> Caller:
+    """A client by its ``User-Agent``: the first product in it, ``name/version``."""
+    product = user_agent.split(" ", 1)[0]
+    name, _, version = product.partition("/")
+    return caller_named(face, name, version, session)
+
+
+def _printable(text: str) -> str:
+    return "".join(c for c in text[:_MAX_NAME] if c.isprintable()).strip()
+
+
+def query_times(calls: Iterable[RecordedCall], *, since: float) -> list[QueryTimes]:
+    """The times of the searches that succeeded since a moment, by span and kind, oldest first."""
+    durations: dict[tuple[int, SearchKind], list[float]] = {}
+    for call in calls:
+        if call.kind is not None and call.is_ok and call.at >= since:
+            start = int(call.at // SPAN_S) * SPAN_S
+            durations.setdefault((start, call.kind), []).append(call.duration_s)
+    return [
+        QueryTimes(start, kind, len(each), percentile(each, 50), percentile(each, 95))
+        for (start, kind), each in sorted(durations.items())
+    ]
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """
+    The smallest of the values that at least ``percent`` per cent of them do not exceed.
+
+    This is the nearest-rank definition: https://en.wikipedia.org/wiki/Percentile. There must be a
+    value.
+    """
+    ranked = sorted(values)
+    return ranked[max(1, math.ceil(len(ranked) * percent / 100)) - 1]
