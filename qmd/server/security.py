@@ -221,6 +221,8 @@ class RequestGuard:
         """Refuse a page of another site: it sends Origin or, for images and scripts, fetch-site."""
         if b"origin" in headers and not self._is_known_origin(headers[b"origin"]):
             return _WRONG_ORIGIN
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_of_other_port(headers):
+            return _WRONG_ORIGIN
         follows_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
         if headers.get(b"sec-fetch-site") == b"cross-site" and not follows_link:
             return _WRONG_ORIGIN
@@ -399,6 +401,23 @@ def _host_name(value: bytes) -> str:
         return name
     name, colon, port = text.partition(":")
     return name if not colon or _is_port(":" + port) else ""
+
+
+def _is_of_other_port(headers: Headers) -> bool:
+    """
+    Whether a page that another port of this machine serves sends the request.
+
+    It may be a page of strangers. Where a proxy forwards requests, Host and Origin may differ.
+    """
+    host = headers.get(b"host") or b""
+    origin = (headers.get(b"origin") or b"").partition(b"://")[2]
+    are_loopback = {_host_name(host), _host_name(origin)} <= _LOOPBACK_NAMES
+    return are_loopback and _port(host) != _port(origin)
+
+
+def _port(value: bytes) -> bytes:
+    """The port in Host or Origin; empty without one."""
+    return value.rpartition(b"]")[2].partition(b":")[2]
 
 
 def _is_port(text: str) -> bool:

@@ -146,3 +146,22 @@ def test_a_web_socket_is_closed_before_any_route_sees_it() -> None:
     scope = {"type": "websocket", "path": "/mcp", "headers": [HOST]}
     asyncio.run(RequestGuard(echo, Security())(scope, None, send))  # type: ignore[arg-type]
     assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        (b"http://localhost:8765", 200),
+        (b"http://127.0.0.1:8765", 200),
+        (b"http://localhost:3000", 403),
+        (b"http://[::1]:3000", 403),
+        (b"http://localhost", 403),
+        (b"https://notes.example", 200),
+    ],
+)
+def test_what_serves_another_port_of_this_machine_changes_nothing(
+    origin: bytes, status: int
+) -> None:
+    """It may show pages of strangers. A proxy with a name of its own may forward requests."""
+    security = Security(hosts=frozenset({"notes.example"}))
+    assert ask(security, [(b"host", b"localhost:8765"), (b"origin", origin)])[0] == status

@@ -1,9 +1,15 @@
 """
 Tells browsers apart, and makes the tokens without which no form is taken.
 
-Each browser gets a cookie with a random value. The token of its forms is an HMAC of that value
-with a key of this process. Another site can neither read the token nor send the cookie, which is
-``SameSite=Strict``; `qmd.server.security` refuses its requests besides.
+Each browser gets a cookie, a random value that this process has signed. The token of its forms is
+an HMAC of that value, with a salt that is new in each page: a compressed page whose length somebody
+measures reveals nothing of the next one. Another site can neither read the token nor let the
+browser send the cookie with a form (``SameSite=Lax``). A program on another port of this machine
+is of the same site, and can set a cookie of this name; it cannot sign one, and its pages are told
+by the headers that browsers add to each request.
+
+The cookie is not ``Strict``: else a link from another site would load a page without it, a new
+cookie would take its place, and the forms in all other tabs would be refused.
 """
 
 from __future__ import annotations
@@ -24,8 +30,24 @@ from qmd.server.endpoints.definition import RestError
 FIELD = "csrf"
 HEADER = "x-csrf-token"
 
-_COOKIE_LENGTH = 43  # characters of `secrets.token_urlsafe(32)`
+READS = ("GET", "HEAD")
+"""The methods that change nothing, and need no token."""
+
+_SALT_BYTES = 16
+_DIGEST_LENGTH = 64  # characters of a SHA-256 in hexadecimal
+_MAX_COOKIES = 8  # of one name; a browser sends several if they were set for several paths
 _MAX_FIELDS = 2_000
+
+
+class StaleFormError(RestError):
+    """The token of a form is missing, or was made for another cookie or by an earlier process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            403,
+            "This form is no longer valid: the server was restarted, or the browser keeps no "
+            "cookies.\n\nLoad the page again, and send the form once more.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +56,7 @@ class Browser:
     The browser that sends a request.
 
     Attributes:
-        cookie: The random value in its cookie.
+        cookie: The signed random value in its cookie.
         token: What its forms must contain.
         is_new: Whether the response has to set the cookie.
     """
@@ -56,36 +78,76 @@ class Browsers:
         self._key = secrets.token_bytes(32)
 
     def browser(self, request: Request) -> Browser:
-        cookie = request.cookies.get(_cookie_name(request), "")
-        is_new = len(cookie) != _COOKIE_LENGTH or not cookie.isascii()
-        if is_new:
-            cookie = secrets.token_urlsafe(32)
-        token = hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest()
-        return Browser(cookie, token, is_new)
+        cookie = next(filter(self._is_signed, _cookies(request)), None)
+        is_new = cookie is None
+        if cookie is None:
+            value = secrets.token_urlsafe(32)
+            cookie = f"{value}.{self._mac('cookie', value)}"
+        return Browser(cookie, self._token(cookie, secrets.token_hex(_SALT_BYTES)), is_new)
 
     @staticmethod
     def remember(browser: Browser, request: Request, response: Response) -> None:
         """Set the cookie of a new browser."""
         if browser.is_new:
             response.set_cookie(
-                _cookie_name(request), browser.cookie, httponly=True, samesite="strict", path="/"
+                _cookie_name(request),
+                browser.cookie,
+                httponly=True,
+                samesite="lax",
+                secure=request.url.scheme == "https",
+                path="/",
             )
 
-    @staticmethod
-    def check(browser: Browser, request: Request, form: Form) -> None:
+    def check(self, browser: Browser, request: Request, form: Form) -> None:
         """
         Check the token of a request that changes something.
 
         Raises:
-            RestError: The token is missing or wrong (403).
+            StaleFormError: The token is missing or wrong.
         """
         sent = request.headers.get(HEADER) or form.get(FIELD)
-        if browser.is_new or not hmac.compare_digest(sent.encode(), browser.token.encode()):
-            raise RestError(
-                403,
-                "This form is no longer valid: the server was restarted, or the browser keeps no "
-                "cookies.\n\nLoad the page again, and send the form once more.",
-            )
+        salt, _, _ = sent.partition(".")
+        token = self._token(browser.cookie, salt)
+        if browser.is_new or not hmac.compare_digest(sent.encode(), token.encode()):
+            raise StaleFormError
+
+    def _token(self, cookie: str, salt: str) -> str:
+        return f"{salt}.{self._mac('token', salt, cookie)}"
+
+    def _is_signed(self, cookie: str) -> bool:
+        value, _, mac = cookie.partition(".")
+        if not value or len(mac) != _DIGEST_LENGTH:
+            return False
+        return hmac.compare_digest(mac.encode(), self._mac("cookie", value).encode())
+
+    def _mac(self, purpose: str, *parts: str) -> str:
+        """An HMAC in hexadecimal. No part holds a line break."""
+        message = "\n".join((purpose, *parts))
+        return hmac.new(self._key, message.encode(), hashlib.sha256).hexdigest()
+
+
+def require_own_page(request: Request) -> None:
+    """
+    Refuse a request that a page of another origin sends, also of another port of this machine.
+
+    Browsers say where a request comes from: in Sec-Fetch-Site, or, where the page was not loaded
+    from this machine or over TLS, in Origin. A program that sends neither needs a token still.
+
+    Raises:
+        RestError: It comes from such a page (403).
+    """
+    site = request.headers.getlist("sec-fetch-site")
+    if site:
+        is_own = site == ["same-origin"]
+    else:
+        origins = request.headers.getlist("origin")
+        host = request.headers.get("host", "").lower()
+        is_own = not origins or [each.lower() for each in origins] in (
+            [f"http://{host}"],
+            [f"https://{host}"],
+        )
+    if not is_own:
+        raise RestError(403, "Origin not allowed: this form was not sent by a page of this server.")
 
 
 class Form:
@@ -130,6 +192,18 @@ async def read_form(request: Request) -> Form:
     for name, value in pairs:
         fields.setdefault(name, []).append(value.replace("\r\n", "\n"))
     return Form(fields)
+
+
+def _cookies(request: Request) -> list[str]:
+    """The values of all cookies with the name; a program on another port may have added some."""
+    name = _cookie_name(request)
+    values: list[str] = []
+    for header in request.headers.getlist("cookie"):
+        for pair in header.split(";"):
+            key, _, value = pair.strip().partition("=")
+            if key == name:
+                values.append(value)
+    return values[:_MAX_COOKIES]
 
 
 def _cookie_name(request: Request) -> str:

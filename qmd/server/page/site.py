@@ -20,7 +20,16 @@ from qmd.kb import KnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.connected import while_connected
 from qmd.server.endpoints.definition import RestError
-from qmd.server.page.browser import Browser, Browsers, Form, read_form
+from qmd.server.page.browser import (
+    HEADER,
+    READS,
+    Browser,
+    Browsers,
+    Form,
+    StaleFormError,
+    read_form,
+    require_own_page,
+)
 from qmd.server.page.language import LANGUAGES, Language, Texts, language_of
 from qmd.server.page.static_files import StaticFiles
 from qmd.server.workers import CallQueue, TooBusyError
@@ -84,24 +93,40 @@ class Site:
 
     # -- routes ------------------------------------------------------------------------
 
-    def route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> Route:
+    def route(
+        self,
+        path: str,
+        handler: Handler,
+        methods: Sequence[str] = ("GET",),
+        *,
+        stale: Handler | None = None,
+    ) -> Route:
         """
         A route of the page. An error of qmd becomes a page with its message and hint.
 
         Before ``handler`` runs, a POST must bring the token of the page, in a field of its form or
         in a header. The form is in ``request.state.form`` then, and what the handler writes
         through `run` belongs to the session of the browser.
+
+        Args:
+            stale: Answers a form whose token is no longer valid: it shows the page once more, with
+                what the person has typed, and changes nothing. Without it the answer is an error.
         """
 
         async def answer(request: Request) -> Response:
             browser = self.browser(request)
             try:
-                if request.method == "POST":
+                if request.method not in READS:
+                    require_own_page(request)
                     request.state.form = await read_form(request)
                     self._browsers.check(browser, request, request.state.form)
                 response = await self._recorded(path, handler, request)
             except ClientDisconnect:
                 return Response(status_code=400)  # the client has left and does not read it
+            except StaleFormError as error:
+                response = self.error(request, error) if stale is None else await stale(request)
+                # Only scripts of this page can read it; they send their request once more.
+                response.headers[HEADER] = browser.token
             except Exception as error:  # noqa: BLE001 - logged and shown
                 response = self.error(request, error)
             self._browsers.remember(browser, request, response)
@@ -194,9 +219,12 @@ class Site:
             "content-security-policy": CONTENT_SECURITY_POLICY,
             "content-language": language,
             "vary": "accept-language, cookie",
+            # With "no-referrer" browsers would send forms with the origin "null".
+            "referrer-policy": "same-origin",
+            "cross-origin-opener-policy": "same-origin",
         }
         response = Response(html, http_status, media_type="text/html", headers=headers)
-        if request.query_params.get("lang") == language:
+        if request.query_params.get("lang") == language and _is_own_link(request):
             response.set_cookie(
                 "qmd_lang", language, max_age=31536000, httponly=True, samesite="strict"
             )
@@ -204,7 +232,14 @@ class Site:
 
     @staticmethod
     def redirect(address: str) -> Response:
-        """The response to a form that was carried out: the browser loads ``address``."""
+        """
+        The response to a form that was carried out: the browser loads ``address``.
+
+        Raises:
+            ValueError: It is no path on this server.
+        """
+        if not address.startswith("/") or address[1:2] in ("/", "\\"):
+            raise ValueError(f"no path on this server: {address!r}")
         return RedirectResponse(address, 303)
 
     def error(self, request: Request, error: Exception) -> Response:
@@ -217,6 +252,11 @@ class Site:
         is_part = request.url.path.startswith("/part/")
         template = "error_part.html" if is_part else "error.html"
         return self.page(request, template, http_status=status, message=message, hint=hint)
+
+
+def _is_own_link(request: Request) -> bool:
+    """Whether the person has followed a link of this page, or typed the address."""
+    return request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
 
 
 def _described(error: Exception) -> tuple[int, str, str | None]:

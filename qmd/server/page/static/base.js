@@ -18,6 +18,12 @@ export function token() {
   return document.querySelector('meta[name="csrf"]').content;
 }
 
+/** Take a new token: the server was restarted, or another tab was the first to load a page. */
+function renewToken(fresh) {
+  document.querySelector('meta[name="csrf"]').content = fresh;
+  for (const field of document.querySelectorAll('input[name="csrf"]')) field.value = fresh;
+}
+
 /** Let a screen reader say a sentence. */
 export function announce(sentence) {
   document.getElementById("announce").textContent = sentence;
@@ -37,6 +43,12 @@ export async function send(address, { body = null, signal = null, accept = "text
   let response;
   try {
     response = await fetch(address, options);
+    const fresh = response.headers.get("x-csrf-token");
+    if (fresh !== null && body !== null) {
+      renewToken(fresh);
+      options.headers["x-csrf-token"] = fresh;
+      response = await fetch(address, options);
+    }
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error(texts.offline);
