@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from qmd.store import Reader
 
 
-def read(reader: Reader, path: Path) -> Status:
-    """The status of the database at ``path``."""
+def read(reader: Reader, path: Path, *, list_skipped: bool = True) -> Status:
+    """The status of the database at ``path``; without the list of skipped files if so asked."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
     coming = reader.models.coming()
@@ -29,7 +29,7 @@ def read(reader: Reader, path: Path) -> Status:
         has_vector_index=counts.chunks_embedded > 0,
         model=model.name if model else None,
         collections=tuple(collections),
-        skipped=tuple(reader.files.all_skips()),
+        skipped=tuple(reader.files.all_skips()) if list_skipped else (),
         excluded=reader.collections.excluded_counts(),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,9 +72,13 @@ class Scan:
         device: The file system of the root when the scan began.
     """
 
-    def __init__(self, root: Path, rules: Rules) -> None:
+    def __init__(
+        self, root: Path, rules: Rules, *, at_folder: Callable[[], None] = lambda: None
+    ) -> None:
+        """``at_folder``: called before each directory is listed; it may end the scan by raising."""
         self.root = root
         self.rules = rules
+        self._at_folder = at_folder
         self.excluded: dict[str, int] = {}
         self.others: list[str] = []
         self.directories = 0
@@ -193,6 +197,7 @@ class Scan:
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip | tuple[RuledFolder, str]]:
         """The items of one directory in order; a sub-directory is given as (folder, path)."""
+        self._at_folder()
         excluded = self.excluded
         prefix = f"{folder_path}/" if folder_path else ""
         try:

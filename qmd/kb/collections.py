@@ -11,6 +11,7 @@ from qmd.kb.parts import Parts
 if TYPE_CHECKING:
     from qmd.store import Store
     from qmd.values import Collection, Context
+    from qmd.values.reports import CollectionPreview
 
 
 class CollectionMethods(Parts):
@@ -42,6 +43,28 @@ class CollectionMethods(Parts):
                 name=new.name, path=new.path, pattern=mask, ignore=ignore
             )
         )
+
+    @staticmethod
+    def preview_collection(
+        path: str | Path,
+        *,
+        name: str | None = None,
+        mask: str = "**/*.md",
+        ignore: Sequence[str] = (),
+        budget_s: float = 5.0,
+    ) -> CollectionPreview:
+        """
+        Scan a directory as `add_collection` and `index` would; nothing is read or stored.
+
+        Args:
+            budget_s: The seconds after which the count is given as it is then.
+
+        Raises:
+            As `add_collection`, but for ConflictError.
+        """
+        from qmd.ingest.preview import preview
+
+        return preview(path, name, mask, ignore, budget_s=budget_s)
 
     def collections(self) -> list[Collection]:
         """All collections, the most recently changed first."""

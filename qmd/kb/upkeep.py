@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.values import Check, CleanupReport, Rescued, Status
+    from qmd.values import Check, CleanupReport, Rescued, SkippedFile, Status
+    from qmd.values.reports import SkipCount, WarnedDocument
 
 
 class UpkeepMethods(Parts):
-    def status(self) -> Status:
-        """Count what is indexed, what waits for vectors and what was left out."""
+    def status(self, *, list_skipped: bool = True) -> Status:
+        """
+        Count what is indexed, what waits for vectors and what was left out.
+
+        Args:
+            list_skipped: If False, ``skipped`` stays empty; `skip_counts` has the numbers.
+        """
         from qmd.health import status
 
         with self._store.reading() as reader:
-            return status.read(reader, self.path)
+            return status.read(reader, self.path, list_skipped=list_skipped)
+
+    def skip_counts(self) -> list[SkipCount]:
+        """How many files were skipped, by collection and reason."""
+        with self._store.reading() as reader:
+            return reader.files.skip_counts()
+
+    def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:
+        """A page of the files that were skipped for a reason, by collection and path."""
+        with self._store.reading() as reader:
+            return reader.files.skips(reason, offset=offset, limit=limit)
+
+    def count_warned(self) -> int:
+        """How many documents were read with warnings."""
+        with self._store.reading() as reader:
+            return reader.files.count_warned()
+
+    def warned(self, *, offset: int = 0, limit: int = 100) -> list[WarnedDocument]:
+        """A page of the documents that were read with warnings, by collection and path."""
+        with self._store.reading() as reader:
+            return reader.files.warned(offset=offset, limit=limit)
+
+    def indexed_per_hour(self, since: datetime) -> dict[datetime, int]:
+        """
+        How many documents the index took in, as they are now, by hour (UTC), oldest first.
+
+        A document counts once, in the hour in which it was last read.
+        """
+        from qmd.system import clock
+
+        with self._store.reading() as reader:
+            hours = reader.files.indexed_per_hour(clock.from_ns(int(since.timestamp() * 1e9)))
+        return {datetime.fromisoformat(f"{hour}:00:00+00:00"): count for hour, count in hours}
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
         """

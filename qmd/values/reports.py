@@ -28,6 +28,49 @@ class SkippedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SkipCount:
+    """How many files of a collection were skipped for one reason."""
+
+    collection: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WarnedDocument:
+    """A document that was read with warnings, which are sentences."""
+
+    file: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionPreview:
+    """
+    What a new collection would hold.
+
+    Attributes:
+        name: The name that it would have.
+        path: Its directory, absolute, with all links followed.
+        files: How many files would be documents.
+        bytes: Their length in all.
+        examples: The paths of the first of them, relative to the directory.
+        excluded: Reason → how many files and folders the rules leave out.
+        skipped: How many files match and still could be no documents.
+        is_complete: False if the time was up before the whole directory was seen.
+    """
+
+    name: str
+    path: str
+    files: int
+    bytes: int
+    examples: tuple[str, ...]
+    excluded: Mapping[str, int]
+    skipped: int
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """What an index run did, in documents."""
 

@@ -37,6 +37,7 @@ from qmd.store.revisions import (
 from qmd.store.tokens import StoredProjection
 from qmd.store.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
+from qmd.values.reports import SkipCount
 
 Open = Callable[[Path], Store]
 
@@ -271,9 +272,14 @@ def test_skips_are_replaced_and_remembered_by_the_parsers_version(store: Store, 
         assert reader.files.all_skips() == [skip]
         assert reader.files.skips_in_collection(notes, 7) == {"big.md": (skip, state)}
         assert reader.files.skips_in_collection(notes, 8) == {"big.md": (skip, None)}
+        assert reader.files.skip_counts() == [SkipCount("notes", "too_large", 1)]
+        assert reader.files.skips("too_large", offset=0, limit=5) == [skip]
+        assert reader.files.skips("too_large", offset=1, limit=5) == []
+        assert reader.files.skips("binary", offset=0, limit=5) == []
     store.write(lambda writer: writer.files.replace_skips(notes, [], 7))
     with store.reading() as reader:
         assert reader.files.all_skips() == []
+        assert reader.files.skip_counts() == []
 
 
 # --- links ---------------------------------------------------------------------------

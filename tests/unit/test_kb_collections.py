@@ -229,3 +229,35 @@ def test_a_context_needs_a_collection(kb: KnowledgeBase, path: str) -> None:
 def test_the_innermost_collection_owns_a_place(kb: KnowledgeBase, root: Path) -> None:
     kb.add_collection(root / "2025", name="year")
     assert kb.add_context(str(root / "2025/q1"), "x").uri == "qmd://year/q1"
+
+
+# --- before a collection is added ------------------------------------------------------
+
+
+def test_a_preview_counts_what_a_new_collection_would_hold(tmp_path: Path) -> None:
+    folder = tmp_path / "new notes"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "node_modules").mkdir()
+    for name in ("a.md", "sub/b.md", "node_modules/c.md", ".d.md", "drop.md", "e.txt"):
+        (folder / name).write_text("# T\n")
+    preview = KnowledgeBase.preview_collection(folder, ignore=["drop.md"])
+    assert (preview.name, preview.path) == ("new notes", str(folder))
+    assert preview.examples == ("a.md", "sub/b.md")
+    assert (preview.files, preview.bytes, preview.skipped) == (2, 8, 0)
+    assert preview.excluded == {"hidden": 1, "ignore option": 1, "mask": 1, "node_modules": 1}
+    assert preview.is_complete
+
+
+def test_a_preview_ends_when_its_time_is_up(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+    preview = KnowledgeBase.preview_collection(tmp_path, name="n", budget_s=-1)
+    assert not preview.is_complete
+    assert preview.files == 0
+
+
+def test_a_preview_refuses_what_no_collection_can_be(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        KnowledgeBase.preview_collection(tmp_path / "none")
+    with pytest.raises(InputError):
+        KnowledgeBase.preview_collection(tmp_path, name="a/b")

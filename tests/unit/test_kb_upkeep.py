@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,32 @@ def test_a_closed_knowledge_base_says_so(kb: KnowledgeBase) -> None:
     for use in (kb.status, kb.index, lambda: kb.add_context("/", "x")):
         with pytest.raises(StoreError, match="closed"):
             use()
+
+
+def test_skipped_files_are_counted_by_reason_and_listed_by_page(kb: KnowledgeBase) -> None:
+    counts = kb.skip_counts()
+    skipped = kb.status().skipped
+    assert sum(each.count for each in counts) == len(skipped) > 0
+    for each in counts:
+        assert [skip.reason for skip in kb.skips(each.reason)] == [each.reason] * each.count
+        assert kb.skips(each.reason, offset=each.count) == []
+    assert kb.status(list_skipped=False).skipped == ()
+
+
+def test_documents_with_warnings_are_listed(kb: KnowledgeBase, root: Path) -> None:
+    (root / "odd.md").write_bytes("# Odd\n\nGr\xfc\xdfe aus K\xf6ln\n".encode("latin-1"))
+    (root / "bad.md").write_text("---\nunclosed: [\n---\n# Bad\n")
+    kb.index()
+    documents = kb.warned()
+    assert "notes/bad.md" in [each.file for each in documents]
+    assert all(each.warnings for each in documents)
+    assert kb.count_warned() == len(documents)
+    assert kb.warned(offset=len(documents)) == []
+
+
+def test_documents_are_counted_by_the_hour_in_which_they_were_indexed(kb: KnowledgeBase) -> None:
+    now = datetime.now(timezone.utc)
+    hours = kb.indexed_per_hour(now - timedelta(hours=1))
+    assert sum(hours.values()) == kb.status().total_documents
+    assert all(hour.minute == 0 and hour <= now for hour in hours)
+    assert kb.indexed_per_hour(now + timedelta(hours=1)) == {}

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from qmd.errors import InputError, NotFoundError
 from qmd.server import rest_models as models
-from qmd.server.endpoints.client_paths import require_absolute
 from qmd.server.endpoints.definition import Call, RestEndpoint
 from qmd.server.endpoints.index import count
+from qmd.server.new_collection import add_collection, permitted_directory
 
 
 def _add_collection(call: Call) -> models.CollectionAdded:
     arguments: models.AddCollectionArguments = call.arguments
-    require_absolute(arguments.path)
-    directory = call.kb.policy.new_collection(arguments.path)
-    try:
-        added = call.kb.add_collection(
-            directory, name=arguments.name, mask=arguments.glob_pattern or "**/*.md"
-        )
-    except NotFoundError as error:  # the directory is missing, not the resource of the URL
-        raise InputError(str(error), hint=error.hint) from error
-    if added.path != str(directory):  # a link replaced the directory after the check
-        call.kb.remove_collection(added.name)
-        raise InputError(f"{directory} was replaced while it was added.", hint="Try again.")
+    added = add_collection(
+        call.kb,
+        permitted_directory(call.kb, arguments.path),
+        name=arguments.name,
+        mask=arguments.glob_pattern or "**/*.md",
+    )
     report = call.kb.index([added.name])
     indexed = call.kb.collection(added.name)
     return models.CollectionAdded(

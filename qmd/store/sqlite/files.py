@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from qmd.store.files import DocumentPlace, StoredFile
@@ -9,8 +10,10 @@ from qmd.store.sqlite import document_rows, vector_state
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
+from qmd.system.surrogates import whole
 from qmd.values import FileState, NewDocument, SkippedFile
 from qmd.values.names import name_key
+from qmd.values.reports import SkipCount, WarnedDocument
 
 
 def _has_surrogates(path: str) -> bool:
@@ -100,6 +103,54 @@ class SqliteFiles:
         for row in rows:
             require_types(row, str, str, str, str)
         return [SkippedFile(*row) for row in rows]
+
+    def skip_counts(self) -> list[SkipCount]:
+        rows = self._connection.execute(
+            "SELECT c.name, s.reason, count(*) FROM skipped_files s"
+            " JOIN collections c ON c.id = s.collection_id"
+            " GROUP BY c.name, s.reason ORDER BY c.name, s.reason"
+        ).fetchall()
+        for row in rows:
+            require_types(row, str, str, int)
+        return [SkipCount(*row) for row in rows]
+
+    def skips(self, reason: str, *, offset: int, limit: int) -> list[SkippedFile]:
+        rows = self._connection.execute(
+            "SELECT c.name, s.path, s.reason, s.detail FROM skipped_files s"
+            " JOIN collections c ON c.id = s.collection_id WHERE s.reason = ?"
+            " ORDER BY c.name, s.path LIMIT ? OFFSET ?",
+            [whole(reason), limit, offset],
+        ).fetchall()
+        for row in rows:
+            require_types(row, str, str, str, str)
+        return [SkippedFile(*row) for row in rows]
+
+    def warned(self, *, offset: int, limit: int) -> list[WarnedDocument]:
+        rows = self._connection.execute(
+            "SELECT c.name || '/' || d.path, d.warnings FROM documents d"
+            " JOIN collections c ON c.id = d.collection_id WHERE d.warnings <> '[]'"
+            " ORDER BY 1 LIMIT ? OFFSET ?",
+            [limit, offset],
+        ).fetchall()
+        for row in rows:
+            require_types(row, str, str)
+        return [WarnedDocument(file, tuple(json.loads(warnings))) for file, warnings in rows]
+
+    def count_warned(self) -> int:
+        row = self._connection.execute(
+            "SELECT count(*) FROM documents WHERE warnings <> '[]'"
+        ).fetchone()
+        return int(row[0])
+
+    def indexed_per_hour(self, since: str) -> list[tuple[str, int]]:
+        rows = self._connection.execute(
+            "SELECT substr(indexed_at, 1, 13), count(*) FROM documents WHERE indexed_at >= ?"
+            " GROUP BY 1 ORDER BY 1",
+            [since],
+        ).fetchall()
+        for row in rows:
+            require_types(row, str, int)
+        return [(hour, count) for hour, count in rows]
 
 
 class SqliteFilesWriter(SqliteFiles):
