@@ -1,1 +1,24 @@
-"""Renders the Markdown of a document as HTML that is safe to show in a browser."""
+"""
+Renders the Markdown of a document as HTML that is safe to show in a browser.
+
+`render_note` parses a text with markdown-it and the rules of this package, asks its caller where
+the links lead, and removes from the HTML whatever is not on a list (`clean`). It reads nothing.
+"""
+
+from qmd.render.anchors import heading_id, link_id
+from qmd.render.links import Embedded, LinkResolver, NoLinks, Target, WrittenTarget
+from qmd.render.note import Options, Rendered, RenderedHeading, render_note
+
+__all__ = [
+    "Embedded",
+    "LinkResolver",
+    "NoLinks",
+    "Options",
+    "Rendered",
+    "RenderedHeading",
+    "Target",
+    "WrittenTarget",
+    "heading_id",
+    "link_id",
+    "render_note",
+]

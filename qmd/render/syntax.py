@@ -1,0 +1,199 @@
+"""What Obsidian's Markdown has beside CommonMark, as rules of markdown-it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+
+_WIKILINK = re.compile(r"!?\[\[([^\[\]\n]{1,1000})\]\]")
+_TAG = re.compile(r"#(?=[^\s#]*[^\W\d])([\w/-]{1,200})")
+_BEFORE_TAG = re.compile(r"[\s(（「“,，。;；:：]")
+_BLOCK_ID = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]{1,100})\s*$")
+_CALLOUT = re.compile(r"\[!([A-Za-z-]{1,40})(?:\|[^\]\n]{0,100})?\]([+-]?)[ \t]*(.*)")
+_TASK = re.compile(r"\[(.)\][ \t\n]")
+_MAX_HIGHLIGHT = 2_000  # characters
+
+CALLOUTS = {
+    "summary": "abstract", "tldr": "abstract", "hint": "tip", "important": "tip",
+    "check": "success", "done": "success", "help": "question", "faq": "question",
+    "caution": "warning", "attention": "warning", "fail": "failure", "missing": "failure",
+    "error": "danger", "cite": "quote",
+}  # fmt: skip
+"""Obsidian's other names of a kind of callout."""
+
+KINDS_NAMES = """
+note abstract info todo tip success question warning failure danger bug example quote
+"""
+KINDS = frozenset(KINDS_NAMES.split())
+
+
+@cache
+def parser() -> MarkdownIt:
+    """The parser; it keeps no state between texts."""
+    markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": 40})
+    markdown.enable(["table", "strikethrough"])
+    markdown.use(footnote_plugin)
+    markdown.use(dollarmath_plugin, double_inline=True)
+    markdown.inline.ruler.before("link", "wikilink", _wikilink)
+    markdown.inline.ruler.before("emphasis", "highlight", _highlight)
+    markdown.inline.ruler.before("emphasis", "comment", _comment)
+    markdown.inline.ruler.before("emphasis", "tag", _tag)
+    markdown.block.ruler.before(
+        "fence", "comment", _comment_block, {"alt": ["paragraph", "blockquote", "list"]}
+    )
+    markdown.core.ruler.before("inline", "callouts", _callouts)
+    markdown.core.ruler.before("inline", "tasks", _tasks)
+    markdown.core.ruler.push("block_ids", _block_ids)
+    return markdown
+
+
+def _wikilink(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] not in "[!":
+        return False
+    match = _WIKILINK.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        target, bar, shown = match[1].partition("|")
+        token = state.push("embed" if match[0][0] == "!" else "wikilink", "", 0)
+        token.content = target.removesuffix("\\").strip()
+        token.meta = {"shown": shown.strip() if bar else None}
+    state.pos = match.end()
+    return True
+
+
+def _highlight(state: StateInline, silent: bool) -> bool:
+    """``==marked==``"""
+    begin, end = state.pos, state.posMax
+    if not state.src.startswith("==", begin) or begin + 4 >= end:
+        return False
+    if state.src[begin + 2].isspace() or state.src[begin + 2] == "=":
+        return False
+    close = state.src.find("==", begin + 3, min(end, begin + _MAX_HIGHLIGHT))
+    if close < 0 or state.src[close - 1].isspace():
+        return False
+    if not silent:
+        state.push("mark_open", "mark", 1)
+        state.pos, state.posMax = begin + 2, close
+        state.md.inline.tokenize(state)
+        state.push("mark_close", "mark", -1)
+    state.pos, state.posMax = close + 2, end
+    return True
+
+
+def _comment(state: StateInline, silent: bool) -> bool:
+    """``%%hidden%%``"""
+    if not state.src.startswith("%%", state.pos):
+        return False
+    close = state.src.find("%%", state.pos + 2, state.posMax)
+    if close < 0:
+        return False
+    state.pos = close + 2
+    return True
+
+
+def _tag(state: StateInline, silent: bool) -> bool:
+    at = state.pos
+    if state.src[at] != "#" or (at and not _BEFORE_TAG.match(state.src[at - 1])):
+        return False
+    match = _TAG.match(state.src, at, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        token = state.push("tag", "", 0)
+        token.content = match[1].rstrip("/")
+    state.pos = at + 1 + len(match[1].rstrip("/"))
+    return True
+
+
+def _comment_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Lines from one that begins with ``%%`` to one that ends with it."""
+    if state.is_code_block(start):
+        return False
+    first = _line(state, start)
+    if not first.startswith("%%") or "%%" in first[2:]:
+        return False
+    for line in range(start + 1, end):
+        if "%%" in _line(state, line):
+            break
+    else:
+        return False
+    if not silent:
+        state.line = line + 1
+    return True
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
+
+
+def _callouts(state: StateCore) -> None:
+    """Turn quotes that begin with ``[!kind]`` into callouts."""
+    result: list[Token] = []
+    opened: list[Token] = []  # the quotes and callouts that are not closed yet
+    tokens = state.tokens
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if token.type == "blockquote_open":
+            match = None
+            if at + 2 < len(tokens) and tokens[at + 1].type == "paragraph_open":
+                match = _CALLOUT.match(tokens[at + 2].content)
+            opened.append(token)
+            if match:
+                token.type = "callout_open"
+                token.meta = {"kind": match[1].lower(), "fold": match[2]}
+                title = Token("inline", "", 0, content=match[3] or match[1].capitalize())
+                title.children, title.map = [], token.map
+                result += [token, title, Token("callout_title_close", "", -1, meta=token.meta)]
+                paragraph, body = tokens[at + 1], tokens[at + 2]
+                body.content = body.content[match.end() :].lstrip("\n")
+                if body.content:
+                    if paragraph.map:  # its first line is the title
+                        paragraph.map = [paragraph.map[0] + 1, paragraph.map[1]]
+                    result += tokens[at + 1 : at + 4]
+                at += 4
+                continue
+        elif token.type == "blockquote_close":
+            begin = opened.pop()
+            if begin.type == "callout_open":
+                token.type, token.meta = "callout_close", begin.meta
+        result.append(token)
+        at += 1
+    state.tokens = result
+
+
+def _tasks(state: StateCore) -> None:
+    """Take ``[ ]`` off the items of a list; the item's meta has the character inside."""
+    for at, token in enumerate(state.tokens[:-2]):
+        if token.type != "list_item_open" or state.tokens[at + 1].type != "paragraph_open":
+            continue
+        body = state.tokens[at + 2]
+        match = _TASK.match(body.content + "\n")
+        if match:
+            token.meta = {"task": match[1]}
+            body.content = body.content[match.end() :]
+            body.meta = {"task": match[1]}
+
+
+def _block_ids(state: StateCore) -> None:
+    """Take ``^name`` off the end of a block; the block's meta has the name."""
+    for at, token in enumerate(state.tokens):
+        if token.type != "inline" or not token.children or "^" not in token.content:
+            continue
+        last = token.children[-1]
+        if last.type != "text":
+            continue
+        match = _BLOCK_ID.search(last.content, max(0, len(last.content) - 110))
+        if match:
+            last.content = last.content[: match.start()]
+            opened = state.tokens[at - 1]
+            opened.meta = {**opened.meta, "block": match[1]}

@@ -1,0 +1,359 @@
+"""Writes the HTML of parsed Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from urllib.parse import quote, unquote, urlsplit
+
+from markdown_it.token import Token
+
+from qmd.render.anchors import link_id
+from qmd.render.clean import Marked
+from qmd.render.code import Painter
+from qmd.render.links import Target
+from qmd.render.syntax import CALLOUTS, KINDS, parser
+
+_WIDTH = re.compile(r"(\d{1,4})(?:x(\d{1,4}))?")
+_ALIGNED = re.compile(r"text-align:(left|right|center)")
+_LINE_BLOCKS_NAMES = """
+paragraph_open heading_open list_item_open tr_open blockquote_open callout_open fence
+code_block math_block math_block_label hr
+"""
+_LINE_BLOCKS = frozenset(_LINE_BLOCKS_NAMES.split())
+
+
+class HtmlWriter:
+    """
+    Writes the tokens of one text.
+
+    Args:
+        targets: What its links lead to: id of the token → target.
+        first_line: The number of the text's first line; None to leave out the lines.
+        may_tick: Whether the boxes of its tasks can be changed.
+        embed: The HTML of an embedded document; None to show a link.
+    """
+
+    def __init__(
+        self,
+        marked: Marked,
+        targets: Mapping[int, Target],
+        *,
+        first_line: int | None,
+        may_tick: bool,
+        embed: Callable[[str], str | None],
+    ) -> None:
+        self._marked = marked
+        self._targets = targets
+        self._first_line = first_line
+        self._may_tick = may_tick
+        self._embed = embed
+        self._painter = Painter()
+        self._task: tuple[str, int] | None = None  # of the item that has just begun, and its line
+        self._anchors: list[str] = []  # the closing tags of the open links
+        self._plain = parser().renderer
+        self._blocks: dict[str, Callable[[Token], str]] = {
+            "fence": self._fence,
+            "code_block": self._fence,
+            "math_block": self._math_block,
+            "math_block_label": self._math_block,
+            "table_open": self._table_open,
+            "table_close": self._table_close,
+            "callout_open": self._callout_open,
+            "callout_title_close": self._callout_title_close,
+            "callout_close": self._callout_close,
+        }
+        self._texts: dict[str, Callable[[Token], str]] = {
+            "link_open": self._link_open,
+            "link_close": self._link_close,
+            "wikilink": self._wikilink,
+            "embed": self._embed_token,
+            "image": self._image,
+            "tag": self._tag,
+            "math_inline": self._math_inline,
+            "math_inline_double": self._math_inline_double,
+        }
+
+    def html(self, tokens: Sequence[Token]) -> str:
+        parts: list[str] = []
+        at = 0
+        while at < len(tokens):
+            if embedded := self._whole_embed(tokens, at):
+                parts.append(embedded)
+                at += 3
+                continue
+            token = tokens[at]
+            if token.type == "inline":
+                parts.append(self._inline(token.children or ()))
+            else:
+                parts.append(self._block(tokens, at))
+            at += 1
+        return "".join(parts)
+
+    # -- blocks ------------------------------------------------------------------------
+
+    def _block(self, tokens: Sequence[Token], at: int) -> str:
+        token = tokens[at]
+        self._set_attributes(token)
+        if token.type == "list_item_open" and "task" in token.meta:
+            self._task = (token.meta["task"], self._line(token))
+        special = self._blocks.get(token.type)
+        if special is not None:
+            return special(token)
+        if token.type == "html_block":
+            return token.content
+        if token.type.startswith("footnote_"):
+            return self._footnote(token)
+        if token.hidden and token.nesting:
+            return ""
+        return self._tag_of(token)
+
+    def _tag_of(self, token: Token) -> str:
+        if token.nesting < 0:
+            return f"</{token.tag}>\n"
+        attributes = "".join(
+            f' {name}="{escape(str(value))}"' for name, value in token.attrs.items()
+        )
+        return f"<{token.tag}{attributes}>"
+
+    def _set_attributes(self, token: Token) -> None:
+        """Set the line, the id and the classes of a block, each with the mark."""
+        marked, classes = self._marked, []
+        align = _ALIGNED.search(str(token.attrs.pop("style", "")))
+        if align:
+            classes.append(f"to-{align[1]}")
+        if token.map and token.type in _LINE_BLOCKS and self._first_line is not None:
+            token.attrs["data-line"] = marked(self._line(token))
+        if token.meta.get("task"):
+            classes.append("task")
+            token.attrs["data-task"] = marked(token.meta["task"])
+        if name := token.meta.get("id") or (
+            f"b-{token.meta['block']}" if "block" in token.meta else None
+        ):
+            token.attrs["id"] = marked(name)
+        if place := token.meta.get("at"):
+            classes.append("at")
+            if place == "first":
+                token.attrs.setdefault("id", marked("at"))
+        if classes:
+            token.attrs["class"] = marked(" ".join(classes))
+
+    def _line(self, token: Token) -> int:
+        return (self._first_line or 0) + (token.map[0] if token.map else 0)
+
+    def _fence(self, token: Token) -> str:
+        attributes = "".join(
+            f' {name}="{escape(str(token.attrs[name]))}"'
+            for name in ("data-line", "id", "class")
+            if name in token.attrs
+        )
+        code = self._painter.code(token.content, token.info)
+        language = escape(token.info.split()[0][:30]) if token.info.split() else ""
+        label = f' title="{language}"' if language else ""
+        code = code.replace('class="', f'class="{self._marked("")}')
+        return f"<pre{attributes}{label}><code>{code}</code></pre>\n"
+
+    def _math_block(self, token: Token) -> str:
+        math = self._painter.formula(token.content, is_block=True)
+        attributes = f' class="{self._marked("formula")}"{_line_attribute(token)}'
+        if math is None:
+            return f"<pre{attributes}><code>{escape(token.content)}</code></pre>\n"
+        return f"<div{attributes}>{math}</div>\n"
+
+    def _table_open(self, token: Token) -> str:
+        return f'<div class="{self._marked("scroll")}"><table>'
+
+    def _table_close(self, token: Token) -> str:
+        return "</table></div>\n"
+
+    def _callout_open(self, token: Token) -> str:
+        kind = CALLOUTS.get(token.meta["kind"], token.meta["kind"])
+        shown = kind if kind in KINDS else "note"
+        classes = self._marked(f"callout callout-{shown}")
+        line = _line_attribute(token)
+        if fold := token.meta["fold"]:
+            is_open = " open" if fold == "+" else ""
+            return f'<details class="{classes}"{line}{is_open}><summary>'
+        title = self._marked("callout-title")
+        return f'<div class="{classes}"{line}><div class="{title}">'
+
+    def _callout_title_close(self, token: Token) -> str:
+        return "</summary>\n" if token.meta["fold"] else "</div>\n"
+
+    def _callout_close(self, token: Token) -> str:
+        return "</details>\n" if token.meta["fold"] else "</div>\n"
+
+    def _footnote(self, token: Token) -> str:
+        number = token.meta.get("id", 0) + 1
+        again = token.meta.get("subId", 0)
+        back = f"fnref-{number}" + (f"-{again}" if again else "")
+        marked = self._marked
+        if token.type == "footnote_ref":
+            return (
+                f'<sup class="{marked("footnote")}"><a href="#fn-{number}" id="{marked(back)}">'
+                f"{number}</a></sup>"
+            )
+        if token.type == "footnote_block_open":
+            return f'<section class="{marked("footnotes")}"><ol>\n'
+        if token.type == "footnote_block_close":
+            return "</ol></section>\n"
+        if token.type == "footnote_open":
+            return f'<li id="{marked(f"fn-{number}")}">'
+        if token.type == "footnote_close":
+            return "</li>\n"
+        mark = self._marked("↑")
+        return f' <a href="#{back}" aria-label="{mark}">↩</a>'  # footnote_anchor
+
+    # -- text --------------------------------------------------------------------------
+
+    def _inline(self, tokens: Sequence[Token]) -> str:
+        parts = []
+        if self._task is not None:
+            parts.append(self._box(*self._task))
+            self._task = None
+        for token in tokens:
+            special = self._texts.get(token.type)
+            if special is not None:
+                parts.append(special(token))
+            elif token.type == "html_inline":
+                parts.append(token.content)
+            elif token.type in {"footnote_ref", "footnote_anchor"}:
+                parts.append(self._footnote(token))
+            else:
+                parts.append(
+                    self._plain.render(
+                        [Token("inline", "", 0, children=[token])], parser().options, {}
+                    )
+                )
+        return "".join(parts)
+
+    def _box(self, status: str, line: int) -> str:
+        marked = self._marked
+        is_done = status not in " "
+        state = "mixed" if status in "/-<>?" and is_done else str(is_done).lower()
+        ticks = f' data-line="{marked(line)}"' if self._may_tick else ""
+        return (
+            f'<span class="{marked("box")}" role="{marked("checkbox")}"'
+            f' aria-checked="{marked(state)}"'
+            f' data-task="{marked(escape(status))}"{ticks}></span> '
+        )
+
+    def _link_open(self, token: Token) -> str:
+        written = str(token.attrs.get("href", ""))
+        title = str(token.attrs.get("title", ""))
+        if written.startswith("#"):
+            anchor = link_id(unquote(written[1:]))
+            self._anchors.append("</a>")
+            return f'<a href="#{escape(quote(anchor))}">'
+        return self._anchor_open(self._targets[id(token)], title)
+
+    def _link_close(self, token: Token) -> str:
+        return self._anchors.pop()
+
+    def _anchor_open(self, target: Target, title: str = "") -> str:
+        label = title or target.title
+        hint = f' title="{escape(label)}"' if label else ""
+        kind = self._marked(f"to-{target.kind}")
+        if not target.address:
+            self._anchors.append("</span>")
+            return f'<span class="{kind}"{hint}>'
+        self._anchors.append("</a>")
+        return f'<a class="{kind}" href="{escape(target.address)}"{hint}>'
+
+    def _wikilink(self, token: Token) -> str:
+        shown = token.meta["shown"] or _shown(token.content)
+        if token.content.startswith("#"):
+            return f'<a href="#{escape(quote(link_id(token.content[1:])))}">{escape(shown)}</a>'
+        opened = self._anchor_open(self._targets[id(token)])
+        return f"{opened}{escape(shown)}{self._anchors.pop()}"
+
+    def _embed_link(self, token: Token) -> str:
+        opened = self._anchor_open(self._targets[id(token)])
+        shown = token.meta["shown"] or _shown(token.content)
+        return f"{opened}{escape(shown)}{self._anchors.pop()}"
+
+    def _whole_embed(self, tokens: Sequence[Token], at: int) -> str | None:
+        """The HTML of a paragraph that is nothing but an embedded note."""
+        if tokens[at].type != "paragraph_open" or at + 2 >= len(tokens):
+            return None
+        children = [
+            child
+            for child in tokens[at + 1].children or ()
+            if child.type != "text" or child.content.strip()
+        ]
+        if len(children) != 1 or children[0].type != "embed":
+            return None
+        token = children[0]
+        target = self._targets[id(token)]
+        if target.kind != "note":
+            return None
+        self._set_attributes(tokens[at])
+        inner = self._embed(token.content)
+        if inner is None:
+            return None
+        marked = self._marked
+        link = self._embed_link(token)
+        return (
+            f'<blockquote class="{marked("embed")}"{_line_attribute(tokens[at])}>'
+            f'<div class="{marked("embed-name")}">{link}</div>{inner}</blockquote>\n'
+        )
+
+    def _image(self, token: Token) -> str:
+        alternative = "".join(child.content for child in token.children or ())
+        text, _, size = alternative.rpartition("|")
+        if not _WIDTH.fullmatch(size):
+            text, size = alternative, ""
+        return self._picture(self._targets[id(token)], text, size)
+
+    def _media(self, token: Token) -> str:
+        target = self._targets[id(token)]
+        shown = token.meta["shown"] or ""
+        size = shown if _WIDTH.fullmatch(shown) else ""
+        return self._picture(target, "" if size else shown, size, name=_shown(token.content))
+
+    def _picture(self, target: Target, text: str, size: str, name: str = "") -> str:
+        marked = self._marked
+        source = f' src="{marked(escape(target.address))}"'
+        if target.kind == "image":
+            match = _WIDTH.fullmatch(size)
+            width = f' width="{match[1]}"' if match else ""
+            height = f' height="{match[2]}"' if match and match[2] else ""
+            alternative = escape(text or name)
+            return f'<img{source} alt="{alternative}"{width}{height} loading="lazy">'
+        if target.kind in ("audio", "video"):
+            return f'<{target.kind}{source} controls preload="metadata"></{target.kind}>'
+        if target.kind == "web":  # an image of another site is not loaded
+            host = urlsplit(target.address).hostname or target.address
+            opened = self._anchor_open(target)
+            return f"{opened}{escape(text or 'image')} ({escape(host)}){self._anchors.pop()}"
+        opened = self._anchor_open(target)
+        return f"{opened}{escape(text or name or target.address)}{self._anchors.pop()}"
+
+    def _embed_token(self, token: Token) -> str:
+        if self._targets[id(token)].kind == "note":
+            return self._embed_link(token)
+        return self._media(token)
+
+    def _tag(self, token: Token) -> str:
+        address = f"/?q={quote('tag:' + token.content, safe='')}"
+        kind = self._marked("tag")
+        return f'<a class="{kind}" href="{address}">#{escape(token.content)}</a>'
+
+    def _math_inline(self, token: Token) -> str:
+        math = self._painter.formula(token.content, is_block=False)
+        return math if math is not None else f"<code>{escape(token.content)}</code>"
+
+    def _math_inline_double(self, token: Token) -> str:
+        math = self._painter.formula(token.content, is_block=True)
+        return math if math is not None else f"<code>{escape(token.content)}</code>"
+
+
+def _line_attribute(token: Token) -> str:
+    line = token.attrs.get("data-line")
+    return f' data-line="{line}"' if line else ""
+
+
+def _shown(target: str) -> str:
+    """What a wikilink without a text of its own shows: ``note > heading``."""
+    return " > ".join(part.lstrip("^") for part in target.split("#") if part) or target
