@@ -56,6 +56,7 @@ Every exception qmd raises on purpose.
        ├─ ModelMissingError           not on this machine; the hint says how to get it
        ├─ ModelMismatchError          the database holds vectors of another model
        ├─ VectorIndexMissingError     nothing was embedded yet
+       ├─ DocumentNotEmbeddedError    one document has no vectors yet; file
        ├─ VectorsUnavailableError     sqlite-vec cannot be loaded here
        └─ TransientInferenceError     worth another try
 
@@ -566,6 +567,17 @@ class VectorIndexMissingError(InferenceError):
             "Vector index not found. Run 'qmd embed' first to create embeddings.",
             hint="qmd embed",
         )
+
+
+class DocumentNotEmbeddedError(InferenceError):
+    """The state of a document, not a failure: it is new or edited, or has no text."""
+
+    code = "document_not_embedded"
+    http_status = 409
+
+    def __init__(self, file: str) -> None:
+        super().__init__(f"{file} has no vectors yet.", hint="Run 'qmd embed' to make them.")
+        self.file = file
 
 
 class VectorsUnavailableError(InferenceError):

@@ -85,7 +85,7 @@ class GraphMethods(SearchMethods):
         Raises:
             VectorIndexMissingError: No document has a vector yet.
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
-            InferenceError: This document has no vectors yet.
+            DocumentNotEmbeddedError: This document has no vectors yet.
         """
         from qmd.search.graph.similar import similar_documents
 

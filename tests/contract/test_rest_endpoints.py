@@ -135,6 +135,20 @@ def test_vsearch_and_its_lowest_score(client: TestClient, kb: KnowledgeBase) -> 
     assert post(client, "/vsearch", query=" ")["results"] == []
 
 
+def test_similar_to_an_edited_document_is_a_conflict_until_it_is_embedded(
+    client: TestClient, kb: KnowledgeBase, notes: Path
+) -> None:
+    kb.embed()
+    (notes / "new.md").write_text("# New\n\nA boat to the islands.\n")
+    kb.index()
+    asked = "/similar?file=notes/new.md"
+    assert refused(client.get(asked), 409) == (
+        "notes/new.md has no vectors yet.\n\nRun 'qmd embed' to make them."
+    )
+    kb.embed()
+    assert client.get(asked).json()["documents"]
+
+
 def test_query_without_vectors_says_what_is_missing(client: TestClient) -> None:
     reply = post(client, "/query", query="islands")
     assert [hit["file"] for hit in reply["results"]] == ["notes/2025/plan.md"]

@@ -9,7 +9,7 @@ import pytest
 from support.embedder import HashEmbedder
 
 from qmd import KnowledgeBase, Settings
-from qmd.errors import InferenceError, VectorIndexMissingError
+from qmd.errors import DocumentNotEmbeddedError, VectorIndexMissingError
 
 WORDS = ["harbour", "boat", "sail", "anchor", "rope", "wind", "tide", "mast"]
 NOTES = {
@@ -66,7 +66,7 @@ def test_without_vectors_the_error_says_what_to_do(kb: KnowledgeBase, tmp_path: 
     (tmp_path / "notes" / "new.md").write_text("# New\n\nNot embedded yet.\n")
     kb.index()
     for file in ("new.md", "empty.md"):
-        with pytest.raises(InferenceError) as caught:
+        with pytest.raises(DocumentNotEmbeddedError) as caught:
             kb.similar(file)
         assert f"notes/{file} has no vectors" in str(caught.value)
 

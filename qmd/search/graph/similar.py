@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from qmd.errors import InferenceError
+from qmd.errors import DocumentNotEmbeddedError
 from qmd.search.graph.links import linked_documents
 from qmd.search.meaning.nearness import LEAST_SAMPLE, SAMPLE, bare, vector_matrix
 from qmd.search.meaning.retrieval import nearest_documents, require_index
@@ -68,7 +68,7 @@ def similar_documents(
 
     Raises:
         VectorIndexMissingError, VectorsUnavailableError: No vectors can be compared.
-        InferenceError: The document has no vectors yet.
+        DocumentNotEmbeddedError: The document has no vectors yet.
         CollectionNotFoundError.
     """
 
@@ -76,9 +76,7 @@ def similar_documents(
     selection = reader.select(Filters(collections=(collection,) if collection else ()))
     rows = reader.vectors.for_documents(model, [document.id], MOST_READ)
     if not rows:
-        raise InferenceError(
-            f"{document.file} has no vectors yet.", hint="Run 'qmd embed' to make them."
-        )
+        raise DocumentNotEmbeddedError(document.file)
     shared = _shared(reader, model)
     chunks = _unit(vector_matrix(_spread([row[2] for row in rows], MOST_CHUNKS)) - shared)
     texts = [chunks.mean(axis=0), *_spread(list(chunks), SEARCHING_CHUNKS)]

@@ -153,6 +153,6 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         query=SimilarArguments,
         reply=SimilarDocuments,
         run=_similar,
-        errors=(404,),
+        errors=(404, 409),
     ),
 )
