@@ -13,16 +13,26 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-# C0 without tab and newline, DEL and C1, bidi marks, embeddings, overrides and isolates,
-# line and paragraph separators, and lone surrogates.
-# It is the text of a pattern: compiling it on import would slow the start of every command.
-_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+from qmd.values.printable import UNSAFE, exact, harmless, one_line
 
-# More invisible characters: soft hyphen, joiners, byte order mark, fillers, tags.
-_INVISIBLE = (
-    "[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164"
-    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
+__all__ = [
+    "RESET",
+    "STYLES",
+    "columns",
+    "escape_json",
+    "exact",
+    "harmless",
+    "json_text",
+    "note",
+    "one_line",
+    "padded",
+    "paint",
+    "prepare_streams",
+    "use_color",
+    "write",
+    "write_json",
+    "write_text",
+]
 
 RESET = "\x1b[0m"
 STYLES = {
@@ -68,11 +78,6 @@ def paint(text: str, style: str, color: bool) -> str:
     return f"{STYLES[style]}{text}{RESET}" if color and text else text
 
 
-def one_line(text: str) -> str:
-    """Escape every control character of a name or title, so that it fits on one line."""
-    return text if text.isprintable() else re.sub(f"[\t\n]|{_UNSAFE}", _escape, text)
-
-
 def padded(text: str, width: int) -> str:
     """Pad a text to ``width`` columns of a terminal, where a Chinese character takes two."""
     return text + " " * (width - columns(text))
@@ -88,35 +93,10 @@ def columns(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 
 
-def harmless(text: str) -> str:
-    """Escape the control characters of a text for a terminal; tabs and line ends stay."""
-    return re.sub(_UNSAFE, _escape, text.replace("\r\n", "\n"))
-
-
-def exact(text: str) -> str:
-    """
-    Escape control characters and invisible characters.
-
-    For a text that the user must judge. Unlike `harmless`, it escapes the CR of a CR LF.
-    """
-    return re.sub(f"{_INVISIBLE}|{_UNSAFE}", _escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    char = match[0]
-    short_escape = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
-    if short_escape:
-        return short_escape
-    code = ord(char)
-    if code > 0xFFFF:
-        return f"\\U{code:08x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
 def escape_json(text: str) -> str:
     """Escape the unsafe characters that JSON allows raw."""
     # JSON has them in strings only; the pattern leaves out the newlines of the layout.
-    return re.sub(_UNSAFE, lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(UNSAFE, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def write(text: str) -> None:
