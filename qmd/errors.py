@@ -286,14 +286,24 @@ class FileChangedError(ConflictError):
     code = "file_changed"
 
     def __init__(
-        self, path: str, *, since: str = "the person was asked", diff: str | None = None
+        self,
+        path: str,
+        *,
+        since: str = "the person was asked",
+        diff: str | None = None,
+        text_read: str | None = None,
     ) -> None:
-        """``diff``: what has changed since, as a unified diff; None if that is not known."""
+        """
+        Args:
+            diff: What has changed since, as a unified diff; None if that is not known.
+            text_read: The text that the client has read; None if that is not known.
+        """
         super().__init__(
             f"{path} has changed since {since}; it was not written.",
             hint="Read it again, then ask for the write that is right now.",
         )
         self.diff = diff
+        self.text_read = text_read
 
 
 class NoteAccessError(QmdError):

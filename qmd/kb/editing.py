@@ -1,9 +1,10 @@
-"""Editing and deleting notes by name, and undoing changes."""
+"""Creating, editing and deleting notes by name."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.files import FileMethods
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
     from qmd.files.notes.vault import Vault
     from qmd.store import Store
-    from qmd.values.edits import EditedNote, NoteEdit
+    from qmd.values import Collection
+    from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
 
 class EditingMethods(FileMethods):
@@ -47,6 +49,115 @@ class EditingMethods(FileMethods):
         store = self._store
         editor = NoteEditor(store, self._writer(store))
         return editor.edit(self._place(store, name), edit, if_docid=if_docid, preview=preview)
+
+    def note_source(self, name: str) -> NoteSource:
+        """
+        The text of a note as it is on the disk, for an editor, and whether it may be written.
+
+        Raises:
+            DocumentNotFoundError, AmbiguousNameError: As `get`.
+            EditError: It is no note, no text, or a text that an editor would change.
+            FileAccessError: The file cannot be read.
+        """
+        from qmd.files.edits.note_editor import NoteEditor
+
+        store = self._store
+        return NoteEditor(store, self._writer(store)).source(self._place(store, name))
+
+    def replace_note(
+        self, name: str, text: str, *, if_docid: str | None = None, preview: bool = False
+    ) -> EditedNote:
+        """
+        Replace the whole text of a note, which keeps its encoding and its line ends.
+
+        Args:
+            text: The new text, with ``\\n`` at the end of each line. An unchanged text changes
+                nothing.
+
+        The other arguments and the errors are those of `edit_note`.
+        """
+        from qmd.files.edits.operations import replace_all
+
+        return self.edit_note(
+            name, lambda present: replace_all(present, text), if_docid=if_docid, preview=preview
+        )
+
+    def tick_task(self, name: str, task: str, line: int, *, done: bool) -> EditedNote:
+        """
+        Tick or untick a task that a person sees, though the note may have changed since.
+
+        Args:
+            task: The text behind the box.
+            line: Where it stood, counted from 1. If another line is there now, the only task with
+                this text is meant.
+
+        Raises:
+            EditError: There is no such task any more, or more than one.
+            The other errors of `edit_note`.
+        """
+        from qmd.files.edits.tasks import set_seen_task
+
+        return self.edit_note(
+            name, lambda present: set_seen_task(present, done=done, task=task, line=line)
+        )
+
+    def create_note(self, path: str, text: str) -> EditedNote:
+        """
+        Create a note in a collection. Nothing is overwritten; missing folders are created.
+
+        Args:
+            path: ``collection/path``; ``.md`` may be left out.
+
+        Raises:
+            InvalidPathError: No note can have this path, or it leads out of the collections.
+            ConflictError: Something is at the path already, or a rule keeps the path out of the
+                index.
+            OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
+        """
+        from qmd.errors import ConflictError
+        from qmd.files.edits.note_editor import NoteEditor, NotePlace
+        from qmd.files.notes.vault import Vault, note_path
+
+        store = self._store
+        with store.reading() as reader:
+            vault = Vault.of_collections(reader.collections.all())
+        file = "/".join(name for name in note_path(path).split("/") if name not in ("", "."))
+        vault.check_new(file)
+        place = vault.locate(file)
+        exclusion = self._exclusion(store, file)
+        if exclusion is not None:
+            raise ConflictError(f"{file} would not be shown: {exclusion}")
+        return NoteEditor(store, self._writer(store)).create(NotePlace(file, place), text)
+
+    def writable_collections(self) -> list[Collection]:
+        """The collections in which notes may be created."""
+        from qmd.errors import QmdError
+
+        store = self._store
+        writable = []
+        with store.reading() as reader:
+            collections = reader.collections.all()
+        policy = self._writer(store).policy
+        for each in collections:
+            try:
+                store.require_writable()
+                policy.permitted(Path(os.path.realpath(each.path), "note.md"))
+            except QmdError:
+                continue
+            writable.append(each)
+        return writable
+
+    def _exclusion(self, store: Store, file: str) -> str | None:
+        """The rule that keeps a file out of the index, in sentences; None if none does."""
+        from qmd.ingest.rules import Rules
+        from qmd.ingest.verdict import exclusion_of_new_file
+
+        name, _, path = file.partition("/")
+        with store.reading() as reader:
+            [collection] = [each for each in reader.collections.all() if each.name == name]
+        rules = Rules(Path(collection.path), collection.pattern, collection.ignore)
+        verdict = exclusion_of_new_file(rules, path)
+        return None if verdict is None else f"{verdict.detail} {verdict.remedy or ''}".rstrip()
 
     def delete_note(
         self, name: str, *, if_docid: str | None = None, preview: bool = False

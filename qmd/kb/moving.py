@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.editing import EditingMethods
@@ -67,18 +66,6 @@ class MovingMethods(EditingMethods):
             )
         problem = moved.problem or self._exclusion(store, moved.file)
         return replace(moved, problem=problem)
-
-    def _exclusion(self, store: Store, file: str) -> str | None:
-        """The rule that keeps a file out of the index, in sentences; None if none does."""
-        from qmd.ingest.rules import Rules
-        from qmd.ingest.verdict import exclusion_of_new_file
-
-        name, _, path = file.partition("/")
-        with store.reading() as reader:
-            [collection] = [each for each in reader.collections.all() if each.name == name]
-        rules = Rules(Path(collection.path), collection.pattern, collection.ignore)
-        verdict = exclusion_of_new_file(rules, path)
-        return None if verdict is None else f"{verdict.detail} {verdict.remedy or ''}".rstrip()
 
     def _update(self, store: Store, files: set[str]) -> None:
         """Update the index of the collections of some files, unless it is read-only."""

@@ -51,6 +51,24 @@ class NoteEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteSource:
+    """
+    A note as an editor shows it.
+
+    Attributes:
+        file: ``collection/path``.
+        text: The whole text as it is on the disk, with ``\\n`` at the end of each line.
+        docid: The whole hash of the text with its own line ends, for ``if_docid``.
+        refusal: Sentences that say why it cannot be written; None if it can.
+    """
+
+    file: str
+    text: str
+    docid: str
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class EditedNote:
     """
     A note that was edited or deleted, or would be.

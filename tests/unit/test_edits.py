@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qmd.errors import EditError
 from qmd.files.edits.apply import edited
 from qmd.files.edits.diff import MAX_LINES, short_diff
-from qmd.files.edits.line_ends import line_end
+from qmd.files.edits.line_ends import line_end, with_line_ends
+from qmd.files.edits.operations import replace_all
+from qmd.files.edits.tasks import set_seen_task
 from qmd.files.edits.text_file import TextFile
 from qmd.parse import frontmatter
 from qmd.values.edits import NoteEdit, PropertyValue
@@ -382,3 +386,40 @@ def test_an_action_that_does_not_exist_is_told_with_those_that_do() -> None:
     with pytest.raises(EditError, match="no action 'tock'") as caught:
         edited("text", NoteEdit("tock"))  # type: ignore[arg-type]
     assert "untick" in (caught.value.hint or "")
+
+
+# --- what a person does in an editor -------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_text_that_is_replaced_whole_keeps_its_line_ends(end: str) -> None:
+    text = end.join(["one", "two", ""])
+    assert replace_all(text, "one\ntwo\n") == text
+    assert replace_all(text, "one\n2\nthree") == end.join(["one", "2", "three"])
+
+
+def test_a_line_that_stays_keeps_its_own_line_end() -> None:
+    text = "a\r\nb\nc\r\nd\r\n"
+    assert replace_all(text, "a\nb\nnew\nd\n") == "a\r\nb\nnew\r\nd\r\n"
+
+
+@given(st.text("ab\r\n", max_size=12), st.text("ab\n", max_size=12))
+def test_what_was_typed_is_written_but_for_line_ends(text: str, typed: str) -> None:
+    assert with_line_ends(replace_all(text, typed), "\n") == typed
+    assert replace_all(text, with_line_ends(text, "\n")) == text
+
+
+def test_a_task_is_ticked_where_the_person_sees_it() -> None:
+    text = "- [ ] same\n- [ ] same\n"
+    assert set_seen_task(text, done=True, task="same", line=2) == "- [ ] same\n- [x] same\n"
+
+
+def test_a_task_is_ticked_though_other_lines_came_above_it() -> None:
+    text = "# New\n\n- [ ] other\n- [ ] paint\n"
+    assert set_seen_task(text, done=True, task="paint", line=3).endswith("- [x] paint\n")
+
+
+@pytest.mark.parametrize("line", [1, 2, 0, 99])
+def test_a_task_that_has_another_text_now_is_left_alone(line: int) -> None:
+    with pytest.raises(EditError):
+        set_seen_task("- [ ] sell\n- [ ] sell\n", done=True, task="buy", line=line)

@@ -19,6 +19,8 @@ from qmd.cli.highlight import highlighter
 from qmd.errors import QmdError
 from qmd.files.edits.apply import edited
 from qmd.files.edits.diff import short_diff
+from qmd.files.edits.merge import merge
+from qmd.files.edits.operations import replace_all
 from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
@@ -201,6 +203,8 @@ def edits(text: str) -> None:
         for note in (f"# a\n{text}", f"---\n{text}\n---\n", f"---\na: {text}\n---\n"):
             with_errors(functools.partial(edited, note, edit))
     short_diff(text, f"{text}x{text}")
+    merge(text, f"{text}x{text}", text.replace("a", "b"))
+    replace_all(f"{text}\r\n{text}", text[::-1].replace("\r", "\n"))
 
 
 def canvas(text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def line_end(text: str) -> str:
@@ -17,7 +17,7 @@ def line_end(text: str) -> str:
 
 def with_line_ends(text: str, end: str) -> str:
     """A text with one kind of line ends."""
-    return _LINE_END.sub("\n", text).replace("\n", end)
+    return LINE_END.sub("\n", text).replace("\n", end)
 
 
 class UniformText:
@@ -33,7 +33,7 @@ class UniformText:
         if "\r" in original:
             parts: list[str] = []
             start = length = 0
-            for match in _LINE_END.finditer(original):
+            for match in LINE_END.finditer(original):
                 parts += [original[start : match.start()], "\n"]
                 length += match.start() - start + 1
                 if match.end() - match.start() == 2:

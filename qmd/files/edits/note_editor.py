@@ -1,4 +1,4 @@
-"""Edits and deletes a note on the disk, if it is still the note that the client has read."""
+"""Creates, edits and deletes a note on the disk, if it is still what the client has read."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmd.errors import (
+    ConflictError,
     DecodeError,
     EditError,
     FileAccessError,
     FileChangedError,
     InputError,
     NotFoundError,
+    QmdError,
 )
 from qmd.files.edits.apply import edited
 from qmd.files.edits.diff import short_diff
+from qmd.files.edits.line_ends import with_line_ends
 from qmd.files.edits.text_file import TextFile
 from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode
 from qmd.parse.formats import MARKDOWN, format_of
 from qmd.system.beneath import READ
-from qmd.values.edits import EditedNote, NoteEdit
+from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store
 
-EDIT, DELETE = "edit_note", "delete_note"
+CREATE, EDIT, DELETE = "create_note", "edit_note", "delete_note"
 #: A longer note is not edited.
 MAX_BYTES = 16 * 1024 * 1024
 _DOCID = re.compile(r"#?([0-9a-fA-F]{6,64})")
@@ -61,6 +64,27 @@ class NoteEditor:
     def __init__(self, store: Store, files: FileWriter) -> None:
         self._store = store
         self._files = files
+
+    def source(self, note: NotePlace) -> NoteSource:
+        """
+        The text of a note for an editor, and whether it may be written.
+
+        Raises:
+            EditError: It is no note, no text, or a text that an editor would change.
+            NotFoundError, FileAccessError: The file cannot be read.
+        """
+        data = read_note(note)
+        require_note(note)
+        text = TextFile.decoded(note.file, data).text
+        if "\0" in text:
+            raise EditError(f"{note.file} has NUL characters, which an editor would lose.")
+        refusal = None
+        try:
+            self._files.policy.permitted(note.place.target)
+            self._store.require_writable()
+        except QmdError as error:
+            refusal = error.with_hint
+        return NoteSource(note.file, with_line_ends(text, "\n"), _hash(text), refusal)
 
     def edit(
         self,
@@ -109,6 +133,46 @@ class NoteEditor:
             problem=change.problem,
         )
 
+    def create(self, note: NotePlace, text: str) -> EditedNote:
+        """
+        Create a note. Nothing is overwritten; missing folders are created.
+
+        Args:
+            note: A path that `Vault.check_new` takes.
+            text: Written in UTF-8, with the line ends that it has.
+
+        Raises:
+            ConflictError: Something is at the path already.
+            EditError: The text is too long.
+            FileAccessError: The disk does not allow it.
+            The other errors of `FileWriter.write`.
+        """
+        require_note(note)
+        content = text.encode()
+        if len(content) > MAX_BYTES:
+            raise EditError(f"{note.file} would have more than {MAX_BYTES:,} bytes.")
+
+        def new_content(present: bytes | None) -> bytes:
+            if present is not None:
+                raise _exists(note)
+            return content
+
+        try:
+            with self._files.change(tool=CREATE) as change:
+                change.rewrite(note.place, new_content)
+        except IsADirectoryError:
+            raise _exists(note) from None
+        except OSError as error:
+            raise FileAccessError(note.file, error) from error
+        return EditedNote(
+            file=note.file,
+            docid=docid_of(text),
+            written=True,
+            diff=short_diff("", text),
+            change=change.number,
+            problem=change.problem,
+        )
+
     def delete(
         self, note: NotePlace, *, if_docid: str | None = None, preview: bool = False
     ) -> EditedNote:
@@ -141,8 +205,7 @@ class NoteEditor:
         if_docid: str | None,
     ) -> _Draft:
         """What the edit makes of a content. Raises QmdError."""
-        if format_of(note.file) is not MARKDOWN:
-            raise EditError(f"{note.file} is no note: a {format_of(note.file).name}.")
+        require_note(note)
         source = TextFile.decoded(note.file, data)
         require_docid(self._store, note, source.text, if_docid)
         text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
@@ -150,6 +213,12 @@ class NoteEditor:
         if len(new) > MAX_BYTES:
             raise EditError(f"{note.file} would have more than {MAX_BYTES:,} bytes.")
         return _Draft(new, docid_of(source.text), docid_of(text), short_diff(source.text, text))
+
+
+def require_note(note: NotePlace) -> None:
+    """Raises EditError: the file is of another format."""
+    if format_of(note.file) is not MARKDOWN:
+        raise EditError(f"{note.file} is no note: a {format_of(note.file).name}.")
 
 
 def read_note(note: NotePlace) -> bytes:
@@ -199,6 +268,7 @@ def require_docid(store: Store, note: NotePlace, text: str, if_docid: str | None
         note.file,
         since=f"it was read as #{digits} (it is {docid_of(text)} now)",
         diff=None if read_text is None else short_diff(read_text, text),
+        text_read=read_text,
     )
 
 
@@ -229,6 +299,12 @@ def _text(data: bytes) -> str:
         return decode(data).text
     except DecodeError:
         return f"({len(data):,} bytes that are no text)"
+
+
+def _exists(note: NotePlace) -> ConflictError:
+    return ConflictError(
+        f"There is a note {note.file} already.", hint="Choose another name, or edit that note."
+    )
 
 
 def not_there(note: NotePlace) -> NotFoundError:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from qmd.errors import EditError
-from qmd.files.edits.line_ends import UniformText, line_end, with_line_ends
+from qmd.files.edits.line_ends import LINE_END, UniformText, line_end, with_line_ends
+from qmd.files.edits.merge import kept_lines
 from qmd.parse import frontmatter
 from qmd.parse.sections import heading_path, outline_of, section
 from qmd.values.sections import Section
@@ -42,6 +43,26 @@ def replace_once(text: str, old: str, new: str) -> str:
     start = uniform.original_position(positions[0])
     end = uniform.original_position(positions[0] + len(part))
     return text[:start] + with_line_ends(new, line_end(text)) + text[end:]
+
+
+def replace_all(text: str, new: str) -> str:
+    """
+    Replace the whole text. ``new`` has ``\\n`` at the end of each line, whatever the note has.
+
+    Lines that stay keep their line ends; the others get those that most lines have.
+    """
+    if new == with_line_ends(text, "\n"):
+        return text
+    end = line_end(text)
+    if text.count(end) == len(LINE_END.findall(text)):
+        return with_line_ends(new, end)
+    ends = LINE_END.findall(text)
+    kept = {line: number for number, line in kept_lines(with_line_ends(text, "\n"), new)}
+    *lines, last = new.split("\n")
+    ended = [
+        line + (ends[kept[number]] if number in kept else end) for number, line in enumerate(lines)
+    ]
+    return "".join([*ended, last])
 
 
 def replace_section(text: str, heading: str, content: str) -> str:

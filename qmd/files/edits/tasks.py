@@ -39,6 +39,24 @@ def set_task(text: str, *, done: bool, task: str | None, line: int | None) -> st
     return text[:box] + ("x" if done else " ") + text[box + 1 :]
 
 
+def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
+    """
+    Tick or untick a task that a person sees, though the note may have changed since.
+
+    Args:
+        task: The text behind the box, as the person sees it.
+        line: Where it stood, counted from 1. If another line is there now, the only task with
+            this text is meant.
+
+    Raises:
+        EditError: There is no such task any more, or more than one.
+    """
+    lines = text.split("\n")
+    match = _TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
+    is_there = match is not None and (match[2] or "").strip() == task.strip()
+    return set_task(text, done=done, task=task, line=line if is_there else None)
+
+
 def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
     if line - 1 in tasks:
         return line - 1
