@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -74,11 +75,14 @@ def build_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        if manager is None:
-            yield
-            return
-        async with manager.run():
-            yield
+        try:
+            if manager is None:
+                yield
+            else:
+                async with manager.run():
+                    yield
+        finally:
+            await anyio.to_thread.run_sync(site.jobs.stop)
 
     middleware = [
         *([Middleware(AccessLog)] if access_log else ()),

@@ -20,6 +20,7 @@ from qmd.kb import KnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.connected import while_connected
 from qmd.server.endpoints.definition import RestError
+from qmd.server.jobs import Jobs
 from qmd.server.page.browser import (
     HEADER,
     READS,
@@ -80,6 +81,7 @@ class Site:
         self.read_only = read_only
         self.mcp_path = mcp_path
         self.activity = activity or Activity()
+        self.jobs = Jobs(kb)
         self.static = StaticFiles()
         self.texts = Texts()
         self._browsers = Browsers()
