@@ -8,11 +8,15 @@ from qmd.errors import InputError
 from qmd.kb.search import SearchMethods
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from qmd.store import Reader
     from qmd.values import DocumentInfo
+    from qmd.values.documents import Link
     from qmd.values.graph import (
         Backlinks,
         BrokenLinks,
+        NoteLink,
         NoteLinks,
         Orphans,
         RecentChanges,
@@ -41,6 +45,25 @@ class GraphMethods(SearchMethods):
         _check(limit)
         with self._store.reading() as reader:
             return links_in(reader, _document(reader, file), limit=limit)
+
+    def link_targets(self, file: str, links: Sequence[Link]) -> tuple[NoteLink, ...]:
+        """
+        Where links would lead if they stood in a note, in their order.
+
+        Whether a note has the heading or block that a link names is not looked at.
+
+        Args:
+            file: ``collection/path`` of the note; it need not exist yet.
+
+        Raises:
+            CollectionNotFoundError.
+        """
+        from qmd.search.graph.links import targets_of
+
+        collection, _, path = file.partition("/")
+        with self._store.reading() as reader:
+            reader.collections.by_name(collection)
+            return targets_of(reader, collection, path, links)
 
     def backlinks(self, file: str, *, limit: int = 100) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""

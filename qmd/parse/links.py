@@ -242,7 +242,7 @@ def _document_links(
     starts = outline.starts
     return DocumentLinks(
         tuple(
-            _link(kind, target, label, bisect_right(starts, start))
+            make_link(kind, target, label, bisect_right(starts, start))
             for start, _, kind, target, label, _, _ in written
         ),
         written,
@@ -323,7 +323,8 @@ def _normal_label(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
-def _link(kind: LinkKind, target: str, label: str | None, line: int) -> Link:
+def make_link(kind: LinkKind, target: str, label: str | None, line: int) -> Link:
+    """The parts of a target as it is written: its path, heading, block and what it shows."""
     heading: str | None = None
     block: str | None = None
     if kind in ("wikilink", "embed"):

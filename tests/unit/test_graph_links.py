@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.errors import DocumentNotFoundError, InputError
+from qmd.errors import CollectionNotFoundError, DocumentNotFoundError, InputError
+from qmd.values import Link
 
 NOTES = {
     "MOC.md": (
@@ -55,6 +56,26 @@ def test_the_links_of_a_note_in_order_with_what_they_lead_to(kb: KnowledgeBase) 
     ]
     assert links.total == 11
     assert len(kb.links("MOC.md", limit=2).links) == 2
+
+
+def test_links_of_a_text_that_is_not_stored_are_resolved(kb: KnowledgeBase) -> None:
+    links = [
+        Link("wikilink", "plan", None, None, None, 1),
+        Link("link", "plan.md", None, "Goals", None, 2),
+        Link("image", "../photo.png", None, None, None, 3),
+        Link("wikilink", "gone", None, None, None, 4),
+        Link("wikilink", "", None, "Here", None, 5),
+    ]
+    targets = kb.link_targets("notes/2025/new.md", links)
+    assert [(each.line, each.state, each.file) for each in targets] == [
+        (1, "document", "notes/2025/plan.md"),
+        (2, "document", "notes/2025/plan.md"),
+        (3, "attachment", "notes/photo.png"),
+        (4, "nothing", None),
+        (5, "document", "notes/2025/new.md"),
+    ]
+    with pytest.raises(CollectionNotFoundError):
+        kb.link_targets("none/new.md", links)
 
 
 def test_backlinks_have_the_line_that_links(kb: KnowledgeBase) -> None:

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 
 from qmd.parse.lines import split_lines
 from qmd.search.lookup.link_targets import LinkTargets
+from qmd.store.links import StoredLink
 from qmd.values.graph import Backlink, Backlinks, NoteLink, NoteLinks
-from qmd.values.names import link_keys_to
+from qmd.values.names import link_key, link_keys_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmd.search.lookup.link_targets import LinkTarget
     from qmd.store import Reader
-    from qmd.store.links import StoredLink
     from qmd.values import DocumentInfo
+    from qmd.values.documents import Link
 
 #: The most characters of a line that a backlink shows.
 MAX_LINE = 240
 #: Links that are resolved in one call.
 LINKS_AT_ONCE = 5000
+_NO_DOCUMENT = -1  # the id of a note that is not stored
 
 
 def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks:
@@ -30,17 +32,45 @@ def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks
     stored = reader.links.of_documents([document.id])
     shown = stored[:limit]
     targets = LinkTargets(reader, document.collection).resolve(shown, check_sections=True)
-    links = tuple(
+    return NoteLinks(document.file, _note_links(shown, targets), len(stored))
+
+
+def targets_of(
+    reader: Reader, collection: str, path: str, links: Sequence[Link]
+) -> tuple[NoteLink, ...]:
+    """Where links would lead if they stood in the note at a path of a collection."""
+    document = reader.documents.by_path(collection, path)
+    document_id = _NO_DOCUMENT if document is None else document.id
+    stored = [
+        StoredLink(
+            document_id,
+            collection,
+            path,
+            number,
+            link.kind,
+            link.target,
+            link_key(link.kind, link.target),
+            link.text,
+            link.heading,
+            link.block,
+            link.line,
+        )
+        for number, link in enumerate(links)
+    ]
+    return _note_links(stored, LinkTargets(reader, collection).resolve(stored))
+
+
+def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> tuple[NoteLink, ...]:
+    return tuple(
         NoteLink(
             link.line,
             link.kind,
             written_target(link),
             target.kind,
-            None if target.path is None else f"{document.collection}/{target.path}",
+            None if target.path is None else f"{link.collection}/{target.path}",
         )
-        for link, target in zip(shown, targets, strict=True)
+        for link, target in zip(links, targets, strict=True)
     )
-    return NoteLinks(document.file, links, len(stored))
 
 
 def backlinks_to(reader: Reader, document: DocumentInfo, *, limit: int) -> Backlinks:

@@ -1,0 +1,128 @@
+"""Where the links of a note lead on the page: to notes, files, photos, searches and the web."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+from urllib.parse import quote
+
+from qmd.errors import QmdError
+from qmd.kb import KnowledgeBase
+from qmd.parse.formats import is_photo
+from qmd.parse.links import make_link
+from qmd.render import Embedded, LinkResolver, Target, WrittenTarget, link_id
+from qmd.values.documents import Link
+from qmd.values.graph import NoteLink
+from qmd.values.names import link_anchor
+
+MAX_LINKS = 20_000
+"""The most links of one text that are resolved; those behind them are shown as missing."""
+
+MAX_EMBEDDED_BYTES = 250_000
+"""Of a longer document only a section or a block is embedded."""
+
+ShownKind = Literal["image", "audio", "video"]
+
+_SHOWN: dict[ShownKind, tuple[str, ...]] = {
+    "image": (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".avif", ".bmp", ".heic"),
+    "audio": (".mp3", ".m4a", ".ogg", ".wav", ".flac", ".opus"),
+    "video": (".mp4", ".webm", ".mov", ".m4v", ".ogv"),
+}
+
+
+class PageLinks:
+    """
+    Resolves the links of one document as the index does.
+
+    Args:
+        file: ``collection/path`` of the document; it need not exist yet.
+        create_title: What is shown over a link to a note that does not exist; "" if the server
+            takes no new notes, and the link leads nowhere.
+    """
+
+    def __init__(self, kb: KnowledgeBase, file: str, *, create_title: str = "") -> None:
+        self._kb = kb
+        self._file = file
+        self._create_title = create_title
+
+    def resolve(self, written: Sequence[WrittenTarget]) -> Sequence[Target]:
+        """
+        Raises:
+            CollectionNotFoundError: There is no collection of the name that the file begins with.
+        """
+        links = [make_link(each.kind, each.target, None, 1) for each in written[:MAX_LINKS]]
+        resolved = self._kb.link_targets(self._file, links)
+        targets = [self._target(link, to) for link, to in zip(links, resolved, strict=True)]
+        return targets + [Target("missing", "")] * (len(written) - len(targets))
+
+    def embedded(self, target: str) -> Embedded | None:
+        link = make_link("embed", target, None, 1)
+        (resolved,) = self._kb.link_targets(self._file, [link])
+        if resolved.file is None or resolved.state != "document":
+            return None
+        heading, block = link_anchor("embed", link.heading, link.block)
+        anchor = f"^{block}" if block else heading
+        try:
+            part = self._kb.get(
+                f"{resolved.file}#{anchor}" if anchor else resolved.file,
+                max_total_bytes=MAX_EMBEDDED_BYTES,
+            )
+        except QmdError:  # it has no such part, or was deleted meanwhile
+            return None
+        if part.left_out is not None or part.document.file != resolved.file:
+            return None
+        links: LinkResolver = PageLinks(self._kb, resolved.file, create_title=self._create_title)
+        return Embedded(part.text, links, f"{resolved.file}#{anchor}")
+
+    def _target(self, link: Link, to: NoteLink) -> Target:
+        if to.state == "web":
+            return Target("web", link.target)
+        if to.state == "folder" and to.file is not None:
+            return Target("note", folder_address(to.file), to.file)
+        if to.file is None or to.state == "nothing":
+            return self._missing(link)
+        if to.state == "attachment" or is_photo(to.file):
+            place = link_anchor(link.kind, link.heading, link.block)[0]  # such as page=3
+            return _file_target(to.file, place)
+        return Target("note", note_address(to.file) + anchor_of(link), to.file)
+
+    def _missing(self, link: Link) -> Target:
+        name = link.target.strip()
+        if not self._create_title or not name or link.kind == "image":
+            return Target("missing", "", name)
+        within = quote(self._file, safe="/", errors="surrogatepass")
+        address = f"/new?name={quote(name, safe='', errors='surrogatepass')}&from={within}"
+        return Target("missing", address, self._create_title)
+
+
+def note_address(file: str) -> str:
+    """The address of a document's view, by its ``collection/path``."""
+    view = "photo" if is_photo(file) else "note"
+    return f"/{view}/{quote(file, safe='/', errors='surrogatepass')}"
+
+
+def folder_address(folder: str) -> str:
+    """The address of a search below ``collection/folder``."""
+    return f"/?path={quote(folder, safe='', errors='surrogatepass')}"
+
+
+def anchor_of(link: Link) -> str:
+    """``#id`` of the heading or block that a link names; "" without one."""
+    heading, block = link_anchor(link.kind, link.heading, link.block)
+    anchor = f"^{block}" if block else heading
+    return f"#{quote(link_id(anchor), safe='')}" if anchor else ""
+
+
+def shown_kind(file: str) -> ShownKind | None:
+    """As what a browser shows a file in place; None if it does not."""
+    name = file.lower()
+    return next((kind for kind, suffixes in _SHOWN.items() if name.endswith(suffixes)), None)
+
+
+def _file_target(file: str, place: str) -> Target:
+    address = f"/file/{quote(file, safe='/', errors='surrogatepass')}"
+    title = file.rpartition("/")[2]
+    kind = shown_kind(file)
+    if kind is not None:
+        return Target(kind, address, title)
+    return Target("file", f"{address}#{quote(place, safe='=&')}" if place else address, title)
