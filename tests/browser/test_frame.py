@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
+from support.axe import assert_accessible, assert_fits
 from support.site import Served
 
 
@@ -33,3 +34,12 @@ def test_an_unknown_address_is_a_page_with_a_way_on(served: Served, page: Page) 
     assert response.status == 404
     page.get_by_role("link", name="To the search", exact=True).click()
     expect(page.get_by_role("searchbox")).to_be_visible()
+
+
+def test_the_frame_is_accessible_and_fits_a_narrow_window(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(viewport={"width": 360, "height": 640})
+    page.goto(f"{served.url}/overview")
+    assert_accessible(page)
+    assert_fits(page)

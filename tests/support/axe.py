@@ -1,0 +1,42 @@
+"""What every view must be: accessible by axe-core's rules, and no wider than its window."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+from playwright.sync_api import Page
+
+
+@cache
+def _program() -> str:
+    return Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text("utf-8")
+
+
+def violations(page: Page) -> list[dict[str, Any]]:
+    """The violations of axe-core that are serious or critical, each with its elements."""
+    # `evaluate` speaks to the browser itself, so the policy of the page does not forbid it.
+    page.evaluate(_program())
+    result: dict[str, Any] = page.evaluate(
+        "axe.run(document, {resultTypes: ['violations'], iframes: false})"
+    )
+    return [
+        {"rule": each["id"], "elements": [node["html"][:200] for node in each["nodes"]]}
+        for each in result["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+def assert_accessible(page: Page) -> None:
+    """Nothing serious, in the light theme and in the dark one."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert violations(page) == [], scheme
+
+
+def assert_fits(page: Page) -> None:
+    """Nothing sticks out of the window to the side."""
+    width, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert width <= inner, f"{width} px in a window of {inner} px"
