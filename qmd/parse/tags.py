@@ -28,6 +28,18 @@ def may_have_tags(text: str) -> bool:
     return _TAG.search(text) is not None
 
 
+def match_tag(text: str, start: int) -> str:
+    """The characters of a tag whose ``#`` stands at ``start``; "" if none follow."""
+    match = _TAG.match(text, start)
+    return "" if match is None else match[1]
+
+
+def is_tag(name: str) -> bool:
+    """Whether characters behind ``#`` are a tag, and not a number or a directive of C."""
+    tag = name.strip("/")
+    return tag not in _DIRECTIVES and _LETTER_OR_EMOJI.search(tag) is not None
+
+
 def find_tags(
     masked: str, links: Sequence[WrittenLink], properties: Mapping[str, Any]
 ) -> tuple[str, ...]:
@@ -59,7 +71,7 @@ def _tags_in_text(masked: str, links: Sequence[WrittenLink]) -> Iterator[str]:
     begins = [link[0] for link in links]
     for match in _TAG.finditer(masked):
         tag = match[1].strip("/")
-        if tag in _DIRECTIVES or not _LETTER_OR_EMOJI.search(tag):
+        if not is_tag(tag):
             continue
         index = bisect_right(begins, match.start()) - 1
         if index >= 0 and match.start() < links[index][1]:

@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
     from qmd.search.lookup.link_targets import LinkTarget
     from qmd.store import Reader
-    from qmd.values import DocumentInfo
-    from qmd.values.documents import Link
+    from qmd.values import DocumentInfo, Link
 
 #: The most characters of a line that a backlink shows.
 MAX_LINE = 240
 #: Links that are resolved in one call.
 LINKS_AT_ONCE = 5000
-_NO_DOCUMENT = -1  # the id of a note that is not stored
 
 
 def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks:
@@ -32,7 +30,17 @@ def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks
     stored = reader.links.of_documents([document.id])
     shown = stored[:limit]
     targets = LinkTargets(reader, document.collection).resolve(shown, check_sections=True)
-    return NoteLinks(document.file, _note_links(shown, targets), len(stored))
+    links = tuple(
+        NoteLink(
+            link.line,
+            link.kind,
+            written_target(link),
+            target.kind,
+            None if target.path is None else f"{document.collection}/{target.path}",
+        )
+        for link, target in zip(shown, targets, strict=True)
+    )
+    return NoteLinks(document.file, links, len(stored))
 
 
 def targets_of(
@@ -40,10 +48,9 @@ def targets_of(
 ) -> tuple[NoteLink, ...]:
     """Where links would lead if they stood in the note at a path of a collection."""
     document = reader.documents.by_path(collection, path)
-    document_id = _NO_DOCUMENT if document is None else document.id
     stored = [
         StoredLink(
-            document_id,
+            -1 if document is None else document.id,
             collection,
             path,
             number,
@@ -57,19 +64,16 @@ def targets_of(
         )
         for number, link in enumerate(links)
     ]
-    return _note_links(stored, LinkTargets(reader, collection).resolve(stored))
-
-
-def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> tuple[NoteLink, ...]:
+    targets = LinkTargets(reader, collection).resolve(stored)
     return tuple(
         NoteLink(
             link.line,
             link.kind,
             written_target(link),
             target.kind,
-            None if target.path is None else f"{link.collection}/{target.path}",
+            None if target.path is None else f"{collection}/{target.path}",
         )
-        for link, target in zip(links, targets, strict=True)
+        for link, target in zip(stored, targets, strict=True)
     )
 
 
