@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from qmd.store import Reader
-    from qmd.values import DocumentInfo, Link
+    from qmd.values import DocumentInfo
+    from qmd.values.documents import Link
     from qmd.values.graph import (
         Backlinks,
         BrokenLinks,
@@ -48,6 +49,8 @@ class GraphMethods(SearchMethods):
     def link_targets(self, file: str, links: Sequence[Link]) -> tuple[NoteLink, ...]:
         """
         Where links would lead if they stood in a note, in their order.
+
+        Whether a note has the heading or block that a link names is not looked at.
 
         Args:
             file: ``collection/path`` of the note; it need not exist yet.
@@ -105,7 +108,7 @@ class GraphMethods(SearchMethods):
         Raises:
             VectorIndexMissingError: No document has a vector yet.
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
-            InferenceError: This document has no vectors yet.
+            DocumentNotEmbeddedError: This document has no vectors yet.
         """
         from qmd.search.graph.similar import similar_documents
 

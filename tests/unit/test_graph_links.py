@@ -64,6 +64,7 @@ def test_links_of_a_text_that_is_not_stored_are_resolved(kb: KnowledgeBase) -> N
         Link("link", "plan.md", None, "Goals", None, 2),
         Link("image", "../photo.png", None, None, None, 3),
         Link("wikilink", "gone", None, None, None, 4),
+        Link("wikilink", "", None, "Here", None, 5),
     ]
     targets = kb.link_targets("notes/2025/new.md", links)
     assert [(each.line, each.state, each.file) for each in targets] == [
@@ -71,6 +72,7 @@ def test_links_of_a_text_that_is_not_stored_are_resolved(kb: KnowledgeBase) -> N
         (2, "document", "notes/2025/plan.md"),
         (3, "attachment", "notes/photo.png"),
         (4, "nothing", None),
+        (5, "document", "notes/2025/new.md"),
     ]
     with pytest.raises(CollectionNotFoundError):
         kb.link_targets("none/new.md", links)

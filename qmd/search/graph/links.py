@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
     from qmd.search.lookup.link_targets import LinkTarget
     from qmd.store import Reader
-    from qmd.values import DocumentInfo, Link
+    from qmd.values import DocumentInfo
+    from qmd.values.documents import Link
 
 #: The most characters of a line that a backlink shows.
 MAX_LINE = 240
 #: Links that are resolved in one call.
 LINKS_AT_ONCE = 5000
+_NO_DOCUMENT = -1  # the id of a note that is not stored
 
 
 def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks:
@@ -30,17 +32,7 @@ def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks
     stored = reader.links.of_documents([document.id])
     shown = stored[:limit]
     targets = LinkTargets(reader, document.collection).resolve(shown, check_sections=True)
-    links = tuple(
-        NoteLink(
-            link.line,
-            link.kind,
-            written_target(link),
-            target.kind,
-            None if target.path is None else f"{document.collection}/{target.path}",
-        )
-        for link, target in zip(shown, targets, strict=True)
-    )
-    return NoteLinks(document.file, links, len(stored))
+    return NoteLinks(document.file, _note_links(shown, targets), len(stored))
 
 
 def targets_of(
@@ -48,9 +40,10 @@ def targets_of(
 ) -> tuple[NoteLink, ...]:
     """Where links would lead if they stood in the note at a path of a collection."""
     document = reader.documents.by_path(collection, path)
+    document_id = _NO_DOCUMENT if document is None else document.id
     stored = [
         StoredLink(
-            -1 if document is None else document.id,
+            document_id,
             collection,
             path,
             number,
@@ -64,16 +57,19 @@ def targets_of(
         )
         for number, link in enumerate(links)
     ]
-    targets = LinkTargets(reader, collection).resolve(stored)
+    return _note_links(stored, LinkTargets(reader, collection).resolve(stored))
+
+
+def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> tuple[NoteLink, ...]:
     return tuple(
         NoteLink(
             link.line,
             link.kind,
             written_target(link),
             target.kind,
-            None if target.path is None else f"{collection}/{target.path}",
+            None if target.path is None else f"{link.collection}/{target.path}",
         )
-        for link, target in zip(stored, targets, strict=True)
+        for link, target in zip(links, targets, strict=True)
     )
 
 
