@@ -153,7 +153,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
     color = use_color(sys.stdout)
     mark: Callable[[str], str] = str
     if color:
-        from qmd.cli.highlight import highlighter
+        from qmd.search.present.highlight import highlighter
 
         mark = highlighter(reply.query, lambda text: paint(text, "match", True))
     blocks = _paragraph(reply.notice and paint(reply.notice, "warning", color))

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from qmd.agent import parser as agent
-from qmd.cli.highlight import highlighter
 from qmd.errors import QmdError
 from qmd.files.edits.apply import edited
 from qmd.files.edits.diff import short_diff
@@ -38,6 +37,7 @@ from qmd.parse.sections import block, block_ids, heading_path, outline_of, secti
 from qmd.parse.segment import phrase_tokens
 from qmd.parse.tags import find_tags
 from qmd.search.lookup.link_targets import LinkedFiles
+from qmd.search.present.highlight import highlighter
 from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.query import language, lines
 from qmd.search.query.terms import loose_parts

@@ -42,7 +42,7 @@ class Texts:
     def names(self) -> list[str]:
         return sorted(self._texts)
 
-    def text(self, language: Language, name: str, **values: object) -> str:
+    def text(self, language: Language, name: str, /, **values: object) -> str:
         """
         One text. A count ``n`` of 1 takes the text ``NAME_one`` if there is one.
 

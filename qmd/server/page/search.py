@@ -1,20 +1,182 @@
-"""The view that searches, at ``/``."""
+"""
+The view that searches, at ``/``.
+
+A query is an address: ``/?q=…&mode=…`` and the filters. ``/part/hits`` takes the same and answers
+with the hits alone, for the script that searches while the person types.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from qmd.errors import InputError, QmdError
 from qmd.server.page.site import Site
+from qmd.values import Filters, SearchReply, SearchRequest
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+    from qmd.values import Collection
+    from qmd.values.graph import RecentChange
+
+MODES = {"words": "search", "meaning": "vsearch", "both": "query"}
+"""How to search: the word in the address → the command."""
+
+_STEP = 20  # hits of the first page, and how many more the link at its end shows
+_MAX_HITS = 200
+_MOST_SUGGESTED = 200  # tags and properties in the lists of the filters
+_RECENT = 8
+_PHOTOS = (".jpg", ".jpeg", ".png", ".heic")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address of the page says: the query, how to search, and the filters."""
+
+    query: str
+    mode: str
+    filters: Filters
+    limit: int
+
+    def address(self, changes: Mapping[str, object] = MappingProxyType({})) -> str:
+        """The address of this search, with other values of some parameters."""
+        values: dict[str, object] = {
+            "q": self.query,
+            "mode": self.mode if self.mode != "both" else "",
+            "collection": self.filters.collections,
+            "path": self.filters.path or "",
+            "tag": self.filters.tags,
+            "property": self.filters.properties,
+            "after": self.filters.after or "",
+            "before": self.filters.before or "",
+            "n": self.limit if self.limit != _STEP else "",
+        }
+        sent = {name: value for name, value in {**values, **changes}.items() if value}
+        return f"/?{urlencode(sent, doseq=True)}" if sent else "/"
+
+    def active(self) -> list[tuple[str, str, str]]:
+        """The filters: name, value, and the address without this one."""
+        filters = self.filters
+        several = {
+            "collection": filters.collections,
+            "tag": filters.tags,
+            "property": filters.properties,
+        }
+        single = {"path": filters.path, "after": filters.after, "before": filters.before}
+        return [
+            (name, value, self.address({name: [other for other in values if other != value]}))
+            for name, values in several.items()
+            for value in values
+        ] + [(name, value, self.address({name: ""})) for name, value in single.items() if value]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a snippet: its number and its parts, each with whether it matches."""
+
+    number: int
+    parts: list[tuple[str, bool]]
+
+
+def asked_by(request: Request) -> Asked:
+    """
+    What a request asks for.
+
+    Raises:
+        InputError: A value cannot be read.
+    """
+    values = request.query_params
+
+    def several(name: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(filter(None, map(str.strip, values.getlist(name)))))
+
+    mode = values.get("mode") or "both"
+    if mode not in MODES:
+        raise InputError(f"There is no mode '{mode}'.", hint=f"Modes: {', '.join(MODES)}.")
+    limit = values.get("n") or str(_STEP)
+    if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:9]) <= _MAX_HITS:
+        raise InputError(f"The number of hits must be 1 to {_MAX_HITS}.")
+    filters = Filters(
+        collections=several("collection"),
+        path=values.get("path", "").strip() or None,
+        tags=tuple(tag.lstrip("#") for tag in several("tag")),
+        properties=several("property"),
+        after=values.get("after", "").strip() or None,
+        before=values.get("before", "").strip() or None,
+    )
+    return Asked(values.get("q", "").strip(), mode, filters, int(limit))
 
 
 def routes(site: Site) -> list[Route]:
-    async def search(request: Request) -> Response:
-        query = request.query_params.get("q", "").strip()
-        reply = None
-        if query:
-            reply = await site.run(request, lambda: site.kb.search(query))
-        return site.page(request, "search.html", query=query, reply=reply)
+    def answer(asked: Asked) -> SearchReply:
+        search = SearchRequest(asked.query, limit=asked.limit, filters=asked.filters)
+        return site.kb.answer(MODES[asked.mode], search)  # type: ignore[arg-type]
 
-    return [site.route("/", search)]
+    async def hits(request: Request) -> Mapping[str, object]:
+        """What the hits' template shows: the hits, or the error in the query."""
+        try:
+            asked = asked_by(request)
+            reply = await site.run(request, lambda: answer(asked)) if asked.query else None
+        except QmdError as error:
+            if error.http_status >= 500:
+                raise
+            query = request.query_params.get("q", "")
+            asked = Asked(query, "both", Filters(), _STEP)
+            return {"asked": asked, "reply": None, "problem": error}
+        return {"asked": asked, "reply": reply, "problem": None, **_shown(asked, reply)}
+
+    async def part(request: Request) -> Response:
+        return site.page(request, "search_hits.html", await hits(request))
+
+    async def search(request: Request) -> Response:
+        shown = await hits(request)
+        around = await site.run(request, lambda: _around(site.kb, with_recent=not shown["reply"]))
+        return site.page(request, "search.html", {**around, **shown}, modes=tuple(MODES))
+
+    return [site.route("/", search, ("GET", "HEAD")), site.route("/part/hits", part)]
+
+
+def _shown(asked: Asked, reply: SearchReply | None) -> Mapping[str, object]:
+    if reply is None:
+        return {}
+    from qmd.search.present.highlight import splitter
+
+    split = splitter(asked.query)
+    more = replace(asked, limit=min(_MAX_HITS, asked.limit + _STEP))
+    is_full = len(reply.hits) == asked.limit < _MAX_HITS
+    return {
+        "lines": {hit.file: _lines(hit.snippet, split) for hit in reply.hits},
+        "photos": {hit.file for hit in reply.hits if hit.file.lower().endswith(_PHOTOS)},
+        "more": more.address() if is_full else None,
+    }
+
+
+def _lines(snippet: str, split: Callable[[str], list[tuple[str, bool]]]) -> list[Line]:
+    """The lines ``N: text`` of a snippet."""
+    lines = []
+    for line in snippet.split("\n"):
+        number, _, text = line.partition(": ")
+        if number.isdecimal() and text.strip():
+            lines.append(Line(int(number), split(text)))
+    return lines
+
+
+def _around(kb: KnowledgeBase, *, with_recent: bool) -> dict[str, object]:
+    """What stands around the hits: collections, suggestions, and the latest notes."""
+    collections: list[Collection] = kb.collections()
+    recent: tuple[RecentChange, ...] = ()
+    if with_recent and collections:
+        recent = kb.recent(limit=_RECENT).changes
+    return {
+        "collections": collections,
+        "recent": recent,
+        "tags": kb.tags(limit=_MOST_SUGGESTED).tags if collections else (),
+        "properties": kb.properties()[:_MOST_SUGGESTED] if collections else (),
+    }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from starlette.exceptions import HTTPException
@@ -202,9 +203,15 @@ class Site:
     # -- responses ---------------------------------------------------------------------
 
     def page(
-        self, request: Request, template: str, *, http_status: int = 200, **values: object
+        self,
+        request: Request,
+        template: str,
+        values: Mapping[str, object] = MappingProxyType({}),
+        *,
+        http_status: int = 200,
+        **more: object,
     ) -> Response:
-        """A page, or a part of one, from a template. Templates escape all ``values``."""
+        """A page, or a part of one, from a template. Templates escape all values."""
         language = self.language(request)
         html = self._templates.render(
             template,
@@ -215,6 +222,7 @@ class Site:
                 "read_only": self.read_only,
                 "version": __version__,
                 **values,
+                **more,
             },
         )
         headers = {

@@ -35,7 +35,7 @@ class Templates:
         }
 
     def render(self, name: str, language: Language, values: Mapping[str, object]) -> str:
-        def text(key: str, **parts: object) -> str:
+        def text(key: str, /, **parts: object) -> str:
             return self._texts.text(language, key, **parts)
 
         template = self._environment.get_template(name)

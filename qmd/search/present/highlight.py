@@ -1,4 +1,4 @@
-"""Highlights the words of a query in the text of hits, on a terminal."""
+"""Finds the words of a query in the text of hits, for the faces to highlight."""
 
 from __future__ import annotations
 
@@ -17,24 +17,34 @@ def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
     A word must begin where a word of the text begins; a different ending of up to four letters
     is marked too. Chinese characters are marked anywhere.
     """
+    split = splitter(query)
+
+    def marked(text: str) -> str:
+        return "".join(mark(part) if is_match else part for part, is_match in split(text))
+
+    return marked
+
+
+def splitter(query: str) -> Callable[[str], list[tuple[str, bool]]]:
+    """Give a function that splits a text into parts, and says of each whether to mark it."""
     query_needles = needles(parse(query))
     # Marking every "the" would hide the other marks.
     content_needles = [needle for needle in query_needles if needle.text not in STOP_WORDS]
     marked_needles = content_needles or query_needles
     if not marked_needles:
-        return lambda text: text
+        return lambda text: [(text, False)]
     patterns = map(_pattern, sorted(marked_needles, key=lambda needle: -len(needle.text)))
     # A lookahead finds matches that overlap: 数据库 is 数据 and 据库.
     pattern = re.compile("(?=(" + "|".join(patterns) + "))", re.IGNORECASE)
 
-    def marked(text: str) -> str:
-        pieces, end = [], 0
+    def split(text: str) -> list[tuple[str, bool]]:
+        parts, end = [], 0
         for start, stop in _spans(pattern, text):
-            pieces += [text[end:start], mark(text[start:stop])]
+            parts += [(text[end:start], False), (text[start:stop], True)]
             end = stop
-        return "".join(pieces) + text[end:]
+        return [(part, is_match) for part, is_match in [*parts, (text[end:], False)] if part]
 
-    return marked
+    return split
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:

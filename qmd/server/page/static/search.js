@@ -1,0 +1,83 @@
+// Searches while the person types. Without this script the form does the same when it is sent.
+
+import { announce, fill, part, textsOf } from "./base.js";
+
+const TYPING_MS = 60; // from the last key to the search by words
+const PAUSE_MS = 350; // from the last key to the search by meaning, which takes longer
+
+const texts = textsOf("search");
+const form = document.getElementById("search");
+const field = document.getElementById("q");
+const hits = document.getElementById("hits");
+const start = document.getElementById("start");
+document.documentElement.classList.add("scripted");
+
+let running = null; // the AbortController of the newest request
+let timers = [];
+let shown = location.search;
+
+/** The address of what the form says, without its empty fields. */
+function parameters() {
+  const values = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    if (value && !(name === "mode" && value === "both")) values.append(name, value);
+  }
+  return values;
+}
+
+async function search(mode) {
+  running?.abort();
+  const request = (running = new AbortController());
+  const values = parameters();
+  const address = values.toString() ? `/?${values}` : "/";
+  if (mode) values.set("mode", mode);
+  start?.toggleAttribute("hidden", values.has("q"));
+  if (!values.has("q")) {
+    hits.replaceChildren();
+    history.replaceState(null, "", address);
+    return;
+  }
+  hits.setAttribute("aria-busy", "true");
+  try {
+    const fragment = await part(`/part/hits?${values}`, { signal: request.signal });
+    hits.replaceChildren(fragment);
+    if (location.pathname + location.search !== address) history.replaceState(null, "", address);
+    shown = location.search;
+    const count = hits.querySelectorAll(".hit").length;
+    announce(fill(count === 1 ? texts.count_one : texts.count, { n: count }));
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    const notice = document.createElement("div");
+    notice.className = "notice bad";
+    notice.setAttribute("role", "alert");
+    notice.textContent = error.message;
+    hits.replaceChildren(notice);
+  } finally {
+    if (running === request) hits.setAttribute("aria-busy", "false");
+  }
+}
+
+function later() {
+  timers.forEach(clearTimeout);
+  const mode = new FormData(form).get("mode");
+  timers = [
+    ...(mode === "meaning" ? [] : [setTimeout(() => search("words"), TYPING_MS)]),
+    ...(mode === "words" ? [] : [setTimeout(() => search(), PAUSE_MS)]),
+  ];
+}
+
+field.addEventListener("input", (event) => {
+  if (!event.isComposing) later();
+});
+field.addEventListener("compositionend", later);
+form.addEventListener("change", (event) => {
+  if (event.target !== field && field.value) search();
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  timers.forEach(clearTimeout);
+  const address = parameters().toString();
+  if (`?${address}` !== shown) history.pushState(null, "", address ? `/?${address}` : "/");
+  search();
+});
+window.addEventListener("popstate", () => location.reload());

@@ -1,0 +1,64 @@
+"""The search view in a browser: typing, filters, modes, and without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+from support.axe import assert_accessible, assert_fits
+from support.site import Served, serve
+
+
+def test_hits_come_while_typing_and_their_words_are_marked(served: Served, page: Page) -> None:
+    page.goto(served.url)
+    expect(page.get_by_role("heading", name="Changed last")).to_be_visible()
+    page.get_by_role("searchbox").press_sequentially("harbour")
+    expect(page.get_by_role("link", name="Harbour", exact=True)).to_be_visible()
+    expect(page.locator("mark").first).to_have_text("harbour", ignore_case=True)
+    expect(page.get_by_role("heading", name="Changed last")).to_be_hidden()
+    expect(page).to_have_url(f"{served.url}/?q=harbour")
+
+
+def test_a_filter_narrows_the_hits_and_its_chip_removes_it(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/?q=boat&tag=work")
+    expect(page.locator(".hit")).to_have_count(1)
+    page.get_by_role("link", name="Remove the filter Tag: work").click()
+    expect(page.get_by_role("link", name="Harbour", exact=True)).to_be_visible()
+
+
+def test_the_mode_stays_in_the_address(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/?q=boat")
+    page.get_by_text("Words", exact=True).click()
+    expect(page).to_have_url(f"{served.url}/?q=boat&mode=words")
+    page.reload()
+    expect(page.get_by_label("Words")).to_be_checked()
+
+
+def test_an_error_in_the_query_is_shown_in_its_place(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/?q=boat&after=yesterday")
+    expect(page.get_by_role("alert")).to_contain_text("yesterday")
+    expect(page.get_by_role("searchbox")).to_have_value("boat")
+
+
+def test_searching_needs_no_script(served: Served, new_page: Callable[..., Page]) -> None:
+    page = new_page(java_script_enabled=False)
+    page.goto(served.url)
+    page.get_by_role("searchbox").fill("boat")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("link", name="Harbour", exact=True)).to_be_visible()
+
+
+def test_nothing_indexed_says_what_to_do(tmp_path: Path, page: Page) -> None:
+    with serve(tmp_path, {}) as served:
+        served.kb.remove_collection("notes")
+        page.goto(served.url)
+        expect(page.get_by_role("link", name="Add a folder")).to_be_visible()
+
+
+def test_the_view_is_accessible_and_fits(served: Served, new_page: Callable[..., Page]) -> None:
+    page = new_page(viewport={"width": 360, "height": 640}, locale="zh-CN")
+    page.goto(f"{served.url}/?q=数据库&collection=notes")
+    expect(page.locator(".hit")).not_to_have_count(0)
+    assert_accessible(page)
+    assert_fits(page)
