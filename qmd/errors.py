@@ -18,15 +18,18 @@ Every exception qmd raises on purpose.
     │  ├─ CollectionNotFoundError     name, suggestions
     │  ├─ ContextNotFoundError
     │  ├─ NoMatchError                a glob or list matched nothing
+    │  ├─ ChatNotFoundError           chat
     │  ├─ NoteNotFoundError           path, suggestions
     │  └─ FolderNotFoundError         path
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
+    │  ├─ NoLanguageModelError        no server of a language model is set
     │  ├─ EditError                   a note has no such place, or more than one
     │  └─ FileChangedError            since it was read, or somebody agreed to the write; diff
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
     │  └─ SteeringFileError           an agent named a file that steers other programs
+    ├─ WritesForbiddenError           the database or the server may only be read
     ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
     ├─ SummaryError                   a wrong argument of update_summary, or its own words
     ├─ FileAccessError                the operating system refused to write a file; os_error
@@ -220,6 +223,16 @@ class PostNotFoundError(NotFoundError):
         self.path = path
 
 
+class ChatNotFoundError(NotFoundError):
+    code = "chat_not_found"
+
+    def __init__(self, chat: str) -> None:
+        super().__init__(
+            f"There is no conversation {chat}.", hint="'qmd chat list' lists them all."
+        )
+        self.chat = chat
+
+
 class NoMatchError(NotFoundError):
     code = "no_match"
 
@@ -274,6 +287,16 @@ class AmbiguousNameError(QmdError):
 class ConflictError(QmdError):
     code = "conflict"
     http_status = 409
+
+
+class NoLanguageModelError(ConflictError):
+    code = "no_language_model"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No language model is set.",
+            hint="Set QMD_LLM_URL to an OpenAI-compatible server, or QMD_LLM_API_KEY for DeepSeek.",
+        )
 
 
 class EditError(ConflictError):
@@ -331,6 +354,13 @@ class SteeringFileError(OutsideRootsError):
         )
         self.path = path
         self.reason = reason
+
+
+class WritesForbiddenError(QmdError):
+    """Nothing was asked or written."""
+
+    code = "writes_forbidden"
+    http_status = 403
 
 
 class WriteDeclinedError(QmdError):

@@ -22,6 +22,10 @@ Role = Literal["llm", "rerank", "embed"]
 
 #: Seconds that all model calls of one query may take together.
 BUDGET_S = 3.0
+#: Seconds that all answers of the language model to one question of a person may take together.
+ANSWERS_S = 600.0
+#: Tokens that most language models take: question, history, results of tools and answer.
+WINDOW = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class BackendSettings:
     reads the key of a server when it is needed (it raises ConfigError): no server is sent the
     key of another, and none one over plain http beyond this machine unless ``allow_insecure_key``.
     ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
-    no query waits for (None: the usual time).
+    no query waits for (None: the usual time). ``answers_s`` is for all answers of the model to one
+    question, and ``window`` how many tokens the model takes.
     """
 
     expander: str | None = None
@@ -44,6 +49,8 @@ class BackendSettings:
     embed_url: str | None = None
     budget_s: float = BUDGET_S
     timeout_s: float | None = None
+    answers_s: float = ANSWERS_S
+    window: int = WINDOW
     allow_insecure_key: bool = False
     key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
 

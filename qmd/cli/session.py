@@ -112,7 +112,7 @@ class Session:
         return bool(stages or is_remote_model) and os.access(configuration.db, os.W_OK)
 
     def _backends(self) -> BackendSettings:
-        from qmd.settings import BUDGET_S, BackendSettings
+        from qmd.settings import ANSWERS_S, BUDGET_S, WINDOW, BackendSettings
 
         configuration = self.settings
 
@@ -135,6 +135,8 @@ class Session:
             embed_url=configuration.embed_url,
             budget_s=configuration.model_budget or BUDGET_S,
             timeout_s=configuration.llm_timeout,
+            answers_s=configuration.ask_timeout or ANSWERS_S,
+            window=configuration.llm_window or WINDOW,
             allow_insecure_key=configuration.allow_insecure_key,
             key=key,
         )

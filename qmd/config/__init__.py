@@ -37,6 +37,7 @@ class Configuration(NamedTuple):
     llm_key_file: Path | None
     llm_timeout: float | None
     ask_timeout: float | None
+    llm_window: int | None
     expander: str | None
     reranker: str | None
     rerank_url: str | None
@@ -155,6 +156,8 @@ def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
         return Path(text or "data")
     if setting.kind == "seconds":
         return None if text is None else _seconds(text, source)
+    if setting.kind == "count":
+        return None if text is None else _count(text, source)
     if setting.kind == "switch":
         return _switch(text or "false", source)
     return text
@@ -173,6 +176,12 @@ def _seconds(text: str, source: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"Not a number of seconds in {source}: {text}", hint="For example: 120")
     return seconds
+
+
+def _count(text: str, source: str) -> int:
+    if not (text.strip().isdecimal() and 0 < len(text.strip()) < 12 and int(text)):
+        raise ConfigError(f"Not a whole number in {source}: {text}", hint="For example: 32768")
+    return int(text)
 
 
 def _switch(text: str, source: str) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["text", "path", "path_as_written", "paths", "seconds", "switch"]
+Kind = Literal["text", "path", "path_as_written", "paths", "seconds", "count", "switch"]
 """
 The type of a setting's value: ``path`` is made absolute, ``path_as_written`` is not; ``paths`` are
-an array in the file, and separated as in PATH elsewhere; ``switch`` is true or false.
+an array in the file, and separated as in PATH elsewhere; ``count`` is a whole number above 0;
+``switch`` is true or false.
 """
 
 
@@ -130,6 +131,15 @@ _ROWS = (
         "SECONDS",
         "Longest time for all answers of the model together.",
         default="600",
+    ),
+    Setting(
+        "llm_window",
+        "count",
+        "how many tokens the language model takes; unset means 32768",
+        "--window",
+        "TOKENS",
+        "How many tokens the model takes; older turns of a conversation are cut to it.",
+        default="32768",
     ),
     Setting("expander", "text", "what writes other versions of a query: none, llm or llm:MODEL"),
     Setting(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import TracebackType
 
+from qmd.kb.chats import ChatMethods
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
 from qmd.kb.embedding import EmbeddingMethods
@@ -30,6 +31,7 @@ class KnowledgeBase(
     SearchMethods,
     DocumentMethods,
     MovingMethods,
+    ChatMethods,
     UpkeepMethods,
 ):
     """

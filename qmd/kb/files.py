@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from qmd.files.writing.writer import FileWriter
     from qmd.store import Store
     from qmd.values import Collection, PhotoMetadata
+    from qmd.values.proposed import Confirm
 
 
 class FileMethods(Parts):
@@ -41,8 +42,17 @@ class FileMethods(Parts):
 
     @property
     def confirms_writes(self) -> bool:
-        """Whether a person confirms each write (``Settings.confirm_writes``)."""
-        return self._settings.confirm_writes is not None
+        """
+        Whether a person confirms each write of this thread's work (``Settings.confirm_writes``,
+        or `qmd.system.consent`).
+        """
+        return self._confirm is not None
+
+    @property
+    def _confirm(self) -> Confirm | None:
+        from qmd.system.consent import current_confirm
+
+        return current_confirm() or self._settings.confirm_writes
 
     @property
     def files(self) -> FileWriter:
@@ -71,6 +81,10 @@ class FileMethods(Parts):
         store = self._store
         collections = _collections(store)
         return Undo(store, self._writer(store), lambda path: _name(path, collections))
+
+    def file_name(self, path: Path) -> str:
+        """``collection/path`` of a file; its absolute path if it is in no collection."""
+        return _name(path, _collections(self._store))
 
     @property
     def summary(self) -> Summary:
@@ -123,7 +137,7 @@ class FileMethods(Parts):
         directories: list[str | Path] = [collection.path for collection in _collections(store)]
         if settings.vault is not None:
             directories.append(settings.vault)
-        if settings.confirm_writes is not None:
+        if self.confirms_writes:
             return WritePolicy.for_agent(directories, settings.write_roots)
         if settings.write_roots:
             return WritePolicy.explicit(settings.write_roots)
@@ -137,7 +151,7 @@ class FileMethods(Parts):
             store,
             self._policy(store),
             lambda files: index_files(store, files, _collections(store), self._events),
-            confirm=self._settings.confirm_writes,
+            confirm=self._confirm,
         )
 
     def _exiftool(self) -> ExifTool:

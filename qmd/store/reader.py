@@ -7,6 +7,7 @@ from typing import Protocol
 
 from qmd.store.collections import Collections, CollectionsWriter
 from qmd.store.contexts import Contexts, ContextsWriter
+from qmd.store.conversations import Conversations, ConversationsWriter
 from qmd.store.documents import Documents
 from qmd.store.embeddings import Embeddings, EmbeddingsWriter
 from qmd.store.files import Files, FilesWriter
@@ -110,6 +111,9 @@ class Reader(Protocol):
     def revisions(self) -> Revisions: ...
 
     @property
+    def conversations(self) -> Conversations: ...
+
+    @property
     def model_cache(self) -> ModelCache: ...
 
     @property
@@ -145,6 +149,9 @@ class Writer(Reader, Protocol):
 
     @property
     def revisions(self) -> RevisionsWriter: ...
+
+    @property
+    def conversations(self) -> ConversationsWriter: ...
 
     @property
     def model_cache(self) -> ModelCacheWriter: ...

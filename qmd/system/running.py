@@ -166,6 +166,19 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def this_process() -> str:
+    """A name of this process that no other process of this machine had or will have."""
+    return f"{os.getpid()}.{_start_ticks(os.getpid()) or 0}"
+
+
+def runs(process: str) -> bool:
+    """Whether a process that `this_process` named is still there."""
+    number, _, started = process.partition(".")
+    if not number.isdecimal() or not is_alive(int(number)):
+        return False
+    return started in ("", "0", str(_start_ticks(int(number)) or 0))
+
+
 def _start_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot (proc_pid_stat(5), field 22)."""
     try:

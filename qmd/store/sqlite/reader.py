@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from qmd.store.sqlite.collections import SqliteCollections, SqliteCollectionsWriter
     from qmd.store.sqlite.contexts import SqliteContexts, SqliteContextsWriter
+    from qmd.store.sqlite.conversations import SqliteConversations, SqliteConversationsWriter
     from qmd.store.sqlite.documents import SqliteDocuments
     from qmd.store.sqlite.embeddings import SqliteEmbeddings, SqliteEmbeddingsWriter
     from qmd.store.sqlite.files import SqliteFiles, SqliteFilesWriter
@@ -158,6 +159,12 @@ class SqliteReader:
         return SqliteRevisions(self.connection)
 
     @cached_property
+    def conversations(self) -> SqliteConversations:
+        from qmd.store.sqlite.conversations import SqliteConversations
+
+        return SqliteConversations(self.connection)
+
+    @cached_property
     def model_cache(self) -> SqliteModelCache:
         from qmd.store.sqlite.model_cache import SqliteModelCache
 
@@ -226,6 +233,12 @@ class SqliteWriter(SqliteReader):
         from qmd.store.sqlite.revisions import SqliteRevisionsWriter
 
         return SqliteRevisionsWriter(self.connection)
+
+    @cached_property
+    def conversations(self) -> SqliteConversationsWriter:
+        from qmd.store.sqlite.conversations import SqliteConversationsWriter
+
+        return SqliteConversationsWriter(self.connection)
 
     @cached_property
     def model_cache(self) -> SqliteModelCacheWriter:

@@ -1,0 +1,125 @@
+"""Asks a person who is somewhere else before each write, and waits for the answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from qmd.agent.chat.event_log import EventLog
+from qmd.agent.chat.stopping import StopSignal
+from qmd.agent.proposal import described, heading, shortened
+from qmd.errors import NotFoundError, WriteDeclinedError
+from qmd.values.proposed import Proposed
+
+ANSWER_S = 300.0
+"""The longest wait for an answer, in seconds; then the write is declined."""
+
+
+class Questions:
+    """
+    The questions of one turn; a `qmd.values.proposed.Confirm`.
+
+    Args:
+        name: How a file is called in the question.
+        timeout_s: How long each question waits.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        stop: StopSignal,
+        *,
+        name: Callable[[Path], str],
+        timeout_s: float = ANSWER_S,
+    ) -> None:
+        self._log = log
+        self._stop = stop
+        self._name = name
+        self._timeout_s = timeout_s
+        self._answers = threading.Condition()
+        self._count = 0
+        self._open: dict[str, bool | None] = {}  # question → its answer
+        self._lines: dict[str, list[str]] = {}
+
+    def __call__(self, proposed: Proposed) -> bool:
+        """
+        Ask, and wait for the answer. No lock is held meanwhile.
+
+        Raises:
+            WriteDeclinedError: Nobody answered in time, or the turn was stopped.
+        """
+        lines = described(proposed)
+        shown, left_out = shortened(lines)
+        with self._answers:
+            self._count += 1
+            question = f"q{self._count}"
+            self._open[question] = None
+            self._lines[question] = lines
+        self._log.add(
+            "question",
+            question=question,
+            tool=proposed.tool,
+            file=self._name(proposed.path),
+            heading=heading(proposed),
+            diff=shown,
+            left_out=left_out,
+            seconds_left=self._timeout_s,
+        )
+        forget = self._stop.on_set(self._wake)
+        try:
+            agreed = self._wait_for(question)
+        finally:
+            forget()
+        outcome = "timeout" if agreed is None else "agreed" if agreed else "declined"
+        if self._stop.is_set and agreed is None:
+            outcome = "stopped"
+        self._log.add("answered", question=question, agreed=agreed is True, outcome=outcome)
+        if outcome == "stopped":
+            raise WriteDeclinedError("Nothing was written: the person stopped this turn.")
+        if agreed is None:
+            raise WriteDeclinedError(
+                f"Nothing was written: nobody answered within {self._timeout_s / 60:g} minutes.",
+                hint="Do not try again now; tell the person what you wanted to write.",
+            )
+        return agreed
+
+    def answer(self, question: str, *, agreed: bool) -> None:
+        """Answer a question. Raises NotFoundError if it does not wait."""
+        with self._answers:
+            if self._open.get(question, False) is not None:
+                raise NotFoundError(
+                    f"No question {question} waits for an answer.",
+                    hint="It was answered before, or has waited too long.",
+                )
+            self._open[question] = agreed
+            self._answers.notify_all()
+
+    def waiting(self) -> list[str]:
+        """The questions that wait for an answer."""
+        with self._answers:
+            return [question for question, agreed in self._open.items() if agreed is None]
+
+    def lines(self, question: str) -> list[str]:
+        """The whole change that a question is about. Raises NotFoundError."""
+        with self._answers:
+            if question not in self._lines:
+                raise NotFoundError(f"There is no question {question}.")
+            return self._lines[question]
+
+    def _wait_for(self, question: str) -> bool | None:
+        end_s = time.monotonic() + self._timeout_s
+        with self._answers:
+            while self._open[question] is None and not self._stop.is_set:
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._answers.wait(left_s)
+            agreed = self._open.pop(question)
+            del self._lines[question]
+            return agreed
+
+    def _wake(self) -> None:
+        with self._answers:
+            self._answers.notify_all()

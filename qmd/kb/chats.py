@@ -1,0 +1,208 @@
+"""Conversations with the agent: listed, searched, renamed, deleted, exported and kept."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from qmd.kb.files import FileMethods
+from qmd.values.chats import ChatEvent, ChatInfo, ChatMode, ChatTurn
+
+if TYPE_CHECKING:
+    from qmd.files.notes.notes import WrittenNote
+    from qmd.settings import BackendSettings
+    from qmd.store import Writer
+    from qmd.store.conversations import ChatSummary, StoredTurn
+    from qmd.values.chats import Chat, ChatPage
+
+_MAX_WORDS = 16  # of a search; each reads all conversations
+
+
+class ChatMethods(FileMethods):
+    def chats(self, query: str = "", *, limit: int = 50, offset: int = 0) -> ChatPage:
+        """
+        List conversations, those that went on last first.
+
+        Args:
+            query: Words that must all occur in the name, the questions or the answers; blank for
+                all conversations.
+        """
+        from qmd.values.chats import ChatPage
+
+        words = query.split()[:_MAX_WORDS]
+        with self._store.reading() as reader:
+            return ChatPage(
+                tuple(reader.conversations.latest(words, limit=limit, offset=offset)),
+                reader.conversations.count(words),
+            )
+
+    def chat(self, chat_id: str) -> Chat:
+        """A conversation with its turns. Raises ChatNotFoundError."""
+        from qmd.errors import ChatNotFoundError
+        from qmd.values.chats import Chat
+
+        with self._store.reading() as reader:
+            info = reader.conversations.get(chat_id)
+            if info is None:
+                raise ChatNotFoundError(chat_id)
+            return Chat(info, tuple(map(_turn, reader.conversations.turns(chat_id))))
+
+    def rename_chat(self, chat_id: str, name: str) -> ChatInfo:
+        """
+        Give a conversation another name.
+
+        Raises:
+            ChatNotFoundError
+            InputError: The name is blank, too long or has several lines.
+        """
+        from qmd.errors import InputError
+        from qmd.values.chats import MAX_NAME
+
+        name = name.strip()
+        if not name or len(name) > MAX_NAME or not name.isprintable():
+            raise InputError(
+                f"A name of a conversation is one line of 1 to {MAX_NAME} characters.",
+                hint="Choose a shorter name.",
+            )
+        self._store.write(lambda writer: writer.conversations.rename(chat_id, name))
+        return self._chat_info(chat_id)
+
+    def delete_chat(self, chat_id: str) -> None:
+        """Delete a conversation for good. Raises ChatNotFoundError."""
+        from qmd.errors import ChatNotFoundError
+
+        if not self._store.write(lambda writer: writer.conversations.delete(chat_id)):
+            raise ChatNotFoundError(chat_id)
+
+    def export_chat(self, chat_id: str, path: str) -> WrittenNote:
+        """
+        Write a conversation into a new note: its questions, answers and sources.
+
+        Args:
+            path: The path of the note, as the tool create_note takes it.
+
+        Raises:
+            ChatNotFoundError
+            ConflictError: There is a note at this path.
+            The errors of `qmd.files.notes.notes.Notes.create`.
+        """
+        from qmd.errors import ConflictError, NoteNotFoundError
+        from qmd.files.chats import chat_as_note
+
+        text = chat_as_note(self.chat(chat_id))
+        try:
+            self.notes.read(path)
+        except NoteNotFoundError:
+            return self.notes.create(path, text)
+        raise ConflictError(f"{path} exists already.", hint="Choose another path.")
+
+    # -- for the service that runs conversations (qmd.agent.chat) ------------------------
+
+    @property
+    def language_model(self) -> BackendSettings:
+        """Which language model answers questions, and within which limits."""
+        return self._settings.backends
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the database was opened read-only, so that no conversation is kept."""
+        return self._store.read_only
+
+    @property
+    def files_are_read_only(self) -> bool:
+        """Whether tools may change no file."""
+        return self._settings.read_only_files
+
+    def stored_chat(self, chat_id: str) -> tuple[ChatInfo, ChatSummary, list[StoredTurn]]:
+        """All that is kept of a conversation. Raises ChatNotFoundError."""
+        from qmd.errors import ChatNotFoundError
+
+        with self._store.reading() as reader:
+            info = reader.conversations.get(chat_id)
+            if info is None:
+                raise ChatNotFoundError(chat_id)
+            conversations = reader.conversations
+            return info, conversations.summary(chat_id), conversations.turns(chat_id)
+
+    def begin_chat_turn(
+        self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn
+    ) -> ChatInfo:
+        """
+        Keep a turn that begins, and its conversation if that is new.
+
+        Raises:
+            ConflictError: As many conversations are kept as may be, or the conversation is too
+                long to go on.
+        """
+        from qmd.errors import ChatNotFoundError, ConflictError
+        from qmd.system import clock
+        from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, MAX_TURNS
+
+        def begin(writer: Writer) -> ChatInfo:
+            chats = writer.conversations
+            info = chats.get(chat_id)
+            if info is None:
+                if turn.number > 1:  # deleted meanwhile
+                    raise ChatNotFoundError(chat_id)
+                if chats.count() >= MAX_CHATS:
+                    raise ConflictError(
+                        f"{MAX_CHATS:,} conversations are kept already.",
+                        hint="Delete some: 'qmd chat list' and 'qmd chat delete ID'.",
+                    )
+                chats.add(ChatInfo(chat_id, name, mode, turn.started, clock.now(), 0))
+            elif turn.number > MAX_TURNS or chats.bytes(chat_id) > MAX_CHAT_BYTES:
+                raise ConflictError(
+                    "This conversation is too long to go on.", hint="Begin a new one."
+                )
+            chats.set_mode(chat_id, mode)
+            chats.put(chat_id, turn)
+            begun = chats.get(chat_id)
+            assert begun is not None
+            return begun
+
+        return self._store.write(begin)
+
+    def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:
+        """Keep the state of a turn; if its conversation was deleted meanwhile, do nothing."""
+        self._store.write(lambda writer: writer.conversations.put(chat_id, turn))
+
+    def keep_chat_summary(self, chat_id: str, summary: ChatSummary) -> None:
+        """Keep what the model wrote of the first turns of a conversation."""
+        self._store.write(lambda writer: writer.conversations.set_summary(chat_id, summary))
+
+    def end_abandoned_turns(self) -> int:
+        """Mark the turns whose process has ended as interrupted; returns how many there are."""
+        from qmd.system.running import runs
+
+        with self._store.reading() as reader:
+            running = reader.conversations.running()
+        abandoned = [(chat, number) for chat, number, process in running if not runs(process)]
+
+        def interrupt(writer: Writer) -> None:
+            for chat, number in abandoned:
+                writer.conversations.set_status(chat, number, "interrupted")
+
+        if abandoned:
+            self._store.write(interrupt)
+        return len(abandoned)
+
+    def _chat_info(self, chat_id: str) -> ChatInfo:
+        from qmd.errors import ChatNotFoundError
+
+        with self._store.reading() as reader:
+            info = reader.conversations.get(chat_id)
+        if info is None:
+            raise ChatNotFoundError(chat_id)
+        return info
+
+
+def _turn(stored: StoredTurn) -> ChatTurn:
+    return ChatTurn(
+        number=stored.number,
+        question=stored.question,
+        answer=stored.answer,
+        status=stored.status,
+        started=stored.started,
+        seconds=stored.seconds,
+        events=tuple(ChatEvent(kind, data) for kind, data in json.loads(stored.events)),
+    )
