@@ -2,16 +2,192 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from qmd.errors import ConflictError, InputError
+from qmd.server.activity import SPAN_S, QueryTimes, query_times
+from qmd.server.jobs import Pace, ServerJob
+from qmd.server.page import charts, health_collections, health_contexts, health_skipped
+from qmd.server.page.health_rules import can_change, reason_text, require_change
 from qmd.server.page.site import Site
+from qmd.values import Collection, Context, Freshness, Status
+from qmd.values.reports import SkipCount
+from qmd.values.revisions import FileChange
+
+_CLIENTS = 12
+_CALLS = 8  # of each client
+_CHANGES = 10
+_JOBS = 5
+_DOCTOR_S = 120.0  # the checks may ask a slow model
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the part of the view shows that changes while somebody looks at it."""
+
+    status: Status
+    freshness: Freshness
+    skips: Sequence[SkipCount]
+    skipped_of: dict[str, int]
+    contexts: Sequence[Context]
+    can_embed: bool
+    indexing: Pace | None
+    embedding: Pace | None
+    jobs: Sequence[ServerJob]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of files, with their names as ``collection/path`` if they are in one."""
+
+    change: FileChange
+    files: tuple[tuple[str, str, bool], ...]  # action, name, whether a collection has it
 
 
 def routes(site: Site) -> list[Route]:
-    async def overview(request: Request) -> Response:
-        status = await site.run(request, site.kb.status)
-        return site.page(request, "health.html", status=status)
+    """The routes of the view and of the pages below it."""
 
-    return [site.route("/overview", overview)]
+    async def overview(request: Request) -> Response:
+        state, changes = await site.run(
+            request, lambda: (_state(site), _changes(site, site.kb.collections()))
+        )
+        return site.page(
+            request,
+            "health.html",
+            state=state,
+            changes=changes,
+            clients=site.activity.clients(limit=_CLIENTS, last=_CALLS),
+            **_common(site, request),
+        )
+
+    async def live(request: Request) -> Response:
+        state = await site.run(request, lambda: _state(site))
+        return site.page(request, "health_live.html", state=state, **_common(site, request))
+
+    async def show_charts(request: Request) -> Response:
+        now = datetime.now().astimezone()
+        hours = await site.run(
+            request, lambda: site.kb.indexed_per_hour(now - (charts.DAYS + 1) * _DAY)
+        )
+        since = now.timestamp() - charts.SPANS * SPAN_S
+        times = query_times(site.activity.calls(), since=since)
+        part = request.url.path.startswith("/part/")
+        return site.page(
+            request,
+            "health_charts.html" if part else "health_charts_page.html",
+            per_day=charts.documents_per_day(hours, now),
+            per_hour=charts.documents_per_hour(hours, now),
+            searches=[
+                (kind, charts.query_time_chart(times, kind, now), _latest(times, kind))
+                for kind in ("words", "meaning", "both")
+            ],
+            height=charts.HEIGHT,
+        )
+
+    async def start(request: Request) -> Response:
+        require_change(site)
+        names = tuple(site.form(request).all("collection"))
+        if request.url.path.endswith("/embed"):
+            if not await site.run(request, site.kb.can_embed):
+                raise InputError(
+                    "The embedding model is not on the server's machine.",
+                    hint="Run 'qmd embed' there once, which downloads it.",
+                )
+            site.jobs.start("embedding", names)
+        else:
+            site.jobs.start("indexing", names)
+        return site.redirect("/overview#jobs")
+
+    async def check(request: Request) -> Response:
+        checks = await site.run(request, site.kb.doctor, timeout_s=_DOCTOR_S)
+        return site.page(request, "health_checks.html", checks=checks)
+
+    async def undo(request: Request) -> Response:
+        require_change(site)
+        number = site.form(request).get("change")
+        if not number.isascii() or not number.isdecimal() or len(number) > 18:
+            raise InputError("The number of the change is missing.")
+        reply = await site.run(request, lambda: site.kb.undo.undo_change(int(number)))
+        for refused in reply.refused:
+            raise ConflictError(f"{refused.file}: {refused.reason}")
+        return site.redirect("/overview?notice=undone#changes")
+
+    return [
+        site.route("/overview", overview),
+        site.route("/part/overview/live", live),
+        site.route("/part/overview/charts", show_charts),
+        site.route("/overview/charts", show_charts),
+        site.route("/overview/index", start, ["POST"]),
+        site.route("/overview/embed", start, ["POST"]),
+        site.route("/overview/check", check, ["POST"]),
+        site.route("/overview/undo", undo, ["POST"]),
+        *health_skipped.routes(site),
+        *health_collections.routes(site),
+        *health_contexts.routes(site),
+    ]
+
+
+def _state(site: Site) -> _State:
+    kb = site.kb
+    skips = kb.skip_counts()
+    skipped_of: dict[str, int] = {}
+    for each in skips:
+        skipped_of[each.collection] = skipped_of.get(each.collection, 0) + each.count
+    return _State(
+        status=kb.status(list_skipped=False),
+        freshness=kb.freshness(),
+        skips=skips,
+        skipped_of=skipped_of,
+        contexts=kb.contexts(),
+        can_embed=kb.can_embed(),
+        indexing=site.jobs.running.pace("indexing"),
+        embedding=site.jobs.running.pace("embedding"),
+        jobs=site.jobs.latest()[:_JOBS],
+    )
+
+
+def _changes(site: Site, collections: Sequence[Collection]) -> list[_Change]:
+    def named(path: str) -> tuple[str, bool]:
+        for collection in collections:
+            if path.startswith(f"{collection.path.rstrip('/')}/"):
+                return f"{collection.name}/{path[len(collection.path.rstrip('/')) + 1 :]}", True
+        return path, False
+
+    return [
+        _Change(change, tuple((each.action, *named(each.path)) for each in change.files))
+        for change in site.kb.undo.changes(limit=_CHANGES)
+    ]
+
+
+def _common(site: Site, request: Request) -> dict[str, Any]:
+    """What the templates of the view need besides the state."""
+    now = datetime.now().astimezone()
+    offset = now.strftime("%z")
+    return {
+        "can_change": can_change(site),
+        "now": now.timestamp(),
+        "ago": lambda at: _seconds_since(at, now),
+        "zone": f"UTC{offset[:3]}:{offset[3:5]}",
+        "mcp_url": str(request.base_url).rstrip("/") + site.mcp_path if site.mcp_path else None,
+        "meaning": lambda start, reason: reason_text(site, request, start, reason),
+        "notice": request.query_params.get("notice", ""),
+    }
+
+
+def _seconds_since(at: str | float, now: datetime) -> float:
+    if isinstance(at, str):
+        at = datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp()
+    return max(0.0, now.timestamp() - at)
+
+
+def _latest(times: Sequence[QueryTimes], kind: str) -> QueryTimes | None:
+    return next((point for point in reversed(times) if point.kind == kind), None)

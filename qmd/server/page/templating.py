@@ -31,6 +31,7 @@ class Templates:
             "seconds": seconds,
             "day": day,
             "minute": minute,
+            "clock": clock_time,
             "address": address,
         }
 
@@ -80,6 +81,11 @@ def day(value: str | datetime) -> str:
 def minute(value: str | datetime) -> str:
     """``2026-11-23 14:05``, in the server's time zone."""
     return _local(value).strftime("%Y-%m-%d %H:%M")
+
+
+def clock_time(at: float) -> str:
+    """``14:05:09`` for seconds since 1970, in the server's time zone."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S")
 
 
 def address(file: str) -> str:
