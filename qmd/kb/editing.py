@@ -11,6 +11,7 @@ from qmd.kb.files import FileMethods
 
 if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
+    from qmd.files.edits.tasks import Task
     from qmd.files.notes.vault import Vault
     from qmd.store import Store
     from qmd.values import Collection
@@ -82,24 +83,43 @@ class EditingMethods(FileMethods):
             name, lambda present: replace_all(present, text), if_docid=if_docid, preview=preview
         )
 
-    def tick_task(self, name: str, task: str, line: int, *, done: bool) -> EditedNote:
+    def tick_task(
+        self, name: str, line: int, *, done: bool, if_docid: str | None = None
+    ) -> EditedNote:
         """
-        Tick or untick a task that a person sees, though the note may have changed since.
+        Tick or untick the task at a line.
 
         Args:
-            task: The text behind the box.
-            line: Where it stood, counted from 1. If another line is there now, the only task with
-                this text is meant.
+            line: Counted from 1, in the note as the person sees it.
+            if_docid: The docid of that note. If it has changed since, the only task with the text
+                that stood at the line is meant.
 
         Raises:
             EditError: There is no such task any more, or more than one.
+            FileChangedError: The note has changed, and what it was is not known any more.
             The other errors of `edit_note`.
         """
-        from qmd.files.edits.tasks import set_seen_task
+        from qmd.errors import FileChangedError
+        from qmd.files.edits.tasks import set_seen_task, tasks_of
+        from qmd.values.edits import NoteEdit
 
+        edit = NoteEdit("tick" if done else "untick", line=line)
+        try:
+            return self.edit_note(name, edit, if_docid=if_docid)
+        except FileChangedError as error:
+            tasks = {task.line: task.text for task in tasks_of(error.text_read or "")}
+            text = tasks.get(line)
+            if not text:
+                raise
         return self.edit_note(
-            name, lambda present: set_seen_task(present, done=done, task=task, line=line)
+            name, lambda present: set_seen_task(present, done=done, task=text, line=line)
         )
+
+    def tasks(self, name: str) -> list[Task]:
+        """The tasks of a note, as it is on the disk. Errors as `note_source`."""
+        from qmd.files.edits.tasks import tasks_of
+
+        return tasks_of(self.note_source(name).text)
 
     def create_note(self, path: str, text: str) -> EditedNote:
         """

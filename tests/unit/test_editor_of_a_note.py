@@ -97,11 +97,28 @@ def test_a_folder_in_the_way_is_refused(served: Served) -> None:
         served.kb.create_note("notes/folder", "text")
 
 
-def test_a_task_is_ticked_by_what_the_person_sees(served: Served) -> None:
-    served.kb.tick_task("notes/plan.md", "sell", 4, done=True)
+def test_a_task_is_ticked_at_the_line_that_the_person_sees(served: Served) -> None:
+    docid = served.kb.note_source("notes/plan.md").docid
+    ticked = served.kb.tick_task("notes/plan.md", 4, done=True, if_docid=docid)
     assert "- [x] sell" in (served.folder / "plan.md").read_text(encoding="utf-8")
+    # The first docid still says which task is meant, and so does the new one.
+    served.kb.tick_task("notes/plan.md", 3, done=True, if_docid=docid)
+    served.kb.tick_task("notes/plan.md", 4, done=False, if_docid=ticked.docid)
+    assert [task.is_done for task in served.kb.tasks("notes/plan.md")] == [True, False]
+
+
+def test_a_task_is_found_though_the_note_was_changed_by_hand(served: Served) -> None:
+    docid = served.kb.note_source("notes/plan.md").docid
+    path = served.folder / "plan.md"
+    path.write_text("- [ ] new\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    served.kb.tick_task("notes/plan.md", 4, done=True, if_docid=docid)
+    assert "- [x] sell" in path.read_text(encoding="utf-8")
+    docid = served.kb.note_source("notes/plan.md").docid
+    path.write_text("- [ ] buy\n- [ ] buy\n", encoding="utf-8")
     with pytest.raises(EditError):
-        served.kb.tick_task("notes/plan.md", "give away", 4, done=True)
+        served.kb.tick_task("notes/plan.md", 4, done=True, if_docid=docid)
+    with pytest.raises(FileChangedError):
+        served.kb.tick_task("notes/plan.md", 1, done=True, if_docid="#0123456789")
 
 
 def test_where_nothing_may_be_written_the_source_says_so(tmp_path: Path) -> None:

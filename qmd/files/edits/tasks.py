@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from qmd.errors import EditError
 from qmd.files.edits.operations import in_words
 from qmd.parse import frontmatter
-from qmd.parse.markdown import outline
+from qmd.parse.markdown import Outline, outline
 
 _TASK = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[(.)\](?:[ \t]+(.*))?$")
 _MAX_SHOWN = 5
@@ -25,18 +26,29 @@ def set_task(text: str, *, done: bool, task: str | None, line: int | None) -> st
     Raises:
         EditError: There is no such task, or more than one.
     """
-    parsed = outline(text, frontmatter.split(text).body_start)
-    hidden = {number for start, end in parsed.hidden for number in range(start, end)}
-    tasks = {
-        number: match
-        for number, content in enumerate(parsed.lines)
-        if number not in hidden and (match := _TASK.match(content.rstrip("\r\n"))) is not None
-    }
+    parsed, tasks = _tasks(text)
     number = _at_line(tasks, line) if line is not None else _with_text(tasks, task or "")
     box = parsed.starts[number] + tasks[number].start(1)
     if text[box] in ("xX" if done else " "):
         return text
     return text[:box] + ("x" if done else " ") + text[box + 1 :]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task: its line from 1, the text behind its box, and whether it is ticked."""
+
+    line: int
+    text: str
+    is_done: bool
+
+
+def tasks_of(text: str) -> list[Task]:
+    """The tasks of a text, in its order."""
+    return [
+        Task(number + 1, (match[2] or "").strip(), match[1] in "xX")
+        for number, match in _tasks(text)[1].items()
+    ]
 
 
 def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
@@ -55,6 +67,17 @@ def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
     match = _TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
     is_there = match is not None and (match[2] or "").strip() == task.strip()
     return set_task(text, done=done, task=task, line=line if is_there else None)
+
+
+def _tasks(text: str) -> tuple[Outline, dict[int, re.Match[str]]]:
+    """The outline of a text, and its tasks by the number of the line, from 0."""
+    parsed = outline(text, frontmatter.split(text).body_start)
+    hidden = {number for start, end in parsed.hidden for number in range(start, end)}
+    return parsed, {
+        number: match
+        for number, content in enumerate(parsed.lines)
+        if number not in hidden and (match := _TASK.match(content.rstrip("\r\n"))) is not None
+    }
 
 
 def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:

@@ -33,6 +33,7 @@ from qmd.server.page.browser import (
     require_own_page,
 )
 from qmd.server.page.language import LANGUAGES, Language, Texts, language_of
+from qmd.server.page.notices import FormNotice, Notices
 from qmd.server.page.static_files import StaticFiles
 from qmd.server.workers import CallQueue, TooBusyError
 from qmd.system.session import in_session
@@ -86,6 +87,7 @@ class Site:
         self.static = StaticFiles()
         self.texts = Texts()
         self._browsers = Browsers()
+        self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
 
     @cached_property
@@ -127,9 +129,7 @@ class Site:
             except ClientDisconnect:
                 return Response(status_code=400)  # the client has left and does not read it
             except StaleFormError as error:
-                response = self.error(request, error) if stale is None else await stale(request)
-                # Only scripts of this page can read it; they send their request once more.
-                response.headers[HEADER] = browser.token
+                response = await self._after_stale_token(request, error, stale)
             except Exception as error:  # noqa: BLE001 - logged and shown
                 response = self.error(request, error)
             self._browsers.remember(browser, request, response)
@@ -141,6 +141,20 @@ class Site:
             methods=list(methods),
             middleware=[Middleware(GZipMiddleware, minimum_size=_MIN_GZIP, compresslevel=5)],
         )
+
+    async def _after_stale_token(
+        self, request: Request, error: StaleFormError, handler: Handler | None
+    ) -> Response:
+        """What a form is answered whose token is no longer valid."""
+        response = self.error(request, error)
+        if handler is not None:
+            try:
+                response = await handler(request)
+            except QmdError as problem:
+                response = self.error(request, problem)
+        # Only scripts of this page can read it; they send their request once more.
+        response.headers[HEADER] = self.browser(request).token
+        return response
 
     async def _recorded(self, path: str, handler: Handler, request: Request) -> Response:
         """Answer a request and remember it; one for a part of a page only if it searched."""
@@ -218,6 +232,7 @@ class Site:
             language,
             {
                 "csrf": self.browser(request).token,
+                "notices": lambda: self._notices.take(self.browser(request).cookie),
                 "path": request.url.path,
                 "read_only": self.read_only,
                 "version": __version__,
@@ -239,6 +254,14 @@ class Site:
                 "qmd_lang", language, max_age=31536000, httponly=True, samesite="strict"
             )
         return response
+
+    def text(self, request: Request, name: str, /, **values: object) -> str:
+        """A text of the page in the language of the person."""
+        return self.texts.text(self.language(request), name, **values)
+
+    def notify(self, request: Request, notice: FormNotice) -> None:
+        """Show a notice above the next page that this browser loads."""
+        self._notices.add(self.browser(request).cookie, notice)
 
     @staticmethod
     def redirect(address: str) -> Response:

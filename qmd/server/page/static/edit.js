@@ -1,0 +1,319 @@
+// The editor: preview while typing, drafts kept in the browser, saving without leaving.
+
+import { announce, fill, part, send, textsOf } from "./base.js";
+
+const texts = textsOf("edit");
+const form = document.getElementById("editor");
+const conflict = document.getElementById("conflict");
+
+const DRAFTS = "qmd-draft:";
+const MAX_DRAFTS = 20; // the oldest are dropped
+const PREVIEW_MS = 250; // without a key
+const DRAFT_MS = 400;
+
+// --- drafts: what was typed and is not saved stays in this browser ------------------------
+
+const drafts = {
+  read(file) {
+    try {
+      return JSON.parse(localStorage.getItem(DRAFTS + file));
+    } catch {
+      return null; // storage is off, or somebody else's value
+    }
+  },
+  keep(file, draft) {
+    try {
+      localStorage.setItem(DRAFTS + file, JSON.stringify({ ...draft, time: Date.now() }));
+      const names = Object.keys(localStorage).filter((name) => name.startsWith(DRAFTS));
+      const age = (name) => drafts.read(name.slice(DRAFTS.length))?.time ?? 0;
+      names.sort((one, other) => age(other) - age(one));
+      for (const name of names.slice(MAX_DRAFTS)) localStorage.removeItem(name);
+    } catch {
+      // Storage is off or full: the warning before leaving remains.
+    }
+  },
+  drop(file) {
+    try {
+      localStorage.removeItem(DRAFTS + file);
+    } catch {
+      // There is none.
+    }
+  },
+};
+
+function remembered(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+function time(value = Date.now()) {
+  return new Date(value).toLocaleString(document.documentElement.lang, {
+    hour: "2-digit", minute: "2-digit", month: "short", day: "numeric",
+  });
+}
+
+// --- the text -----------------------------------------------------------------------------
+
+const LIST_ITEM = /^(\s*)([-*+]|\d{1,9}[.)])( +)(\[.\] )?/;
+
+/** Replace the selection as if it had been typed, so that the browser can undo it. */
+function type(area, start, end, words) {
+  area.setSelectionRange(start, end);
+  if (!document.execCommand("insertText", false, words)) area.setRangeText(words, start, end, "end");
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+function lineAt(area) {
+  const start = area.value.lastIndexOf("\n", area.selectionStart - 1) + 1;
+  const next = area.value.indexOf("\n", area.selectionStart);
+  const end = next < 0 ? area.value.length : next;
+  return { start, end, words: area.value.slice(start, end) };
+}
+
+/** Go on with the list on the next line; an empty item ends the list. */
+function continueList(area, event) {
+  if (area.selectionStart !== area.selectionEnd) return;
+  const line = lineAt(area);
+  const item = LIST_ITEM.exec(line.words);
+  if (item === null || area.selectionStart < line.start + item[0].length) return;
+  event.preventDefault();
+  if (line.words.trim() === item[0].trim()) {
+    type(area, line.start, line.end, "");
+    return;
+  }
+  const number = parseInt(item[2], 10);
+  const mark = Number.isNaN(number) ? item[2] : `${number + 1}${item[2].at(-1)}`;
+  type(area, area.selectionStart, area.selectionEnd, `\n${item[1]}${mark}${item[3]}${item[4] ? "[ ] " : ""}`);
+}
+
+/** Indent the item of a list. Elsewhere, and after Escape, Tab leads on to the next control. */
+function indentItem(area, event) {
+  const line = lineAt(area);
+  if (area.selectionStart !== area.selectionEnd || !LIST_ITEM.test(line.words)) return;
+  const at = area.selectionStart;
+  const removed = /^(\t| {1,2})/.exec(line.words)?.[0].length ?? 0;
+  if (event.shiftKey && !removed) return;
+  event.preventDefault();
+  if (event.shiftKey) {
+    type(area, line.start, line.start + removed, "");
+    area.setSelectionRange(Math.max(line.start, at - removed), Math.max(line.start, at - removed));
+  } else {
+    type(area, line.start, line.start, "  ");
+    area.setSelectionRange(at + 2, at + 2);
+  }
+}
+
+function wrap(area, event, mark) {
+  event.preventDefault();
+  const { selectionStart: start, selectionEnd: end } = area;
+  type(area, start, end, mark + area.value.slice(start, end) + mark);
+  area.setSelectionRange(start + mark.length, end + mark.length);
+}
+
+function keysOf(area, save) {
+  let tabLeaves = false;
+  area.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    const command = (event.ctrlKey || event.metaKey) && !event.altKey;
+    if (event.key === "Tab" && !command && !tabLeaves) indentItem(area, event);
+    else if (event.key === "Enter" && !command && !event.shiftKey) continueList(area, event);
+    else if (command && event.key === "b") wrap(area, event, "**");
+    else if (command && event.key === "i") wrap(area, event, "*");
+    tabLeaves = event.key === "Escape";
+  });
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.isComposing) return;
+    if (event.key === "s") {
+      event.preventDefault();
+      save(false);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      save(true);
+    }
+  });
+}
+
+// --- the editor ---------------------------------------------------------------------------
+
+function startEditor() {
+  const area = document.getElementById("text");
+  const panes = form.querySelector(".edit-panes");
+  const preview = document.getElementById("pane-preview");
+  const state = document.getElementById("edit-state");
+  const file = form.dataset.file;
+  const mayWrite = !area.readOnly;
+  let saved = "unsaved" in form.dataset ? null : area.value; // the text that the file has
+  let leaves = false;
+
+  document.documentElement.classList.add("has-script");
+  form.querySelector(".edit-tools").hidden = false;
+  document.getElementById("edit-help").hidden = !mayWrite;
+  preview.hidden = false;
+
+  const isDirty = () => area.value !== saved;
+  const field = (name) => form.elements.namedItem(name);
+
+  // The preview
+  let waiting = null;
+  let request = null;
+  async function show() {
+    request?.abort();
+    request = new AbortController();
+    const folder = field("folder")?.value ?? "";
+    const body = { text: area.value, file: file || `${field("collection").value}/${folder}/new.md` };
+    try {
+      const html = await part("/part/preview", { body, signal: request.signal });
+      preview.replaceChildren(html);
+      follow();
+    } catch (error) {
+      if (error.name !== "AbortError") state.textContent = error.message;
+    }
+  }
+  function follow() {
+    const height = area.scrollHeight - area.clientHeight;
+    const share = height > 0 ? area.scrollTop / height : 0;
+    preview.scrollTop = share * (preview.scrollHeight - preview.clientHeight);
+  }
+  area.addEventListener("scroll", follow, { passive: true });
+
+  // The name of a new note
+  const name = field("name");
+  let isNameTyped = name !== null && name.value !== "";
+  name?.addEventListener("input", () => { isNameTyped = name.value !== ""; });
+  function suggestName() {
+    if (name === null || isNameTyped) return;
+    const body = area.value.replace(/^---\n[^]*?\n---\n/, "").trimStart();
+    name.value = body.split("\n", 1)[0].replace(/^#+\s*/, "")
+      .replace(/[\\/<>:"|?*#^[\]\s]+/g, " ").slice(0, 80).replace(/^[ .]+|[ .]+$/g, "");
+  }
+
+  // What is not saved
+  let draftTimer = null;
+  function keepDraft() {
+    clearTimeout(draftTimer);
+    draftTimer = null;
+    if (!mayWrite) return;
+    if (!isDirty()) drafts.drop(file);
+    else drafts.keep(file, { text: area.value, docid: field("docid")?.value, base: field("base")?.value });
+  }
+  area.addEventListener("input", () => {
+    state.textContent = isDirty() ? texts.state_unsaved : "";
+    suggestName();
+    clearTimeout(waiting);
+    waiting = setTimeout(show, PREVIEW_MS);
+    draftTimer ??= setTimeout(keepDraft, DRAFT_MS);
+  });
+  addEventListener("pagehide", () => { if (draftTimer !== null) keepDraft(); });
+  addEventListener("beforeunload", (event) => {
+    if (!leaves && mayWrite && saved !== null && isDirty()) event.preventDefault();
+  });
+  form.addEventListener("submit", () => {
+    leaves = true;
+    keepDraft(); // until the note view has come: the server may be gone
+    sessionStorage.setItem("qmd-sent", file);
+    const line = field("line");
+    if (line) line.value = area.value.slice(0, area.selectionStart).split("\n").length;
+  });
+
+  // A draft from before
+  const box = document.getElementById("draft");
+  const draft = drafts.read(file);
+  if (draft !== null && typeof draft.text === "string" && mayWrite && saved !== null) {
+    if (draft.text === area.value) drafts.drop(file);
+    else {
+      box.hidden = false;
+      box.querySelector("p").textContent = fill(texts.draft_found, { time: time(draft.time) });
+    }
+  }
+  box.addEventListener("click", (event) => {
+    const action = event.target.dataset.draft;
+    if (!action) return;
+    box.hidden = true;
+    if (action === "discard") drafts.drop(file);
+    else {
+      // With the text it began with: if the file has changed since, that is a conflict.
+      area.value = draft.text;
+      if (field("docid") && draft.docid) field("docid").value = draft.docid;
+      if (field("base") && draft.base !== undefined) field("base").value = draft.base;
+      area.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    area.focus();
+  });
+
+  // Saving
+  async function save(closes) {
+    if (!mayWrite) return;
+    if (closes || !file || saved === null) {
+      form.requestSubmit(form.querySelector("button.first"));
+      return;
+    }
+    if (!isDirty()) {
+      say(texts.state_unchanged);
+      return;
+    }
+    const sent = area.value;
+    const body = { action: "save", docid: field("docid").value, text: sent };
+    if (field("base")) body.base = field("base").value;
+    try {
+      const answer = await send(form.action, { body, accept: "application/json" });
+      const { docid } = await answer.json();
+      saved = sent;
+      field("docid").value = docid;
+      if (field("base")) field("base").value = sent;
+      keepDraft();
+      say(fill(texts.state_saved, { time: time() }));
+    } catch {
+      form.requestSubmit(form.querySelector("button.first")); // the page says what is wrong
+    }
+  }
+  function say(sentence) {
+    state.textContent = sentence;
+  }
+
+  // Tabs, where both panes do not fit
+  const tabs = [...form.querySelectorAll('[role="tab"]')];
+  function choose(tab) {
+    for (const each of tabs) {
+      each.setAttribute("aria-selected", each === tab);
+      each.setAttribute("aria-pressed", each === tab);
+      each.tabIndex = each === tab ? 0 : -1;
+    }
+    panes.dataset.shown = tab.id.replace("tab-", "");
+  }
+  for (const tab of tabs) {
+    tab.addEventListener("click", () => choose(tab));
+    tab.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+      const other = tabs[1 - tabs.indexOf(tab)];
+      choose(other);
+      other.focus();
+    });
+  }
+  choose(tabs[0]);
+
+  const mono = document.getElementById("mono");
+  mono.checked = remembered("qmd-mono") === "1";
+  area.classList.toggle("mono", mono.checked);
+  mono.addEventListener("change", () => {
+    area.classList.toggle("mono", mono.checked);
+    localStorage.setItem("qmd-mono", mono.checked ? "1" : "0");
+  });
+
+  const line = Number(new URLSearchParams(location.search).get("line"));
+  if (line > 0) {
+    const lines = area.value.split("\n");
+    const at = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    area.setSelectionRange(at, at);
+    area.scrollTop = (line - 4) * parseFloat(getComputedStyle(area).lineHeight);
+  }
+  if (mayWrite) area.focus({ preventScroll: true });
+  if (saved === null) state.textContent = texts.state_unsaved;
+  keysOf(area, save);
+  show();
+}
+
+if (form !== null) startEditor();
+if (conflict !== null) announce(document.querySelector(".notice").textContent);
