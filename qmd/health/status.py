@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from qmd.ingest.token_states import are_expected
 from qmd.values import Status
+from qmd.values.reports import Overview
 
 if TYPE_CHECKING:
     from qmd.store import Reader
 
 
-def read(reader: Reader, path: Path, *, list_skipped: bool = True) -> Status:
-    """The status of the database at ``path``; without the list of skipped files if so asked."""
+def read(reader: Reader, path: Path) -> Status:
+    """The status of the database at ``path``."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
     coming = reader.models.coming()
@@ -29,7 +30,7 @@ def read(reader: Reader, path: Path, *, list_skipped: bool = True) -> Status:
         has_vector_index=counts.chunks_embedded > 0,
         model=model.name if model else None,
         collections=tuple(collections),
-        skipped=tuple(reader.files.all_skips()) if list_skipped else (),
+        skipped=tuple(reader.files.all_skips()),
         excluded=reader.collections.excluded_counts(),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
@@ -38,4 +39,26 @@ def read(reader: Reader, path: Path, *, list_skipped: bool = True) -> Status:
             (collection.last_indexed for collection in collections if collection.last_indexed),
             default=None,
         ),
+    )
+
+
+def read_overview(reader: Reader, path: Path) -> Overview:
+    """The figures of the database at ``path`` that an index answers."""
+    model = reader.models.active()
+    coming = reader.models.coming()
+    collections = tuple(reader.collections.all())
+    chunks = reader.upkeep.count_chunks()
+    missing = chunks if coming is None else reader.embeddings.count_waiting(coming)
+    return Overview(
+        database=str(path),
+        database_bytes=reader.upkeep.size_bytes(),
+        documents=sum(collection.documents for collection in collections),
+        chunks=chunks,
+        chunks_waiting=reader.upkeep.count_chunks_waiting(),
+        model=model.name if model else None,
+        next_model=coming.name if coming else None,
+        next_embedded=chunks - missing,
+        collections=collections,
+        skips=tuple(reader.files.skip_counts()),
+        excluded=reader.collections.excluded_counts(),
     )

@@ -10,26 +10,23 @@ from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
     from qmd.values import Check, CleanupReport, Rescued, SkippedFile, Status
-    from qmd.values.reports import SkipCount, WarnedDocument
+    from qmd.values.reports import Overview, WarnedDocument
 
 
 class UpkeepMethods(Parts):
-    def status(self, *, list_skipped: bool = True) -> Status:
-        """
-        Count what is indexed, what waits for vectors and what was left out.
-
-        Args:
-            list_skipped: If False, ``skipped`` stays empty; `skip_counts` has the numbers.
-        """
+    def status(self) -> Status:
+        """Count what is indexed, what waits for vectors and what was left out."""
         from qmd.health import status
 
         with self._store.reading() as reader:
-            return status.read(reader, self.path, list_skipped=list_skipped)
+            return status.read(reader, self.path)
 
-    def skip_counts(self) -> list[SkipCount]:
-        """How many files were skipped, by collection and reason."""
+    def overview(self) -> Overview:
+        """The figures of `status` that cost little, and how many files were skipped."""
+        from qmd.health import status
+
         with self._store.reading() as reader:
-            return reader.files.skip_counts()
+            return status.read_overview(reader, self.path)
 
     def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:
         """A page of the files that were skipped for a reason, by collection and path."""

@@ -26,6 +26,14 @@ class Upkeep(Protocol):
         """How much the database holds."""
         ...
 
+    def count_chunks(self) -> int:
+        """How many chunks there are."""
+        ...
+
+    def count_chunks_waiting(self) -> int:
+        """How many chunks have no vector."""
+        ...
+
     def size_bytes(self) -> int:
         """Bytes of the database in this snapshot; a part may not be in the main file yet."""
         ...

@@ -188,6 +188,32 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Overview:
+    """
+    The figures of a database that cost little, however large it is; `Status` has all of them.
+
+    Attributes:
+        database: The path of the file.
+        chunks_waiting: How many chunks have no vector.
+        model, next_model, next_embedded: As in `Status`.
+        skips: How many files were skipped, by collection and reason.
+        excluded: Reason → how many files and folders the rules left out.
+    """
+
+    database: str
+    database_bytes: int
+    documents: int
+    chunks: int
+    chunks_waiting: int
+    model: str | None
+    next_model: str | None
+    next_embedded: int
+    collections: tuple[Collection, ...]
+    skips: tuple[SkipCount, ...]
+    excluded: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Freshness:
     """How far the index is behind the disk."""
 

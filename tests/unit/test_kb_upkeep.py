@@ -269,13 +269,12 @@ def test_a_closed_knowledge_base_says_so(kb: KnowledgeBase) -> None:
 
 
 def test_skipped_files_are_counted_by_reason_and_listed_by_page(kb: KnowledgeBase) -> None:
-    counts = kb.skip_counts()
+    counts = kb.overview().skips
     skipped = kb.status().skipped
     assert sum(each.count for each in counts) == len(skipped) > 0
     for each in counts:
         assert [skip.reason for skip in kb.skips(each.reason)] == [each.reason] * each.count
         assert kb.skips(each.reason, offset=each.count) == []
-    assert kb.status(list_skipped=False).skipped == ()
 
 
 def test_documents_with_warnings_are_listed(kb: KnowledgeBase, root: Path) -> None:
@@ -295,3 +294,15 @@ def test_documents_are_counted_by_the_hour_in_which_they_were_indexed(kb: Knowle
     assert sum(hours.values()) == kb.status().total_documents
     assert all(hour.minute == 0 and hour <= now for hour in hours)
     assert kb.indexed_per_hour(now + timedelta(hours=1)) == {}
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_the_overview_has_the_figures_of_status(kb: KnowledgeBase, embed: bool) -> None:
+    if embed:
+        kb.embed()
+    overview, status = kb.overview(), kb.status()
+    assert overview.documents == status.total_documents
+    assert overview.chunks - overview.chunks_waiting == status.chunks_embedded
+    for name in ("database", "chunks", "model", "next_model", "collections", "excluded"):
+        assert getattr(overview, name) == getattr(status, name), name
+    assert overview.database_bytes > 0

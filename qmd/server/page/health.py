@@ -17,8 +17,8 @@ from qmd.server.jobs import Pace, ServerJob
 from qmd.server.page import charts, health_collections, health_contexts, health_skipped
 from qmd.server.page.health_rules import can_change, reason_text, require_change
 from qmd.server.page.site import Site
-from qmd.values import Collection, Context, Freshness, Status
-from qmd.values.reports import SkipCount
+from qmd.values import Collection, Context, Freshness
+from qmd.values.reports import Overview
 from qmd.values.revisions import FileChange
 
 _CLIENTS = 12
@@ -34,9 +34,8 @@ _DAY = timedelta(days=1)
 class _State:
     """What the part of the view shows that changes while somebody looks at it."""
 
-    status: Status
+    overview: Overview
     freshness: Freshness
-    skips: Sequence[SkipCount]
     skipped_of: dict[str, int]
     contexts: Sequence[Context]
     can_embed: bool
@@ -138,14 +137,13 @@ def routes(site: Site) -> list[Route]:
 
 def _state(site: Site) -> _State:
     kb = site.kb
-    skips = kb.skip_counts()
+    overview = kb.overview()
     skipped_of: dict[str, int] = {}
-    for each in skips:
+    for each in overview.skips:
         skipped_of[each.collection] = skipped_of.get(each.collection, 0) + each.count
     return _State(
-        status=kb.status(list_skipped=False),
+        overview=overview,
         freshness=kb.freshness(),
-        skips=skips,
         skipped_of=skipped_of,
         contexts=kb.contexts(),
         can_embed=kb.can_embed(),

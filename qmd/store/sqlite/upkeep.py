@@ -62,13 +62,20 @@ class SqliteUpkeep:
         self._connection = connection
 
     def counts(self) -> Counts:
+        (documents,) = self._connection.execute("SELECT count(*) FROM documents").fetchone()
+        chunks = self.count_chunks()
+        embedded = chunks - self.count_chunks_waiting()
+        return Counts(documents, chunks, embedded, self.count_contents_waiting())
+
+    def count_chunks(self) -> int:
+        row = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
+        return int(row[0])
+
+    def count_chunks_waiting(self) -> int:
         row = self._connection.execute(
-            "SELECT (SELECT count(*) FROM documents),"
-            " (SELECT count(*) FROM chunks),"
-            " (SELECT count(*) FROM chunks WHERE model_id IS NULL)"
+            "SELECT count(*) FROM chunks WHERE model_id IS NULL"
         ).fetchone()
-        documents, chunks, waiting = row
-        return Counts(documents, chunks, chunks - waiting, self.count_contents_waiting())
+        return int(row[0])
 
     def size_bytes(self) -> int:
         pages, page_size = self._connection.execute(
