@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from qmd import __version__
+from qmd.agent.chat import Chats
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
@@ -68,6 +69,7 @@ class Site:
     Args:
         read_only: The server refuses what changes files or the index.
         mcp_path: Where the server speaks MCP; None if it does not.
+        chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
     """
 
@@ -78,8 +80,10 @@ class Site:
         read_only: bool = False,
         mcp_path: str | None = None,
         activity: Activity | None = None,
+        chats: Chats | None = None,
     ) -> None:
         self.kb = kb
+        self.chats = chats or Chats(kb, may_write=not read_only)
         self.read_only = read_only
         self.mcp_path = mcp_path
         self.activity = activity or Activity()
@@ -227,19 +231,7 @@ class Site:
     ) -> Response:
         """A page, or a part of one, from a template. Templates escape all values."""
         language = self.language(request)
-        html = self._templates.render(
-            template,
-            language,
-            {
-                "csrf": self.browser(request).token,
-                "notices": lambda: self._notices.take(self.browser(request).cookie),
-                "path": request.url.path,
-                "read_only": self.read_only,
-                "version": __version__,
-                **values,
-                **more,
-            },
-        )
+        html = self.html(request, template, {**values, **more})
         headers = {
             "content-security-policy": CONTENT_SECURITY_POLICY,
             "content-language": language,
@@ -262,6 +254,21 @@ class Site:
     def notify(self, request: Request, notice: FormNotice) -> None:
         """Show a notice above the next page that this browser loads."""
         self._notices.add(self.browser(request).cookie, notice)
+
+    def html(self, request: Request, template: str, values: Mapping[str, object]) -> str:
+        """The HTML of a page, or of a part of one."""
+        return self._templates.render(
+            template,
+            self.language(request),
+            {
+                "csrf": self.browser(request).token,
+                "notices": lambda: self._notices.take(self.browser(request).cookie),
+                "path": request.url.path,
+                "read_only": self.read_only,
+                "version": __version__,
+                **values,
+            },
+        )
 
     @staticmethod
     def redirect(address: str) -> Response:

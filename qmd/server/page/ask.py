@@ -1,0 +1,147 @@
+"""The view of conversations with the agent, at ``/ask``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from qmd.errors import InputError
+from qmd.server.event_stream import MEDIA_TYPE
+from qmd.server.page.ask_stream import browser_events
+from qmd.server.page.ask_turn import diff_lines
+from qmd.server.page.ask_view import AskView
+from qmd.server.page.site import Site
+from qmd.values.chats import ChatMode
+
+if TYPE_CHECKING:
+    from qmd.agent.chat import AgentTurn
+
+_HEARTBEAT_S = 15.0
+_MODES: dict[str, ChatMode] = {"read": "read", "write": "write"}
+
+
+def routes(site: Site) -> list[Route]:
+    view = AskView(site)
+    return [*_pages(site, view), *_changes(site, view)]
+
+
+def _pages(site: Site, view: AskView) -> list[Route]:
+    """The routes that only read."""
+
+    async def new(request: Request) -> Response:
+        find = request.query_params.get("find", "")
+        return site.page(request, "ask.html", await site.run(request, lambda: view.new(find)))
+
+    async def conversation(request: Request) -> Response:
+        chat_id, language = request.path_params["id"], site.language(request)
+        values = await site.run(request, lambda: view.conversation(chat_id, language))
+        return site.page(request, "ask.html", values)
+
+    async def listed(request: Request) -> Response:
+        find = request.query_params.get("find", "")
+        current = request.query_params.get("current", "")
+        chats = await site.run(request, lambda: view.listed(find))
+        return site.page(request, "ask_list.html", chats=chats, find=find, current=current)
+
+    async def turns(request: Request) -> Response:
+        chat_id, language = request.path_params["id"], site.language(request)
+        shown = await site.run(request, lambda: view.turns(chat_id, language))
+        return site.page(request, "ask_turns.html", turns=shown)
+
+    async def change(request: Request) -> Response:
+        question = request.query_params.get("question", "")
+        lines = view.change(request.path_params["id"], question)
+        return site.page(request, "ask_change.html", lines=diff_lines(lines))
+
+    async def events(request: Request) -> Response:
+        chat_id = request.path_params["id"]
+        stream = browser_events(site, view, request, chat_id, heartbeat_s=_HEARTBEAT_S)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(stream, media_type=MEDIA_TYPE, headers=headers)
+
+    return [
+        site.route("/ask", new),
+        site.route("/ask/{id}", conversation),
+        site.route("/ask/{id}/events", events),
+        site.route("/part/ask/list", listed),
+        site.route("/part/ask/{id}/turns", turns),
+        site.route("/part/ask/{id}/change", change),
+    ]
+
+
+def _changes(site: Site, view: AskView) -> list[Route]:
+    """The routes that let the model answer, or change a conversation."""
+
+    async def send(request: Request) -> Response:
+        form = site.form(request)
+        mode = _MODES.get(form.get("mode", "read"))
+        if mode is None:
+            raise InputError("The mode of a conversation is read or write.")
+        question, chat = form.get("text"), form.get("chat") or None
+        turn = await site.run(request, lambda: site.chats.start(question, chat, mode=mode))
+        return begun(request, turn)
+
+    async def retry(request: Request) -> Response:
+        chat_id = request.path_params["id"]
+        return begun(request, await site.run(request, lambda: site.chats.retry(chat_id)))
+
+    def begun(request: Request, turn: AgentTurn) -> Response:
+        """Tell a script where the turn is to be followed; without one load its page."""
+        if _is_script(request):
+            return JSONResponse({"chat": turn.chat, "name": turn.name})
+        return site.redirect(f"/ask/{turn.chat}")
+
+    async def stop(request: Request) -> Response:
+        chat_id = request.path_params["id"]
+        turn = view.turn_here(chat_id)
+        if turn is not None:
+            turn.stop()
+        return done(request, chat_id)
+
+    async def answer(request: Request) -> Response:
+        chat_id = request.path_params["id"]
+        form = site.form(request)
+        agree = form.get("agree")
+        if agree not in ("yes", "no"):
+            raise InputError("The answer to a question is yes or no.")
+        view.running_turn(chat_id).answer(form.get("question"), agree == "yes")
+        return done(request, chat_id)
+
+    def done(request: Request, chat_id: str) -> Response:
+        if _is_script(request):
+            return Response(status_code=204)
+        return site.redirect(f"/ask/{quote(chat_id, safe='')}")
+
+    async def rename(request: Request) -> Response:
+        chat_id, name = request.path_params["id"], site.form(request).get("name")
+        info = await site.run(request, lambda: site.kb.rename_chat(chat_id, name))
+        return site.redirect(f"/ask/{info.id}")
+
+    async def delete(request: Request) -> Response:
+        chat_id = request.path_params["id"]
+        await site.run(request, lambda: site.chats.forget(chat_id))
+        return site.redirect("/ask")
+
+    async def export(request: Request) -> Response:
+        chat_id, path = request.path_params["id"], site.form(request).get("path")
+        return site.redirect(await site.run(request, lambda: view.export(chat_id, path)))
+
+    actions = {
+        "/ask/send": send,
+        "/ask/{id}/stop": stop,
+        "/ask/{id}/answer": answer,
+        "/ask/{id}/retry": retry,
+        "/ask/{id}/rename": rename,
+        "/ask/{id}/delete": delete,
+        "/ask/{id}/export": export,
+    }
+    return [site.route(path, handler, ("POST",)) for path, handler in actions.items()]
+
+
+def _is_script(request: Request) -> bool:
+    """Whether a script of the page asks, which says that it reads no HTML."""
+    return "text/html" not in request.headers.get("accept", "")

@@ -1,0 +1,236 @@
+"""A turn of a conversation as the Ask view shows it: what its templates read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+SHORT_CHARS = 200
+"""Of a parameter in a card; all of it is under "All parameters"."""
+
+_LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
+
+
+@dataclass
+class WordsStep:
+    """What the model writes between its tool calls; ``html`` is rendered when it is shown."""
+
+    pieces: list[str]
+    html: Markup = field(default_factory=Markup)
+    kind: Literal["words"] = "words"
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass
+class ToolStep:
+    """A tool call; ``success`` and ``result`` are None while it runs."""
+
+    id: str
+    call: int
+    tool: str
+    params: Mapping[str, Any]
+    writes: bool = False
+    success: bool | None = None
+    result: str | None = None
+    duration_ms: float | None = None
+    kind: Literal["tool"] = "tool"
+
+    @property
+    def short(self) -> list[tuple[str, str]]:
+        """The parameters with the beginnings of their values."""
+        return [(name, _cut(_text_of(value))) for name, value in self.params.items()]
+
+    @property
+    def long(self) -> str:
+        """All parameters as JSON, if `short` has left out something; else ""."""
+        if all(len(_text_of(value)) <= SHORT_CHARS for value in self.params.values()):
+            return ""
+        return json.dumps(self.params, ensure_ascii=False, indent=2)
+
+
+@dataclass
+class BadStep:
+    """A block that is no tool call."""
+
+    id: str
+    error: str
+    block: str
+    kind: Literal["bad"] = "bad"
+
+
+@dataclass
+class QuestionStep:
+    """
+    A write that waits, or waited, for the person.
+
+    Attributes:
+        diff: The lines of the change, each with its kind: "added", "removed", "place" or "".
+        outcome: None while it waits.
+        seconds_left: How long it still waits; None if that is not clear.
+    """
+
+    id: str
+    chat: str
+    question: str
+    tool: str
+    file: str
+    diff: Sequence[tuple[str, str]]
+    left_out: str = ""
+    outcome: Literal["agreed", "declined", "timeout", "stopped"] | None = None
+    seconds_left: float | None = None
+    kind: Literal["question"] = "question"
+
+
+Step = WordsStep | ToolStep | BadStep | QuestionStep
+
+
+@dataclass(frozen=True)
+class Source:
+    """A citation in the list below an answer."""
+
+    number: int
+    file: str
+    first: int
+    last: int
+    quote: str
+    ok: bool
+    reason: str
+    address: str
+
+
+@dataclass
+class TurnView:
+    """
+    A question and all that came of it.
+
+    Attributes:
+        number: Of the turn within its conversation, from 1.
+        status: "running", "done", "stopped", "failed", "limit" or "interrupted".
+        steps: What happened before the answer.
+        answer: The answer in Markdown.
+        html: The answer as it is shown.
+        citations: The citations of the answer, as its event holds them.
+        unsupported: Sentences of the answer without a source.
+        seconds: How long it took, or has taken until now.
+    """
+
+    chat: str
+    number: int
+    question: str
+    status: str = "running"
+    steps: list[Step] = field(default_factory=list)
+    answer: str = ""
+    html: Markup = field(default_factory=Markup)
+    citations: Sequence[Mapping[str, Any]] = ()
+    unsupported: Sequence[str] = ()
+    sources: Sequence[Source] = ()
+    error: Mapping[str, Any] | None = None
+    seconds: float = 0
+    may_retry: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"turn-{self.number}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.status == "running"
+
+    def take(self, kind: str, data: Mapping[str, Any]) -> Step | None:
+        """Take the next event of the turn; returns the step that it begins or changes, if any."""
+        match kind:
+            case "asking" | "discard":
+                self._drop_words()  # of an answer that was broken off
+                self.error = None
+            case "text":
+                return self._add_words(data["text"])
+            case "tool_started" | "bad_block" | "question":
+                return self._add(_new_step(self, kind, data))
+            case "tool_finished":
+                return self._finish_call(data)
+            case "answered":
+                return self._answer_question(data)
+            case "answer":
+                self._drop_words()  # the answer holds them
+                self.answer = data["text"]
+                self.citations = data["citations"]
+                self.unsupported = data["unsupported"]
+            case "error":
+                self.error = data
+        return None
+
+    def _words(self) -> WordsStep | None:
+        last = self.steps[-1] if self.steps else None
+        return last if isinstance(last, WordsStep) else None
+
+    def _drop_words(self) -> None:
+        if self._words() is not None:
+            self.steps.pop()
+
+    def _add_words(self, text: str) -> Step | None:
+        words = self._words()
+        if words is not None:
+            words.pieces.append(text)
+            return words
+        return self._add(WordsStep([text])) if text.strip() else None
+
+    def _add(self, step: Step) -> Step:
+        self.steps.append(step)
+        return step
+
+    def _finish_call(self, data: Mapping[str, Any]) -> Step | None:
+        for step in reversed(self.steps):
+            if isinstance(step, ToolStep) and step.call == data["call"]:
+                step.success = data["success"]
+                step.result = data["result"]
+                step.duration_ms = data["duration_ms"]
+                return step
+        return None
+
+    def _answer_question(self, data: Mapping[str, Any]) -> Step | None:
+        for step in reversed(self.steps):
+            if isinstance(step, QuestionStep) and step.question == str(data["question"]):
+                step.outcome = data["outcome"]
+                return step
+        return None
+
+
+def _new_step(turn: TurnView, kind: str, data: Mapping[str, Any]) -> Step:
+    step_id = f"{turn.id}-step-{len(turn.steps) + 1}"
+    if kind == "bad_block":
+        return BadStep(step_id, data["error"], data["block"])
+    if kind == "tool_started":
+        return ToolStep(step_id, data["call"], data["tool"], data["params"], data["writes"])
+    lines = data["diff"]
+    if data["left_out"]:  # the last line says so
+        lines = lines[:-1]
+    return QuestionStep(
+        id=step_id,
+        chat=turn.chat,
+        question=str(data["question"]),
+        tool=data["tool"],
+        file=data["file"],
+        diff=diff_lines(lines),
+        left_out=data["left_out"],
+        seconds_left=data.get("seconds_left"),
+    )
+
+
+def diff_lines(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Lines of a change, each with the class that colours it."""
+    return [(_LINE_KINDS.get(line[:1], ""), line) for line in lines]
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHORT_CHARS else text[: SHORT_CHARS - 1] + "…"

@@ -1,0 +1,221 @@
+"""Reads conversations for the Ask view, and renders their answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from qmd.errors import ChatNotFoundError, NotFoundError, QmdError
+from qmd.server.page.answer import Words, answer_html, sources_of
+from qmd.server.page.ask_turn import TurnView, WordsStep
+from qmd.server.page.language import Language
+from qmd.server.page.links import PageLinks, note_address
+from qmd.values.chats import ChatEvent, ChatInfo, ChatTurn
+
+if TYPE_CHECKING:
+    from qmd.agent.chat import AgentTurn
+    from qmd.server.page.site import Site
+
+_LISTED = 50
+_RESUMABLE = ("failed", "stopped", "limit", "interrupted")
+_NO_NAME = re.compile(r"[\x00-\x1f\x7f<>:\"/\\|?*#^\[\]]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlace:
+    """Which model gets the words, and on which server; ``is_local``: on this machine."""
+
+    name: str
+    host: str
+    is_local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChat:
+    """A conversation in the list beside the one that is shown."""
+
+    id: str
+    name: str
+    updated: str
+    is_running: bool
+
+
+class AskView:
+    """What the templates of the Ask view get."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    # -- whole pages ---------------------------------------------------------------------
+
+    def new(self, find: str) -> dict[str, Any]:
+        return {
+            **self._around(find),
+            "chat": None,
+            "turns": [],
+            "mode": "read",
+            "is_running": False,
+            "export_path": "",
+        }
+
+    def conversation(self, chat_id: str, language: Language) -> dict[str, Any]:
+        """Raises ChatNotFoundError."""
+        chat = self._site.kb.chat(chat_id)
+        turns = self._turns(chat_id, chat.turns, language)
+        around = self._around("")
+        mode = chat.info.mode if around["may_write"] else "read"
+        return {
+            **around,
+            "chat": chat.info,
+            "turns": turns,
+            "mode": mode,
+            "is_running": any(turn.is_running for turn in turns),
+            "export_path": self._export_path(chat.info),
+        }
+
+    def _around(self, find: str) -> dict[str, Any]:
+        model: ModelPlace | None = None
+        problem: dict[str, str | None] | None = None
+        try:
+            model = self._model()
+        except QmdError as error:
+            problem = {"message": str(error), "hint": error.hint}
+        return {
+            "chats": self.listed(find),
+            "find": find,
+            "model": model,
+            "problem": problem,
+            "may_write": self._site.chats.may_write,
+        }
+
+    def _model(self) -> ModelPlace | None:
+        """The model that answers; None if none is set. Raises ConfigError."""
+        if self._site.chats.model_name is None:
+            return None
+        settings = self._site.kb.language_model.server()
+        return ModelPlace(settings.model, settings.host, settings.is_loopback)
+
+    # -- parts ---------------------------------------------------------------------------
+
+    def listed(self, find: str) -> list[ListedChat]:
+        chats = self._site.kb.chats(find, limit=_LISTED).chats
+        return [ListedChat(chat.id, chat.name, chat.updated, self._runs(chat.id)) for chat in chats]
+
+    def _runs(self, chat_id: str) -> bool:
+        turn = self.turn_here(chat_id)
+        return turn is not None and turn.status == "running"
+
+    def turn_here(self, chat_id: str) -> AgentTurn | None:
+        """The last turn of a conversation that this process has run, if any."""
+        try:
+            return self._site.chats.turn(chat_id)
+        except ChatNotFoundError:
+            return None
+
+    def running_turn(self, chat_id: str) -> AgentTurn:
+        """
+        The turn of a conversation that is answered now.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        turn = self.turn_here(chat_id)
+        if turn is None or turn.status != "running":
+            raise NotFoundError("No question of this conversation is being answered.")
+        return turn
+
+    def change(self, chat_id: str, question: str) -> list[str]:
+        """
+        The lines of the whole change that a question is about.
+
+        Raises:
+            NotFoundError: The question does not wait any longer.
+        """
+        questions = self.running_turn(chat_id).questions
+        if questions is None:
+            raise NotFoundError(f"There is no question {question}.")
+        return questions.lines(question)
+
+    def turns(self, chat_id: str, language: Language) -> list[TurnView]:
+        return self._turns(chat_id, self._site.kb.chat(chat_id).turns, language)
+
+    def _turns(self, chat_id: str, turns: Sequence[ChatTurn], language: Language) -> list[TurnView]:
+        shown = [self.turn(chat_id, turn, language) for turn in turns]
+        for turn in shown[:-1]:
+            turn.may_retry = False
+        return shown
+
+    def begun(self, turn: AgentTurn) -> TurnView:
+        """A turn that runs, without what has happened in it."""
+        stored = self._site.kb.chat(turn.chat).turns[turn.number - 1]
+        seconds = _seconds_since(stored.started)
+        return TurnView(turn.chat, turn.number, turn.question, seconds=seconds)
+
+    def turn(self, chat_id: str, stored: ChatTurn, language: Language) -> TurnView:
+        """A turn as it is kept; of one that runs the steps follow as its events."""
+        running = self.turn_here(chat_id)
+        if running is not None and running.number == stored.number:
+            stored = replace(stored, status=running.status)
+        turn = TurnView(chat_id, stored.number, stored.question, stored.status)
+        if stored.status == "running":
+            turn.seconds = _seconds_since(stored.started)
+            if running is not None:
+                for event in _events_so_far(running):
+                    turn.take(event.kind, event.data)
+        else:
+            turn.seconds = stored.seconds
+            turn.may_retry = stored.status in _RESUMABLE
+            for event in stored.events:
+                turn.take(event.kind, event.data)
+        for step in turn.steps:
+            if isinstance(step, WordsStep):
+                step.html = self.markdown(step.text)
+        if turn.answer:
+            turn.sources = sources_of(turn.citations)
+            turn.html = answer_html(turn, self.markdown, self._words(language))
+        return turn
+
+    def _words(self, language: Language) -> Words:
+        texts = self._site.texts
+        return lambda name, **values: texts.text(language, name, **values)
+
+    def markdown(self, text: str) -> Markup:
+        """Safe HTML for what the model wrote."""
+        from qmd.render import LinkResolver, NoLinks, render_note
+
+        collections = self._site.kb.collections()
+        links: LinkResolver = NoLinks()
+        if collections:
+            links = PageLinks(self._site.kb, f"{collections[0].name}/answer.md")
+        # The model may begin with a rule, "---", and a text that begins so has frontmatter.
+        html = render_note(f"\n{text}", links).html
+        return Markup(html)  # noqa: S704 - it is safe
+
+    # -- the note of a conversation --------------------------------------------------------
+
+    def _export_path(self, chat: ChatInfo) -> str:
+        """A path for the note of a conversation, in the first collection."""
+        name = _NO_NAME.sub(" ", chat.name).strip(" .…")[:80] or chat.id
+        collections = self._site.kb.collections()
+        return f"{collections[0].name}/{name}.md" if collections else f"{name}.md"
+
+    def export(self, chat_id: str, path: str) -> str:
+        """Save a conversation as a note, and return the address of the note."""
+        note = self._site.kb.export_chat(chat_id, path)
+        return note_address(note.path)
+
+
+def _events_so_far(turn: AgentTurn) -> list[ChatEvent]:
+    events: list[ChatEvent] = []
+    turn.subscribe(events.append)()
+    return events
+
+
+def _seconds_since(moment: str) -> float:
+    began = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    return max(0.0, (datetime.now(timezone.utc) - began).total_seconds())

@@ -1,0 +1,532 @@
+// The conversation: sends questions, and shows what the model and its tools do as it happens.
+// The server makes all HTML; only the words of an answer that is being written are added here, as
+// text.
+
+import { announce, fill, part, send, textsOf } from "./base.js";
+
+const texts = textsOf("ask");
+const talk = document.getElementById("talk");
+const log = document.getElementById("log");
+const composer = document.getElementById("composer");
+const trouble = document.getElementById("trouble");
+
+const NEAR_END = 120; // pixels from the end within which the page follows the newest text
+const PAUSES_MS = [500, 1500, 4000]; // before the server is tried again
+
+const state = { chat: talk.dataset.chat, reader: null, turn: null, following: true };
+
+// --- what is said by the server ------------------------------------------------------------
+
+/** The events of a response, one after the other: { kind, data }. */
+async function* events(response, signal) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  signal.addEventListener("abort", () => reader.cancel(), { once: true });
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    waiting += value;
+    const blocks = waiting.split("\n\n");
+    waiting = blocks.pop();
+    for (const block of blocks) {
+      const event = { kind: "", data: "" };
+      for (const line of block.split("\n")) {
+        if (line.startsWith("event: ")) event.kind = line.slice(7);
+        if (line.startsWith("data: ")) event.data += line.slice(6);
+      }
+      if (event.kind) yield { kind: event.kind, data: JSON.parse(event.data || "{}") };
+    }
+  }
+}
+
+function elementOf(html) {
+  return new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
+}
+
+/** The turn that is being answered: its element, and where the next words go. */
+class Turn {
+  constructor(element) {
+    this.element = element;
+    this.live = null;
+    this.began = Date.now() - 1000 * (this.progress?.dataset.seconds || 0);
+    this.tick = setInterval(() => this.count(), 1000);
+    this.count();
+  }
+
+  get progress() { return this.element.querySelector(".progress"); }
+  get steps() { return this.element.querySelector(".steps"); }
+
+  count() {
+    const since = this.element.querySelector(".since");
+    if (!since) return;
+    const seconds = Math.floor((Date.now() - this.began) / 1000);
+    const parts = [fill(texts.seconds, { n: seconds })];
+    if (this.round > 1) parts.unshift(fill(texts.round, { n: this.round }));
+    since.textContent = parts.join(" · ");
+  }
+
+  doing(words) {
+    const doing = this.element.querySelector(".doing");
+    if (doing && doing.textContent !== words) doing.textContent = words;
+  }
+
+  /** Add to the block that the model is writing. */
+  write(text) {
+    if (!this.live) text = text.trimStart();
+    if (!text) return;
+    this.open();
+    this.tail.append(text);
+  }
+
+  open() {
+    if (this.live) return;
+    this.live = document.createElement("li");
+    this.live.className = "step words content";
+    this.tail = document.createElement("div");
+    this.tail.className = "tail";
+    this.live.append(this.tail);
+    this.steps.append(this.live);
+  }
+
+  /** Put finished blocks in the place of their text; `rest` is the text behind them. */
+  finish(html, rest) {
+    this.open();
+    this.tail.before(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
+    this.tail.textContent = rest.trimStart();
+  }
+
+  place(html) {
+    const element = elementOf(html);
+    const old = element.id && document.getElementById(element.id);
+    if (old) old.replaceWith(element);
+    else this.steps.append(element);
+    return element;
+  }
+
+  end() { clearInterval(this.tick); }
+}
+
+const kinds = {
+  started(data) {
+    document.getElementById("welcome")?.remove();
+    const element = elementOf(data.html);
+    const old = document.getElementById(element.id);
+    if (old) old.replaceWith(element);
+    else log.append(element);
+    state.turn?.end();
+    state.turn = new Turn(element);
+  },
+  asking(data) {
+    state.turn.live = null;
+    state.turn.round = data.round;
+    state.turn.doing(texts.thinking);
+    state.turn.count();
+  },
+  text(data) {
+    state.turn.write(data.text);
+  },
+  block(data) {
+    state.turn.finish(data.html, data.rest);
+  },
+  discard() {
+    state.turn.live?.remove();
+    state.turn.live = null;
+    state.turn.doing(texts.retrying);
+  },
+  part(data) {
+    state.turn.live = null;
+    const element = state.turn.place(data.html);
+    if (data.tool) state.turn.doing(fill(texts.works, { tool: data.tool }));
+    if (data.asks) {
+      state.turn.doing(texts.waits);
+      countDown(element);
+      element.querySelector("h3").focus();
+      announce(data.asks);
+    }
+  },
+  ended(data) {
+    state.turn?.end();
+    const element = elementOf(data.html);
+    const old = document.getElementById(element.id);
+    const focusIsInside = old?.contains(document.activeElement);
+    if (old) old.replaceWith(element);
+    else log.append(element);
+    dress(element);
+    setRunning(false);
+    announce(data.announce);
+    if (focusIsInside) document.getElementById("question")?.focus({ preventScroll: true });
+    refreshList();
+  },
+};
+
+/** Show the events of a response; returns whether the turn has ended. */
+async function follow(response) {
+  state.reader?.abort();
+  const reader = (state.reader = new AbortController());
+  let ended = false;
+  for await (const { kind, data } of events(response, reader.signal)) {
+    kinds[kind]?.(data);
+    ended ||= kind === "ended";
+    if (kind === "idle") {
+      await loadTurns();
+      ended = true;
+    }
+    keepUp();
+  }
+  return ended || reader.signal.aborted;
+}
+
+/** Follow the answer that the server is writing, as long as the server can be reached. */
+async function connect() {
+  setRunning(true);
+  for (const pause of [...PAUSES_MS, null]) {
+    try {
+      const response = await send(`/ask/${state.chat}/events`, { accept: "text/event-stream" });
+      trouble.replaceChildren();
+      if (await follow(response)) return setRunning(false);
+    } catch (error) {
+      if (pause === null) console.warn(error);
+    }
+    if (pause !== null) await new Promise((done) => setTimeout(done, pause));
+  }
+  state.turn?.end();
+  complain(texts.lost, [texts.reconnect, reload]);
+  setRunning(false);
+}
+
+/** Send a form that lets the model answer, and show the answer. */
+async function run(address, body) {
+  setRunning(true);
+  let turn;
+  try {
+    turn = await (await send(address, { body, accept: "application/json" })).json();
+  } catch (error) {
+    setRunning(false);
+    throw error;
+  }
+  trouble.replaceChildren();
+  setChat(turn.chat, turn.name);
+  await connect();
+}
+
+// --- what the person sees of it ------------------------------------------------------------
+
+function complain(message, [label, action] = []) {
+  const notice = document.createElement("div");
+  notice.className = "notice bad";
+  const words = document.createElement("p");
+  words.textContent = message;
+  notice.append(words);
+  if (label) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = label;
+    button.addEventListener("click", action);
+    notice.append(button);
+  }
+  trouble.replaceChildren(notice);
+}
+
+function setRunning(running) {
+  talk.toggleAttribute("data-running", running);
+  if (!composer) return;
+  const stop = document.getElementById("stop");
+  const send_ = document.getElementById("send");
+  const hadFocus = [stop, send_].includes(document.activeElement);
+  stop.hidden = !running;
+  send_.hidden = running;
+  if (hadFocus) document.getElementById("question").focus();
+}
+
+function setChat(chat, name) {
+  if (chat === state.chat) return;
+  state.chat = chat;
+  talk.dataset.chat = chat;
+  composer.elements.chat.value = chat;
+  document.getElementById("stopping").setAttribute("action", `/ask/${chat}/stop`);
+  document.querySelector("h1").textContent = name;
+  document.title = `${name} · ${texts.title} · qmd`;
+  history.replaceState(null, "", `/ask/${chat}`);
+  refreshList();
+}
+
+async function refreshList() {
+  const find = document.getElementById("find")?.value ?? "";
+  const query = new URLSearchParams({ find, current: state.chat });
+  try {
+    document.querySelector(".conversations .list").replaceChildren(await part(`/part/ask/list?${query}`));
+  } catch {
+    // The list stays as it is; the next change loads it again.
+  }
+}
+
+async function loadTurns() {
+  log.replaceChildren(await part(`/part/ask/${state.chat}/turns`));
+  document.getElementById("welcome")?.remove();
+  dress(log);
+}
+
+async function reload() {
+  trouble.replaceChildren();
+  try {
+    await loadTurns();
+    if (isAnswering()) await connect();
+  } catch (error) {
+    complain(error.message, [texts.reconnect, reload]);
+  }
+}
+
+const isAnswering = () => log.querySelector('[aria-busy="true"]') !== null;
+
+/** Give an element what only scripts can do. */
+function dress(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const open of root.querySelectorAll(".question.open")) countDown(open);
+}
+
+function countDown(card) {
+  const left = card.querySelector(".left");
+  if (!left) return;
+  const end = Date.now() + 1000 * left.dataset.seconds;
+  const tick = () => {
+    const seconds = Math.max(0, Math.round((end - Date.now()) / 1000));
+    left.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    if (!card.isConnected || seconds === 0) clearInterval(timer);
+  };
+  const timer = setInterval(tick, 1000);
+  tick();
+}
+
+// The page follows the newest text, until the person scrolls up.
+
+const distance = () => document.documentElement.scrollHeight - scrollY - innerHeight;
+
+function keepUp() {
+  if (state.following) scrollTo({ top: document.documentElement.scrollHeight });
+  const newest = document.getElementById("newest");
+  if (newest) newest.hidden = state.following || !talk.hasAttribute("data-running");
+}
+
+let lastY = scrollY;
+addEventListener("scroll", () => {
+  if (scrollY < lastY - 2 && distance() > NEAR_END) state.following = false;
+  else if (distance() <= NEAR_END) state.following = true;
+  lastY = scrollY;
+  const newest = document.getElementById("newest");
+  if (newest && state.following) newest.hidden = true;
+}, { passive: true });
+
+// --- what the person does ------------------------------------------------------------------
+
+async function ask() {
+  const question = document.getElementById("question");
+  const text = question.value.trim();
+  if (!text || talk.hasAttribute("data-running")) return;
+  const body = new URLSearchParams(new FormData(composer));
+  question.value = "";
+  grow();
+  state.following = true;
+  announce(texts.began);
+  try {
+    await run("/ask/send", body);
+  } catch (error) {
+    if (!question.value) question.value = text;
+    grow();
+    complain(error.message);
+    question.focus();
+  }
+}
+
+function stop() {
+  if (!talk.hasAttribute("data-running") || !state.chat) return;
+  send(`/ask/${state.chat}/stop`, { body: {}, accept: "application/json" })
+    .catch((error) => complain(error.message));
+}
+
+function grow() {
+  const question = document.getElementById("question");
+  if (CSS.supports("field-sizing", "content")) return;
+  question.rows = Math.min(12, question.value.split("\n").length);
+}
+
+composer?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask();
+});
+document.getElementById("stopping")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  stop();
+});
+document.getElementById("question")?.addEventListener("keydown", (event) => {
+  // While an input method composes, Enter chooses a word; Safari says so by the code 229 only.
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  event.preventDefault();
+  ask();
+});
+document.getElementById("question")?.addEventListener("input", grow);
+document.getElementById("newest")?.addEventListener("click", () => {
+  state.following = true;
+  keepUp();
+});
+
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
+  const menu = document.querySelector(".menu[open]");
+  if (menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  } else if (!document.querySelector(":popover-open, dialog[open]")) {
+    stop();
+  }
+});
+addEventListener("click", (event) => {
+  const menu = document.querySelector(".menu[open]");
+  if (menu && !menu.contains(event.target)) menu.open = false;
+});
+
+log.addEventListener("submit", async (event) => {
+  const form = event.target;
+  event.preventDefault();
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  try {
+    if ("retry" in form.dataset) await run(form.getAttribute("action"), body);
+    else await answer(form, body);
+  } catch (error) {
+    complain(error.message);
+  }
+});
+
+async function answer(form, body) {
+  for (const button of form.querySelectorAll("button")) button.disabled = true;
+  try {
+    await send(form.getAttribute("action"), { body, accept: "application/json" });
+    document.getElementById("question")?.focus({ preventScroll: true });
+  } catch (error) {
+    for (const button of form.querySelectorAll("button")) button.disabled = false;
+    throw error;
+  }
+}
+
+log.addEventListener("click", async (event) => {
+  const all = event.target.closest("[data-all]");
+  if (all) {
+    event.preventDefault();
+    await showAll(all);
+  }
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await copy(button.dataset.copy);
+  const label = button.textContent;
+  button.textContent = texts.copied;
+  announce(texts.copied);
+  setTimeout(() => { button.textContent = label; }, 2000);
+});
+
+/** Show the whole change of a question whose beginning is shown. */
+async function showAll(link) {
+  const card = link.closest(".question");
+  try {
+    const whole = await part(link.getAttribute("href"));
+    const diff = whole.firstElementChild;
+    card.querySelector(".diff").replaceWith(diff);
+    link.closest(".rest").remove();
+    diff.focus();
+  } catch (error) {
+    complain(error.message);
+  }
+}
+
+/** The clipboard's interface exists on this machine and under https only; else a field helps. */
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "unseen";
+  document.body.append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+}
+
+// The quote of a citation is shown while the pointer or the focus is on it.
+
+let popup = null;
+
+function showQuote(cite) {
+  hideQuote();
+  const source = document.getElementById(cite.dataset.source);
+  if (!source) return;
+  popup = document.createElement("div");
+  popup.className = "quote-popup";
+  popup.append(...[...source.childNodes].map((node) => node.cloneNode(true)));
+  for (const link of popup.querySelectorAll("a")) {
+    const name = document.createElement("strong");
+    name.textContent = link.textContent;
+    link.replaceWith(name);
+  }
+  popup.setAttribute("aria-hidden", "true");
+  document.body.append(popup);
+  const box = cite.getBoundingClientRect();
+  const { offsetWidth, offsetHeight } = popup;
+  const left = Math.min(Math.max(8, box.left), innerWidth - offsetWidth - 8);
+  const above = box.top - offsetHeight - 6;
+  popup.style.left = `${left + scrollX}px`;
+  popup.style.top = `${(above > 8 ? above : box.bottom + 6) + scrollY}px`;
+}
+
+function hideQuote() {
+  popup?.remove();
+  popup = null;
+}
+
+for (const kind of ["mouseover", "focusin"]) {
+  log.addEventListener(kind, (event) => {
+    const cite = event.target.closest("a.cite");
+    if (cite) showQuote(cite);
+  });
+}
+for (const kind of ["mouseout", "focusout"]) {
+  log.addEventListener(kind, (event) => {
+    if (event.target.closest("a.cite")) hideQuote();
+  });
+}
+
+// --- the list of conversations -------------------------------------------------------------
+
+let typing = 0;
+document.querySelector("[data-find]")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  refreshList();
+});
+document.getElementById("find")?.addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(refreshList, 120);
+});
+
+for (const chip of document.querySelectorAll("#examples .chip")) {
+  chip.addEventListener("click", () => {
+    const question = document.getElementById("question");
+    question.value = chip.textContent;
+    question.focus();
+  });
+}
+document.getElementById("examples")?.removeAttribute("hidden");
+
+// Another tab may have gone on with this conversation.
+document.addEventListener("visibilitychange", async () => {
+  const isIdle = !talk.hasAttribute("data-running") && state.chat;
+  if (document.visibilityState !== "visible" || !isIdle) return;
+  const turns = await part(`/part/ask/${state.chat}/turns`).catch(() => null);
+  const last = turns?.lastElementChild;
+  const isSame = last?.id === log.lastElementChild?.id &&
+    last?.dataset.status === log.lastElementChild?.dataset.status;
+  if (turns && !isSame && !talk.hasAttribute("data-running")) await reload();
+});
+
+dress(document);
+if (isAnswering()) {
+  connect();
+} else {
+  document.getElementById("question")?.focus({ preventScroll: true });
+}
+if (log.childElementCount) scrollTo({ top: document.documentElement.scrollHeight });

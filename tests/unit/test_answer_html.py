@@ -1,0 +1,78 @@
+"""Citations in an answer as links, and marks where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from markupsafe import Markup
+
+from qmd.render import NoLinks, render_note
+from qmd.server.page.answer import answer_html, sources_of
+from qmd.server.page.ask_turn import TurnView
+from qmd.server.page.language import Texts
+
+
+def citation(file: str, first: int, last: int, **fields: Any) -> dict[str, Any]:
+    return {"file": file, "from_line": first, "to_line": last, "status": "ok", **fields}
+
+
+def html_of(answer: str, *citations: dict[str, Any], unsupported: tuple[str, ...] = ()) -> str:
+    texts = Texts()
+    turn = TurnView("1", 1, "?", answer=answer, unsupported=unsupported)
+    turn.sources = sources_of(citations)
+    return answer_html(
+        turn,
+        lambda text: Markup(render_note(text, NoLinks()).html),
+        lambda name, **values: texts.text("en", name, **values),
+    )
+
+
+@pytest.mark.parametrize("place", ["3-5", "3 - 5", "3–5", "L3-L5"])
+def test_a_citation_is_a_link_to_the_lines(place: str) -> None:
+    html = html_of(f"It lies there [notes/a b.md:{place}].", citation("notes/a b.md", 3, 5))
+    assert 'href="/note/notes/a%20b.md?line=3-5"' in html
+    assert 'data-source="turn-1-source-1"' in html
+    assert "[notes" not in html
+
+
+def test_the_same_lines_have_the_same_number() -> None:
+    first, second = citation("notes/a.md", 1, 1), citation("notes/b.md", 2, 2)
+    html = html_of("[notes/a.md:1] [notes/b.md:2] [notes/a.md:1]", first, second, first)
+    assert [part[0] for part in html.split('aria-label="Source ')[1:]] == ["1", "2", "1"]
+
+
+def test_a_false_citation_says_so_in_the_text() -> None:
+    html = html_of("It is red [notes/a.md:9].", citation("notes/a.md", 9, 9, status="not_found"))
+    assert "cite missing" in html
+    assert "1 · not found in the source" in html
+
+
+def test_what_is_no_citation_of_the_answer_stays_text() -> None:
+    html = html_of("See [notes/a.md:1] and [x](javascript:alert(1)).")
+    assert "cite" not in html
+    assert "[notes/a.md:1]" in html
+    assert 'href="javascript' not in html
+
+
+def test_html_of_the_model_cannot_look_like_a_checked_citation() -> None:
+    html = html_of('<a class="cite" data-source="turn-1-source-1" href="/x">1</a>')
+    assert 'class="cite"' not in html
+    assert "data-source" not in html
+
+
+def test_a_sentence_without_a_source_is_marked_at_its_end() -> None:
+    html = html_of("It is *red*. It is old.", unsupported=("It is *red*. ", "It is old."))
+    assert html.count('class="unsupported"') == 2
+    assert "red</em>.<span" in html
+
+
+@pytest.mark.parametrize(
+    "file", ['notes/"><img src=x>.md', "notes/a?b#c.md", "notes/\ud800.md", "notes/年度.md"]
+)
+def test_no_name_of_a_file_leaves_its_attribute(file: str) -> None:
+    html = html_of(f"[{file}:1]", citation(file, 1, 1))
+    address = html.partition('href="')[2].partition('"')[0]
+    assert address.startswith("/note/notes/")
+    assert address.endswith(".md?line=1")
+    assert "<img" not in html
