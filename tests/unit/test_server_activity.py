@@ -137,6 +137,8 @@ def test_each_face_records_its_calls_but_never_what_was_asked_for(tmp_path: Path
             client.post("/collections/add", json={"path": "relative-secret"})
             client.get("/health")
             client.get("/overview", headers={"accept": "text/html"})
+            client.get("/part/overview/live")
+            client.get("/part/hits?q=boat+secret&mode=meaning")
 
         async def use(client: McpClient) -> Any:
             await client.call_tool("search", {"query": "boat secret"})
@@ -148,12 +150,14 @@ def test_each_face_records_its_calls_but_never_what_was_asked_for(tmp_path: Path
         ("rest", "search", True),
         ("rest", "add_collection", False),
         ("page", "/overview", True),
+        ("page", "/part/hits", True),
         ("mcp", "search", True),
         ("mcp", "get", False),
     ]
-    rest, mcp = calls[0], calls[3]
+    rest, part, mcp = calls[0], calls[3], calls[4]
     assert (rest.client.name, rest.client.version, rest.kind) == ("curl", "8.5.0", "words")
     assert rest.hits == mcp.hits
+    assert (part.kind, part.hits is not None) == ("meaning", True)
     assert rest.hits
     assert mcp.client.name
     assert all(call.duration_s >= 0 for call in calls)

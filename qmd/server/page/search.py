@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -23,6 +23,7 @@ from qmd.values import Filters, SearchReply, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
+    from qmd.server.activity import SearchKind
     from qmd.values import Collection
     from qmd.values.graph import RecentChange
 
@@ -124,6 +125,8 @@ def routes(site: Site) -> list[Route]:
         try:
             asked = asked_by(request)
             reply = await site.run(request, lambda: answer(asked)) if asked.query else None
+            if reply is not None:
+                site.note_search(request, cast("SearchKind", asked.mode), len(reply.hits))
         except QmdError as error:
             if error.http_status >= 500:
                 raise
