@@ -1,0 +1,71 @@
+"""The page by keyboard alone: the keys, lists, and the help that explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+from support.axe import assert_accessible, assert_fits
+from support.site import Served
+
+
+def test_a_search_is_done_by_keyboard_alone(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/overview")
+    page.keyboard.press("/")
+    field = page.locator("#q")
+    expect(field).to_be_focused()
+    page.keyboard.type("boat /")  # in a field a key is what it always is
+    expect(field).to_have_value("boat /")
+    page.keyboard.press("Backspace")
+    expect(page.locator(".hit")).to_have_count(2)
+    page.keyboard.press("Escape")  # the suggestions, if any
+    field.fill("boat")
+    expect(page.locator(".hit")).to_have_count(2)
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".hit h2 a").first).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator(".hit h2 a").nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(field).to_be_focused()
+
+
+def test_two_keys_lead_to_a_view(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/overview")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page).to_have_url(f"{served.url}/")
+
+
+def test_keys_without_ctrl_can_be_switched_off(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/overview")
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Help")
+    expect(dialog).to_be_visible()
+    dialog.get_by_role("checkbox").uncheck()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    page.keyboard.press("?")
+    expect(dialog).to_be_hidden()
+    page.get_by_role("link", name="Help").click()
+    expect(dialog).to_be_visible()
+
+
+@pytest.mark.parametrize(("locale", "heading"), [("en-GB", "Help"), ("zh-CN", "帮助")])
+def test_the_help_is_accessible_and_fits(
+    served: Served, new_page: Callable[..., Page], locale: str, heading: str
+) -> None:
+    page = new_page(viewport={"width": 360, "height": 640}, locale=locale)
+    page.goto(f"{served.url}/help")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name=heading)).to_be_visible()
+    assert_accessible(page)
+    assert_fits(page)
+
+
+def test_the_help_is_a_page_without_a_script(served: Served, new_page: Callable[..., Page]) -> None:
+    page = new_page(java_script_enabled=False)
+    page.goto(served.url)
+    page.get_by_role("link", name="Help").click()
+    expect(page.get_by_role("heading", name="What a query may say")).to_be_visible()
