@@ -45,7 +45,7 @@ class ChatMethods(FileMethods):
             info = reader.conversations.get(chat_id)
             if info is None:
                 raise ChatNotFoundError(chat_id)
-            return Chat(info, tuple(map(_turn, reader.conversations.turns(chat_id))))
+            return Chat(info, tuple(map(shown, reader.conversations.turns(chat_id))))
 
     def rename_chat(self, chat_id: str, name: str) -> ChatInfo:
         """
@@ -58,6 +58,7 @@ class ChatMethods(FileMethods):
         from qmd.errors import InputError
         from qmd.values.chats import MAX_NAME
 
+        self._chat_info(chat_id)
         name = name.strip()
         if not name or len(name) > MAX_NAME or not name.isprintable():
             raise InputError(
@@ -196,7 +197,8 @@ class ChatMethods(FileMethods):
         return info
 
 
-def _turn(stored: StoredTurn) -> ChatTurn:
+def shown(stored: StoredTurn) -> ChatTurn:
+    """A turn as it is shown."""
     return ChatTurn(
         number=stored.number,
         question=stored.question,

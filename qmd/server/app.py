@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from qmd.agent.chat import Chats
 from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
@@ -41,6 +42,7 @@ def build_app(
     face: McpFace | None = None,
     streams: Streams | None = None,
     access_log: bool = False,
+    chats: Chats | None = None,
 ) -> Starlette:
     """
     Build the application for an open knowledge base, which the caller closes.
@@ -51,6 +53,8 @@ def build_app(
         face: The MCP server to use, which may also serve stdin and stdout; None for a new one.
         streams: Collects the open event streams, so that the caller can end them.
         access_log: Log each request: method, path, status, time; never the query.
+        chats: The conversations with the agent, which the caller ends; None for new ones, which
+            end with the application.
     """
     security = security or Security()
     sessions = Sessions()
@@ -58,8 +62,15 @@ def build_app(
     if mcp:
         face = face or McpFace(kb)
     activity = face.activity if face else Activity()
-    site = Site(kb, read_only=read_only, mcp_path=MCP_PATH if mcp else None, activity=activity)
-    routes += rest_routes(kb, read_only=read_only, activity=activity)
+    chats = chats or Chats(kb, may_write=not read_only)
+    site = Site(
+        kb,
+        read_only=read_only,
+        mcp_path=MCP_PATH if mcp else None,
+        activity=activity,
+        chats=chats,
+    )
+    routes += rest_routes(kb, read_only=read_only, activity=activity, chats=chats)
     routes += page_routes(site)
     link = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
     routes.append(Route(OPEN_PATH, Page(("GET", "POST"), link)))
@@ -83,6 +94,7 @@ def build_app(
                     yield
         finally:
             await anyio.to_thread.run_sync(site.jobs.stop)
+            await anyio.to_thread.run_sync(chats.close)
 
     middleware = [
         *([Middleware(AccessLog)] if access_log else ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 import anyio
@@ -18,7 +18,7 @@ MAX_WAITING = 1000
 MEDIA_TYPE = "text/event-stream"
 
 
-async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:
+async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
     """
     Yield the events that are published from now on, each named after its kind, with JSON as data.
 
@@ -56,13 +56,14 @@ async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncIterator[bytes]:
                     continue
             if missed:
                 count, missed = missed, 0
-                yield _encoded("missed", {"missed": count})
+                yield encoded("missed", {"missed": count})
             events = [waiting.popleft() for _ in range(len(waiting))]
-            yield b"".join(_encoded(event.kind, event.as_dict()) for event in events)
+            yield b"".join(encoded(event.kind, event.as_dict()) for event in events)
     finally:
         unsubscribe()
 
 
-def _encoded(name: str, value: object) -> bytes:
+def encoded(name: str, value: object) -> bytes:
+    """One event, with JSON as data."""
     # json.dumps writes ASCII, so no line separator of Unicode can end a field early.
     return f"event: {name}\ndata: {json.dumps(value)}\n\n".encode()

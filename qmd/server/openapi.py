@@ -78,6 +78,8 @@ def document() -> dict[str, Any]:
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     paths["/events"] = {"get": _events()}
+    paths["/chat/stream"] = {"post": _chat_stream(paths["/chat"]["post"])}
+    paths["/chats/{chat}/events"] = {"get": _chat_events()}
     paths["/openapi.json"] = {"get": _description()}
     paths["/open"] = {"post": _new_link(), "get": _link()}
     paths["/"] = {"get": _home()}
@@ -236,6 +238,43 @@ def _events() -> dict[str, Any]:
         "text/event-stream",
     )
     operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = {"type": "string"}
+    return operation
+
+
+_CHAT_EVENTS = (
+    "Server-sent events with a JSON object as data, from the beginning of the turn: started, "
+    "asking, text, discard, tool_started, tool_finished, bad_block, question, answered, answer, "
+    "error and, at the end, ended. docs/agent.md describes each."
+)
+
+
+def _chat_stream(chat: Mapping[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        **chat,
+        "operationId": "chat_stream",
+        "summary": "Ask the agent, and see what happens",
+        "description": f"{_CHAT_EVENTS} The turn goes on if the client leaves.",
+    }
+    stream = {"text/event-stream": {"schema": {"type": "string"}}}
+    return {
+        **operation,
+        "responses": {**chat["responses"], "200": {"description": "Begun.", "content": stream}},
+    }
+
+
+def _chat_events() -> dict[str, Any]:
+    operation = _plain("chat_events", "What happens in a turn", _CHAT_EVENTS, "text/event-stream")
+    operation["tags"] = ["chat"]
+    operation["parameters"] = [
+        {
+            "name": "chat",
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1},
+        }
+    ]
+    operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = {"type": "string"}
+    operation["responses"]["404"] = _error("chat_events", 404)
     return operation
 
 

@@ -39,6 +39,7 @@ from qmd.system.peer import Peers
 from qmd.tools.toolsets import select
 
 if TYPE_CHECKING:
+    from qmd.agent.chat import Chats
     from qmd.server.http import HttpServer
 
 Transport = Literal["both", "mcp", "http"]
@@ -275,6 +276,7 @@ class _ServerProcess:
         self._thread: threading.Thread | None = None
         self._stop: anyio.Event
         self._url: str | None = None
+        self._chats: Chats | None = None
 
     @property
     def exit_code(self) -> int:
@@ -297,6 +299,8 @@ class _ServerProcess:
                     self._withdraw()
                     self.last_resort = _kill_after(_END_S, self.exit_code)
                     self.face.subscriptions.close()
+                    if self._chats is not None:
+                        self._chats.stop_all()
                     if http is not None:
                         http.stop()
             finally:
@@ -331,10 +335,13 @@ class _ServerProcess:
         port = self._port
         if port is None or port.listener is None:
             return None
+        from qmd.agent.chat import Chats
         from qmd.server.app import Streams, build_app
         from qmd.server.http import HttpServer, url_of
 
         streams = Streams()
+        options = self._options
+        self._chats = Chats(self._kb, toolsets=options.toolsets, may_write=not options.read_only)
         app = build_app(
             self._kb,
             security=port.security,
@@ -342,6 +349,7 @@ class _ServerProcess:
             face=self.face,
             streams=streams,
             access_log=self._options.access_log,
+            chats=self._chats,
         )
         self._url = url_of(port.listener)
         self._announce(self._url, port)

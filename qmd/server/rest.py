@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -19,13 +19,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from qmd.agent.chat import AgentTurn, Chats
+from qmd.agent.chat.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.server import event_stream, openapi
+from qmd.server import chat_stream, event_stream, openapi
 from qmd.server.activity import Activity, caller_of_agent
 from qmd.server.client_sessions import session_of
 from qmd.server.connected import while_connected
-from qmd.server.endpoints import ENDPOINTS
+from qmd.server.endpoints import ENDPOINTS, chat
 from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
 from qmd.server.rest_errors import (
     error_response,
@@ -33,7 +35,7 @@ from qmd.server.rest_errors import (
     response_to,
     response_to_unexpected,
 )
-from qmd.server.rest_models import Health, NoArguments
+from qmd.server.rest_models import ChatArguments, Health, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
 from qmd.system.surrogates import whole
@@ -59,8 +61,10 @@ class Limits:
     write_s: float = 600.0
     embed_s: float = 300.0
     health_s: float = 5.0
+    chat_s: float = TURN_S + 60.0
     readers: int = 8
     bulk_readers: int = BULKY_AT_ONCE
+    chat_waiters: int = 16
     max_waiting: int = 1000
     event_streams: int = 64
     heartbeat_s: float = 15.0
@@ -73,6 +77,7 @@ class Limits:
             "write": self.write_s,
             "embed": self.embed_s,
             "health": self.health_s,
+            "chat": self.chat_s,
         }[lane]
 
 
@@ -82,6 +87,7 @@ def rest_routes(
     read_only: bool = False,
     limits: Limits = Limits(),
     activity: Activity | None = None,
+    chats: Chats | None = None,
 ) -> list[Route]:
     """
     The routes of the API. The application must have `exception_handlers` and redirect no slashes.
@@ -89,11 +95,15 @@ def rest_routes(
     Args:
         read_only: Refuse requests that change the index (403).
         activity: Remembers the calls, but for those of monitors; None for no one to read.
+        chats: The conversations with the agent; None for new ones.
     """
-    face = _Face(kb, read_only, limits, activity or Activity())
+    chats = chats or Chats(kb, may_write=not read_only)
+    face = _Face(kb, read_only, limits, activity or Activity(), chats)
     return [
         Route("/openapi.json", Page(("GET", "HEAD"), face.description)),
         Route("/events", Page(("GET", "HEAD"), face.events)),
+        Route("/chat/stream", Page(("POST",), face.chat_stream)),
+        Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
         *(
             Route(path.replace("{path}", "{path:path}"), _Resource(face, path))
             for path in sorted({endpoint.path for endpoint in ENDPOINTS})  # "a" comes before "{"
@@ -189,10 +199,16 @@ class _Face:
     """Answers the requests of all routes, on the worker threads of one knowledge base."""
 
     def __init__(
-        self, kb: KnowledgeBase, read_only: bool, limits: Limits, activity: Activity
+        self,
+        kb: KnowledgeBase,
+        read_only: bool,
+        limits: Limits,
+        activity: Activity,
+        chats: Chats,
     ) -> None:
         self._kb = kb
         self._activity = activity
+        self._chats = chats
         self._read_only = read_only
         self._limits = limits
         self._session = new_session("rest")  # of the requests that name none
@@ -201,6 +217,7 @@ class _Face:
             "bulk": CallQueue(limits.bulk_readers, max_waiting=limits.max_waiting),
             "write": CallQueue(1, max_waiting=limits.max_waiting),
             "embed": CallQueue(1, max_waiting=limits.max_waiting),
+            "chat": CallQueue(limits.chat_waiters, max_waiting=limits.max_waiting),
             "health": CallQueue(1, max_waiting=limits.max_waiting),
         }
         self._streams = 0
@@ -210,7 +227,7 @@ class _Face:
     ) -> Response:
         session = session_of(request.headers, otherwise=self._session)
         if endpoint.lane == "health":
-            call = Call(self._kb, NoArguments(), parameters, session)
+            call = Call(self._kb, NoArguments(), parameters, session, self._chats)
             seconds = self._limits.seconds(endpoint.lane)
             return await self._health(endpoint, call, self._lanes[endpoint.lane], seconds)
         client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
@@ -239,7 +256,7 @@ class _Face:
         arguments: Arguments = _query(endpoint, request)
         if endpoint.body is not None:
             arguments = await self._body(endpoint, endpoint.body, request)
-        call = Call(self._kb, arguments, parameters, session)
+        call = Call(self._kb, arguments, parameters, session, self._chats)
         workers = self._lanes[endpoint.lane]
         seconds = self._limits.seconds(endpoint.lane)
         try:
@@ -299,14 +316,42 @@ class _Face:
     async def events(self, request: Request) -> Response:
         if request.method == "HEAD":
             return Response(media_type=event_stream.MEDIA_TYPE)
+        self._require_stream()
+        return self._streamed(
+            event_stream.stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
+        )
+
+    async def chat_stream(self, request: Request) -> Response:
+        """Begin a turn, and send its events. The turn goes on if the client leaves."""
+        session = session_of(request.headers, otherwise=self._session)
+        client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
+        with self._activity.recorded(client, "chat_stream"):
+            self._require_stream()
+            arguments = await self._body(chat.CHAT, ChatArguments, request)
+            call = Call(self._kb, arguments, {}, session, self._chats)
+            turn = await self._lanes["read"].run(
+                lambda: chat.begin(call), timeout_s=self._limits.read_s
+            )
+        return self._streamed(chat_stream.stream(turn, heartbeat_s=self._limits.heartbeat_s))
+
+    async def chat_events(self, request: Request) -> Response:
+        """Send the events of a turn that runs, from the first one on."""
+        if request.method == "HEAD":
+            return Response(media_type=event_stream.MEDIA_TYPE)
+        self._require_stream()
+        turn: AgentTurn = self._chats.turn(request.path_params["chat"])
+        return self._streamed(chat_stream.stream(turn, heartbeat_s=self._limits.heartbeat_s))
+
+    def _require_stream(self) -> None:
         if self._streams >= self._limits.event_streams:
             raise RestError(503, f"Too many event streams are open ({self._streams}).")
+
+    def _streamed(self, events: AsyncGenerator[bytes, None]) -> Response:
         self._streams += 1
 
         def count_closed_stream() -> None:
             self._streams -= 1
 
-        events = event_stream.stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
         return _EventResponse(events, count_closed_stream)
 
 

@@ -8,6 +8,7 @@ value describes these fields.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from pydantic import Field
 from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
 from qmd.tools.definition import DocumentBlock
 from qmd.values import Changes, Collection, Context, DocumentInfo
+from qmd.values.chats import MAX_NAME, MAX_QUESTION, ChatEvent, ChatInfo, TurnStatus
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
 from qmd.values.properties import PropertySummary, PropertyValue
 from qmd.values.revisions import FileChange
@@ -98,6 +100,41 @@ class DocumentsArguments(Arguments):
     )
     sort: OptionalText = Field(None, description="date, title or a property; -date: latest first")
     group_by: OptionalText = Field(None, description="A property")
+
+
+class ChatArguments(Arguments):
+    question: str = Field(
+        description="What to ask the agent",
+        json_schema_extra={"maxLength": MAX_QUESTION, **_NOT_BLANK},
+    )
+    chat: OptionalText = Field(None, description="Go on with this conversation; none for a new one")
+    mode: Literal["read", "write"] = Field(
+        "read", description="write: the agent may change files, and each change waits for /answer"
+    )
+    wait: bool = Field(True, description="Answer when the turn has ended; false: at once")
+
+
+class ChatsArguments(Arguments):
+    query: OptionalText = Field(None, description="Words in names, questions and answers")
+    limit: Count = Field(50, description="The most conversations to list", le=MAX_PAGE)
+    offset: Integer = Field(0, ge=0, le=999_999, description="How many to leave out at the start")
+
+
+class RenameChatArguments(Arguments):
+    name: str = Field(description="The new name", json_schema_extra={"maxLength": MAX_NAME})
+
+
+class ChatAnswerArguments(Arguments):
+    question: str = Field(description="The question that waits, as its event names it")
+    agreed: bool = Field(description="Whether the change may be written")
+
+
+class ChatRetryArguments(Arguments):
+    wait: bool = Field(True, description="Answer when the turn has ended; false: at once")
+
+
+class ExportChatArguments(Arguments):
+    path: str = Field(description="The new note, as collection/path")
 
 
 class PropertiesArguments(Arguments):
@@ -277,6 +314,39 @@ class ContextList:
 class ContextRemoved:
     status: Literal["removed"]
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    chat: Annotated[str, Describe("The id of the conversation")]
+    name: str
+    number: Annotated[int, Range(1), Describe("Which question of the conversation it is")]
+    status: TurnStatus
+    kept: Annotated[bool, Describe("Whether the conversation is in the database")]
+    answer: Annotated[str, Describe("Markdown; empty without an answer")]
+    citations: tuple[Mapping[str, object], ...]
+    tools: Annotated[
+        tuple[ChatEvent, ...], Describe("The events tool_started and tool_finished of all calls")
+    ]
+    error: Annotated[Mapping[str, object] | None, Describe("What ended the turn, if an error did")]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRenamed:
+    chat: Annotated[ChatInfo, Inline()]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDone:
+    status: Literal["stopping", "answered", "deleted"]
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatExported:
+    status: Literal["exported"]
+    chat: str
+    path: Annotated[str, Describe("The new note")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,13 @@ from qmd.errors import (
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase
+from qmd.kb.chats import shown
 from qmd.store.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.system.consent import confirming
 from qmd.system.running import this_process
 from qmd.system.session import in_session
-from qmd.values.chats import MAX_QUESTION, ChatEvent, ChatMode, chat_name
+from qmd.values.chats import MAX_QUESTION, Chat, ChatEvent, ChatMode, chat_name
 from qmd.values.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -185,10 +187,30 @@ class Chats:
             turn.stop()
         self._kb.delete_chat(chat_id)
 
+    def chat(self, chat_id: str) -> Chat:
+        """
+        A conversation with its turns and their events, also of a turn that runs.
+
+        Raises:
+            ChatNotFoundError
+        """
+        self._mark_abandoned()
+        with self._lock:
+            live = self._turns.get(chat_id)
+        info, _, stored = self._keeper.load(chat_id)
+        turns = [shown(turn) for turn in stored]
+        if live is not None and turns and live.number == turns[-1].number:
+            turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
+        return Chat(info, tuple(turns))
+
+    def stop_all(self) -> None:
+        """Stop all turns, because the process ends; they can be resumed by the next one."""
+        for turn in self.running():
+            turn.interrupt()
+
     def close(self) -> None:
         """Stop all turns and wait a few seconds for them."""
-        for turn in self.running():
-            turn.stop()
+        self.stop_all()
         for thread in tuple(self._threads.values()):
             thread.join(_END_S)
 

@@ -86,6 +86,7 @@ class AgentTurn:
         self._messages = stored.messages
         self._answer = ""
         self._is_out_of_time = False
+        self._is_interrupted = False
         self._ended = threading.Event()
         self._calls = sum(event.kind == "tool_started" for event in earlier)
         self.log.add(
@@ -118,6 +119,11 @@ class AgentTurn:
 
     def stop(self) -> None:
         """End the turn; a tool that writes is finished first. May be called at any time."""
+        self.stop_signal.set()
+
+    def interrupt(self) -> None:
+        """End the turn because the process ends; it can be resumed by another one."""
+        self._is_interrupted = True
         self.stop_signal.set()
 
     def answer(self, question: str, agreed: bool) -> None:
@@ -165,7 +171,9 @@ class AgentTurn:
             self.log.add("error", code="internal", message=message, hint=None, transient=False)
         finally:
             timer.cancel()
-            if status == "stopped" and self._is_out_of_time:
+            if status == "stopped" and self._is_interrupted:
+                status = "interrupted"
+            elif status == "stopped" and self._is_out_of_time:
                 status = "limit"
             self._end(status, time.monotonic() - began_s)
 

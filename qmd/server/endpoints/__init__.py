@@ -7,6 +7,7 @@ Handlers block and run on worker threads. If there is a tool for the same work, 
 from __future__ import annotations
 
 from qmd.server.endpoints import (
+    chat,
     collections,
     contexts,
     documents,
@@ -27,6 +28,7 @@ ENDPOINTS = (
     *collections.ENDPOINTS,
     *index.ENDPOINTS,
     *contexts.ENDPOINTS,
+    *chat.ENDPOINTS,
     *health.ENDPOINTS,
 )
 """All endpoints, in the order of the OpenAPI description."""

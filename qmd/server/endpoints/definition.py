@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.kb import KnowledgeBase
 from qmd.server import rest_models as models
 from qmd.tools.arguments import Arguments
 from qmd.tools.schemas import ReplyModel, reply_model
 
+if TYPE_CHECKING:
+    from qmd.agent.chat import Chats
+
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-Lane = Literal["read", "bulk", "write", "embed", "health"]
-"""The queue in which a call waits. Reads run side by side, writes and embeddings one by one."""
+Lane = Literal["read", "bulk", "write", "embed", "chat", "health"]
+"""
+The queue in which a call waits. Reads and turns of conversations run side by side, writes and
+embeddings one by one.
+"""
 
 
 Answer = object
@@ -33,13 +39,14 @@ class Call:
     """
     One request, with its checked arguments and the parameters in its path.
 
-    ``session``: what it writes belongs to this session.
+    ``session``: what it writes belongs to this session. ``chats``: the conversations of the server.
     """
 
     kb: KnowledgeBase
     arguments: Any
     path: Mapping[str, str]
     session: str
+    chats: Chats
 
 
 @dataclass(frozen=True, slots=True)

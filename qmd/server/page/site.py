@@ -71,6 +71,7 @@ class Site:
         mcp_path: Where the server speaks MCP; None if it does not.
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
+        chats: The conversations with the agent; None for those of this page alone.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Site:
         self.mcp_path = mcp_path
         self.activity = activity or Activity()
         self.jobs = Jobs(kb)
+        self.chats = chats or Chats(kb, may_write=not read_only)
         self.static = StaticFiles()
         self.texts = Texts()
         self._browsers = Browsers()

@@ -1,0 +1,214 @@
+"""The endpoints of conversations with the agent: ask, list, read, stop, answer, retry, export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from qmd.agent.chat import AgentTurn
+from qmd.server import rest_models as models
+from qmd.server.endpoints.definition import Call, RestEndpoint
+from qmd.values.chats import Chat, ChatPage
+
+_TOOL_EVENTS = ("tool_started", "tool_finished")
+
+
+def begin(call: Call) -> AgentTurn:
+    """Start the turn that a request asks for; it runs on a thread of its own."""
+    arguments: models.ChatArguments = call.arguments
+    return call.chats.start(arguments.question, arguments.chat or None, mode=arguments.mode)
+
+
+def _ask(call: Call) -> models.ChatReply:
+    arguments: models.ChatArguments = call.arguments
+    return _reply(begin(call), wait=arguments.wait)
+
+
+def _retry(call: Call) -> models.ChatReply:
+    arguments: models.ChatRetryArguments = call.arguments
+    return _reply(call.chats.retry(call.path["chat"]), wait=arguments.wait)
+
+
+def _reply(turn: AgentTurn, *, wait: bool) -> models.ChatReply:
+    if wait:
+        turn.wait()
+    citations: tuple[Mapping[str, object], ...] = ()
+    error: Mapping[str, object] | None = None
+    events = turn.log.all()
+    for event in events:
+        if event.kind == "answer":
+            listed = event.data["citations"]
+            citations = tuple(listed) if isinstance(listed, (list, tuple)) else ()
+        elif event.kind == "error":
+            error = event.data
+    return models.ChatReply(
+        chat=turn.chat,
+        name=turn.name,
+        number=turn.number,
+        status=turn.status,
+        kept=turn.is_kept,
+        answer=turn.text(),
+        citations=citations,
+        tools=tuple(event for event in events if event.kind in _TOOL_EVENTS),
+        error=error,
+    )
+
+
+def _list(call: Call) -> ChatPage:
+    arguments: models.ChatsArguments = call.arguments
+    return call.kb.chats(arguments.query or "", limit=arguments.limit, offset=arguments.offset)
+
+
+def _get(call: Call) -> Chat:
+    return call.chats.chat(call.path["chat"])
+
+
+def _rename(call: Call) -> models.ChatRenamed:
+    arguments: models.RenameChatArguments = call.arguments
+    return models.ChatRenamed(call.kb.rename_chat(call.path["chat"], arguments.name))
+
+
+def _delete(call: Call) -> models.ChatDone:
+    call.chats.forget(call.path["chat"])
+    return models.ChatDone("deleted", call.path["chat"])
+
+
+def _stop(call: Call) -> models.ChatDone:
+    call.chats.turn(call.path["chat"]).stop()
+    return models.ChatDone("stopping", call.path["chat"])
+
+
+def _answer(call: Call) -> models.ChatDone:
+    arguments: models.ChatAnswerArguments = call.arguments
+    call.chats.turn(call.path["chat"]).answer(arguments.question, arguments.agreed)
+    return models.ChatDone("answered", call.path["chat"])
+
+
+def _export(call: Call) -> models.ChatExported:
+    arguments: models.ExportChatArguments = call.arguments
+    written = call.kb.export_chat(call.path["chat"], arguments.path)
+    return models.ChatExported("exported", call.path["chat"], written.path)
+
+
+CHAT = RestEndpoint(
+    method="POST",
+    path="/chat",
+    name="chat",
+    group="chat",
+    summary="Ask the agent",
+    description=(
+        "Asks a question, in a new conversation or in an earlier one, and answers when the turn "
+        "has ended, however it ended (`status`). The turn goes on if the client leaves. "
+        "`POST /chat/stream` takes the same body and sends what happens. Without a language model "
+        "in the settings: 409."
+    ),
+    body=models.ChatArguments,
+    reply=models.ChatReply,
+    run=_ask,
+    errors=(403, 404, 409),
+    lane="chat",
+    examples=({"question": "What did we decide about backups?"},),
+)
+
+ENDPOINTS: tuple[RestEndpoint, ...] = (
+    CHAT,
+    RestEndpoint(
+        method="GET",
+        path="/chats",
+        name="chats",
+        group="chat",
+        summary="Conversations, the latest first",
+        description="All, or those that hold all words of the query.",
+        query=models.ChatsArguments,
+        reply=ChatPage,
+        run=_list,
+    ),
+    RestEndpoint(
+        method="GET",
+        path="/chats/{chat}",
+        name="get_chat",
+        group="chat",
+        summary="A conversation with its turns",
+        description="With all events of each turn, also of one that runs.",
+        reply=Chat,
+        run=_get,
+        errors=(404,),
+    ),
+    RestEndpoint(
+        method="PUT",
+        path="/chats/{chat}",
+        name="rename_chat",
+        group="chat",
+        summary="Rename a conversation",
+        description="The first name is made of the first question.",
+        body=models.RenameChatArguments,
+        reply=models.ChatRenamed,
+        run=_rename,
+        errors=(404,),
+        lane="write",
+        examples=({"name": "Backups"},),
+    ),
+    RestEndpoint(
+        method="DELETE",
+        path="/chats/{chat}",
+        name="delete_chat",
+        group="chat",
+        summary="Delete a conversation",
+        description="For good. A turn that runs is stopped.",
+        reply=models.ChatDone,
+        run=_delete,
+        errors=(404,),
+        lane="write",
+    ),
+    RestEndpoint(
+        method="POST",
+        path="/chats/{chat}/stop",
+        name="stop_chat",
+        group="chat",
+        summary="Stop the turn that runs",
+        description="The model is not waited for any longer; a tool that writes is finished first.",
+        reply=models.ChatDone,
+        run=_stop,
+        errors=(404,),
+    ),
+    RestEndpoint(
+        method="POST",
+        path="/chats/{chat}/answer",
+        name="answer_chat",
+        group="chat",
+        summary="Agree to a write, or decline it",
+        description="The event `question` of the turn shows the change.",
+        body=models.ChatAnswerArguments,
+        reply=models.ChatDone,
+        run=_answer,
+        errors=(404,),
+        examples=({"question": "q1", "agreed": True},),
+    ),
+    RestEndpoint(
+        method="POST",
+        path="/chats/{chat}/retry",
+        name="retry_chat",
+        group="chat",
+        summary="Resume a turn that has no answer",
+        description="After an error, a stop or a limit, with all that was done before.",
+        body=models.ChatRetryArguments,
+        reply=models.ChatReply,
+        run=_retry,
+        errors=(403, 404, 409),
+        lane="chat",
+        examples=({},),
+    ),
+    RestEndpoint(
+        method="POST",
+        path="/chats/{chat}/export",
+        name="export_chat",
+        group="chat",
+        summary="Write a conversation into a new note",
+        description="Questions, answers and sources as Markdown, with history and undo.",
+        body=models.ExportChatArguments,
+        reply=models.ChatExported,
+        run=_export,
+        errors=(403, 404, 409),
+        lane="write",
+        examples=({"path": "notes/backups.md"},),
+    ),
+)
