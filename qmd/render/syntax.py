@@ -10,8 +10,8 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.footnote.index import footnote_ref
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]{1,1000})\]\]")
 _TAG = re.compile(r"#(?=[^\s#]*[^\W\d])([\w/-]{1,200})")
@@ -19,7 +19,15 @@ _BEFORE_TAG = re.compile(r"[\s(（「“,，。;；:：]")
 _BLOCK_ID = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]{1,100})\s*$")
 _CALLOUT = re.compile(r"\[!([A-Za-z-]{1,40})(?:\|[^\]\n]{0,100})?\]([+-]?)[ \t]*(.*)")
 _TASK = re.compile(r"\[(.)\][ \t\n]")
+_FOOTNOTE = re.compile(r"\[\^[^\s\[\]]{1,100}\]")
+_INLINE_FOOTNOTE = re.compile(r"\^\[[^\[\]\r\n]{1,1000}\]")
+_MATH = re.compile(r"\$\$([^$]{1,2000})\$\$|\$(?![\s$])([^$\n]{1,2000})(?<!\s)\$(?!\d)")
+_COMMENT = re.compile(r"%%[^%]{0,2000}%%")
 _MAX_HIGHLIGHT = 2_000  # characters
+_MAX_MATH_LINES = 200
+_MAX_NESTING = 20  # blocks in blocks, and links and brackets in each other
+_MAX_INLINE = 4_000
+"""Characters of a paragraph that are parsed at once: the parser takes more for each of many."""
 
 CALLOUTS = {
     "summary": "abstract", "tldr": "abstract", "hint": "tip", "important": "tip",
@@ -38,10 +46,12 @@ KINDS = frozenset(KINDS_NAMES.split())
 @cache
 def parser() -> MarkdownIt:
     """The parser; it keeps no state between texts."""
-    markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": 40})
+    markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": _MAX_NESTING})
     markdown.enable(["table", "strikethrough"])
-    markdown.use(footnote_plugin)
-    markdown.use(dollarmath_plugin, double_inline=True)
+    markdown.use(footnote_plugin, inline=False)
+    markdown.inline.ruler.at("footnote_ref", _bounded_footnote)
+    markdown.inline.ruler.before("escape", "math", _math)
+    markdown.inline.ruler.before("emphasis", "inline_footnote", _inline_footnote)
     markdown.inline.ruler.before("link", "wikilink", _wikilink)
     markdown.inline.ruler.before("emphasis", "highlight", _highlight)
     markdown.inline.ruler.before("emphasis", "comment", _comment)
@@ -49,10 +59,108 @@ def parser() -> MarkdownIt:
     markdown.block.ruler.before(
         "fence", "comment", _comment_block, {"alt": ["paragraph", "blockquote", "list"]}
     )
+    markdown.block.ruler.before(
+        "fence", "math_block", _math_block, {"alt": ["paragraph", "blockquote", "list"]}
+    )
     markdown.core.ruler.before("inline", "callouts", _callouts)
     markdown.core.ruler.before("inline", "tasks", _tasks)
+    markdown.core.ruler.at("inline", _inline)
     markdown.core.ruler.push("block_ids", _block_ids)
     return markdown
+
+
+def _inline(state: StateCore) -> None:
+    """Parse the text of each block, a long one piece by piece."""
+    for token in state.tokens:
+        if token.type == "inline":
+            token.children = []
+            for piece in _pieces(token.content):
+                state.md.inline.parse(piece, state.md, state.env, token.children)
+
+
+def _pieces(content: str) -> list[str]:
+    pieces = []
+    at = 0
+    while len(content) - at > _MAX_INLINE:
+        middle, limit = at + _MAX_INLINE // 2, at + _MAX_INLINE
+        cuts = (content.rfind(mark, middle, limit) for mark in ("\n", " ", "。"))
+        cut = next((cut + 1 for cut in cuts if cut > 0), limit)
+        pieces.append(content[at:cut])
+        at = cut
+    pieces.append(content[at:])
+    return pieces
+
+
+def _bounded_footnote(state: StateInline, silent: bool) -> bool:
+    """``[^name]``; the plugin itself would look for its end up to that of the text."""
+    if not state.src.startswith("[^", state.pos) or not _FOOTNOTE.match(state.src, state.pos):
+        return False
+    return footnote_ref(state, silent)
+
+
+def _inline_footnote(state: StateInline, silent: bool) -> bool:
+    """``^[text]``; its text has no brackets, and so no footnote inside."""
+    if state.src[state.pos] != "^":
+        return False
+    match = _INLINE_FOOTNOTE.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        notes = state.env.setdefault("footnotes", {}).setdefault("list", {})
+        state.env["footnotes"].setdefault("refs", {})
+        number = len(notes)
+        tokens: list[Token] = []
+        content = match.group()[2:-1]
+        notes[number] = {"content": content, "tokens": tokens}
+        state.md.inline.parse(content, state.md, state.env, tokens)
+        state.push("footnote_ref", "", 0).meta = {"id": number}
+    state.pos = match.end()
+    return True
+
+
+def _math(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "$":
+        return False
+    match = _MATH.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        token = state.push("math_inline_double" if match[1] else "math_inline", "math", 0)
+        token.content = match[1] or match[2]
+    state.pos = match.end()
+    return True
+
+
+def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Lines from one that begins with ``$$`` to one that ends with it."""
+    first = _line(state, start).strip()
+    if not first.startswith("$$") or state.is_code_block(start):
+        return False
+    if len(first) > 3 and first.endswith("$$"):
+        last, latex = start, first[2:-2]
+    else:
+        if "$$" in first[2:]:
+            return False
+        last = _closing_line(state, start, end)
+        if last < 0:
+            return False
+        inner = [first[2:], *(_line(state, number) for number in range(start + 1, last + 1))]
+        latex = "\n".join(inner).rstrip()[:-2]
+    if not silent:
+        state.line = last + 1
+        token = state.push("math_block", "math", 0)
+        token.content = latex
+        token.map = [start, state.line]
+    return True
+
+
+def _closing_line(state: StateBlock, start: int, end: int) -> int:
+    for number in range(start + 1, min(end, start + _MAX_MATH_LINES)):
+        if state.sCount[number] < state.blkIndent:
+            break
+        if _line(state, number).rstrip().endswith("$$"):
+            return number
+    return -1
 
 
 def _wikilink(state: StateInline, silent: bool) -> bool:
@@ -93,10 +201,10 @@ def _comment(state: StateInline, silent: bool) -> bool:
     """``%%hidden%%``"""
     if not state.src.startswith("%%", state.pos):
         return False
-    close = state.src.find("%%", state.pos + 2, state.posMax)
-    if close < 0:
+    match = _COMMENT.match(state.src, state.pos, state.posMax)
+    if match is None:
         return False
-    state.pos = close + 2
+    state.pos = match.end()
     return True
 
 
@@ -121,10 +229,13 @@ def _comment_block(state: StateBlock, start: int, end: int, silent: bool) -> boo
     first = _line(state, start)
     if not first.startswith("%%") or "%%" in first[2:]:
         return False
+    if state.env.get("no_comment_ends_behind", end) <= start:
+        return False
     for line in range(start + 1, end):
         if "%%" in _line(state, line):
             break
     else:
+        state.env["no_comment_ends_behind"] = start  # the next one need not look as far
         return False
     if not silent:
         state.line = line + 1

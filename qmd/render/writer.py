@@ -13,6 +13,7 @@ from qmd.render.anchors import link_id
 from qmd.render.clean import Marked
 from qmd.render.code import Painter
 from qmd.render.links import Target
+from qmd.render.raw_html import RawHtml
 from qmd.render.syntax import CALLOUTS, KINDS, parser
 
 _WIDTH = re.compile(r"(\d{1,4})(?:x(\d{1,4}))?")
@@ -50,6 +51,8 @@ class HtmlWriter:
         self._may_tick = may_tick
         self._embed = embed
         self._painter = Painter()
+        self._raw = RawHtml()
+        self._floors: list[int] = []  # of the open blocks, see `RawHtml.enter`
         self._task: tuple[str, int] | None = None  # of the item that has just begun, and its line
         self._anchors: list[str] = []  # the closing tags of the open links
         self._plain = parser().renderer
@@ -87,9 +90,18 @@ class HtmlWriter:
             if token.type == "inline":
                 parts.append(self._inline(token.children or ()))
             else:
-                parts.append(self._block(tokens, at))
+                parts.append(self._balanced(token, self._block(tokens, at)))
             at += 1
+        parts.append(self._raw.leave(0))
         return "".join(parts)
+
+    def _balanced(self, token: Token, html: str) -> str:
+        """A block's tag; tags of the note's own HTML that are open inside end in front of it."""
+        if token.nesting > 0:
+            self._floors.append(self._raw.enter())
+        elif token.nesting < 0 and token.type != "callout_title_close":
+            return self._raw.leave(self._floors.pop()) + html
+        return html
 
     # -- blocks ------------------------------------------------------------------------
 
@@ -102,7 +114,7 @@ class HtmlWriter:
         if special is not None:
             return special(token)
         if token.type == "html_block":
-            return token.content
+            return self._raw.write(token.content)
         if token.type.startswith("footnote_"):
             return self._footnote(token)
         if token.hidden and token.nesting:
@@ -212,12 +224,13 @@ class HtmlWriter:
         if self._task is not None:
             parts.append(self._box(*self._task))
             self._task = None
+        floor = self._raw.enter()
         for token in tokens:
             special = self._texts.get(token.type)
             if special is not None:
                 parts.append(special(token))
             elif token.type == "html_inline":
-                parts.append(token.content)
+                parts.append(self._raw.write(token.content))
             elif token.type in {"footnote_ref", "footnote_anchor"}:
                 parts.append(self._footnote(token))
             else:
@@ -226,6 +239,7 @@ class HtmlWriter:
                         [Token("inline", "", 0, children=[token])], parser().options, {}
                     )
                 )
+        parts.append(self._raw.leave(floor))
         return "".join(parts)
 
     def _box(self, status: str, line: int) -> str:

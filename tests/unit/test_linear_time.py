@@ -36,6 +36,7 @@ from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
 from qmd.parse.segment import phrase_tokens
 from qmd.parse.tags import find_tags
+from qmd.render import NoLinks, render_note
 from qmd.search.lookup.link_targets import LinkedFiles
 from qmd.search.present.highlight import highlighter
 from qmd.search.present.snippet import make_snippet, needles
@@ -214,6 +215,11 @@ def canvas(text: str) -> None:
     index(data, CANVAS)
 
 
+def rendered(text: str) -> None:
+    """A note, and what takes rules of ours: formulas, its own HTML, comments, footnotes."""
+    render_note(f"{text}\n\n```python\n{text[:500]}\n```\n\n$$ {text[:500]} $$", NoLinks())
+
+
 def encoded_as(beginning: str, encoding: str) -> Any:
     return functools.partial(encoded, beginning=beginning, encoding=encoding)
 
@@ -266,13 +272,22 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "linked parts": (linked_parts, 2_000, FEW),
     "edits": (edits, 1_000, FEW),
     "canvas cards": (canvas, 2_000, FEW),
+    "rendered note": (rendered, 1_000, (growth.line, growth.lines)),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
 }
 
 
 #: These call many functions for each text, or one for each word of it.
-MANY_CALLS = ("query", "searched text", "posts literal", "tool blocks", "linked parts", "edits")
+MANY_CALLS = (
+    "query",
+    "searched text",
+    "posts literal",
+    "tool blocks",
+    "linked parts",
+    "edits",
+    "rendered note",
+)
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -286,3 +301,10 @@ def test_four_times_the_text_takes_about_four_times_the_cpu(name: str) -> None:
             if problem is not None:
                 slow[f"{shape.__name__} of {unit!r}"] = problem
     assert not slow
+
+
+@pytest.mark.parametrize("unit", ["$$ a\n", "^[a", "[^1]: ", "<div>", "<b id=1>", "<!--", "%%\n"])
+def test_what_only_a_rendered_note_has_takes_linear_time(unit: str) -> None:
+    for shape in (growth.line, growth.paragraphs):
+        make = functools.partial(shape, unit)
+        assert growth.problem(rendered, make, 6_000, most_per_kb=0.1) is None

@@ -125,6 +125,33 @@ def test_a_text_that_is_too_long_is_cut_and_that_is_said() -> None:
     assert isinstance(rendered, Rendered)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<kbd>A</kbd> <b>bold\n\nnext", '</kbd> <b>bold</b></p>\n<p data-line="3">next</p>'),
+        ("<div>\n\n- a </div> b\n\n</div>\n\nc", "a  b</li>"),
+        ("<details><summary>S</summary>\n\n*in*\n\n</details>", "<details><summary>S</summary>"),
+        ("<textarea>\n\nafter", "&lt;textarea&gt;"),
+        ("<div>x <!-- gone --> y\n\nafter", '<p data-line="3">after</p>'),
+        ("<div>x <!-- open\n\nafter", '<p data-line="3">after</p>'),
+        ("$$\na\n$$\n\nb", 'data-line="1"><math display="block">'),
+        ("$x$ costs $5 or $6", "costs $5 or $6"),
+        ("$\\text{<b>x}$", "<mtext>&lt;b&gt;x</mtext>"),
+        ("a ^[in *line*] b", '<li id="fn-1"><p>in <em>line</em>'),
+        ("```unknown\n<x>\n```", "<code>&lt;x&gt;\n</code>"),
+    ],
+)
+def test_the_html_and_formulas_of_a_note_do_not_reach_beyond_their_block(
+    text: str, expected: str
+) -> None:
+    assert expected in html(text)
+
+
+def test_all_of_a_long_paragraph_is_rendered() -> None:
+    text = html("*a* [[a]]\n" * 5_000, a="A")
+    assert text.count("<em>a</em>") == text.count('class="to-note"') == 5_000
+
+
 # --- safety ---------------------------------------------------------------------------
 
 HOSTILE = [
@@ -161,7 +188,8 @@ minsize maxsize linethickness columnalign accent accentunder hreflang data-host
 """
 _ATTRIBUTES = frozenset(_ATTRIBUTES_NAMES.split())
 _FORBIDDEN_NAMES = """
-
+base button embed form frame iframe input link meta noscript object script select style svg
+template textarea title
 """
 _FORBIDDEN = frozenset(_FORBIDDEN_NAMES.split())
 
