@@ -120,7 +120,7 @@ def test_skipped_files_are_listed_by_page_with_what_to_do(
     (served.folder / ".hidden.md").write_text("# Hidden\n")
     served.kb.index()
     text = text_of(client, "/overview")
-    assert "binary 60 The file holds no text" in text
+    assert "not text 60 The file holds no text" in text
     assert "hidden 1 Names that begin with a dot" in text
     first = text_of(client, "/overview/skipped?reason=binary")
     assert "notes/nul 00.md" in first

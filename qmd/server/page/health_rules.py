@@ -33,8 +33,8 @@ def reason_text(site: Site, request: Request, start: str, reason: str) -> str | 
     What a reason means, in the person's language; None for a reason without a text.
 
     Args:
-        start: ``health.skip_`` for files that were skipped, ``health.rule_`` for rules, and
-            ``health.include_`` for how to include such files.
+        start: ``health.skip_`` for files that were skipped, ``health.rule_`` for rules, or
+            ``health.reason_`` for the name of the reason.
     """
     name = start + reason.lower().lstrip("._").rstrip("_").replace(" ", "_")
     if name not in site.texts.names():
@@ -67,5 +67,11 @@ def form_page(
     status = 200 if problem is None else problem.http_status
     allowed = can_change(site)
     return site.page(
-        request, template, http_status=status, problem=problem, can_change=allowed, **values
+        request,
+        template,
+        http_status=status,
+        problem=problem,
+        can_change=allowed,
+        meaning=lambda start, reason: reason_text(site, request, start, reason),
+        **values,
     )

@@ -30,6 +30,7 @@ def routes(site: Site) -> list[Route]:
             request,
             "health_skipped.html",
             reason=reason,
+            called=reason_text(site, request, "health.reason_", reason) or reason,
             meaning=reason_text(site, request, "health.skip_", reason) or SKIP_REMEDIES.get(reason),
             files=files[:PAGE],
             number=number,
