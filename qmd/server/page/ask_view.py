@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from qmd.server.page.answer import Words, answer_html, sources_of
 from qmd.server.page.ask_turn import TurnView, WordsStep
 from qmd.server.page.language import Language
 from qmd.server.page.links import PageLinks, note_address
-from qmd.values.chats import ChatEvent, ChatInfo, ChatTurn
+from qmd.values.chats import ChatInfo, ChatTurn
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
@@ -65,7 +65,7 @@ class AskView:
 
     def conversation(self, chat_id: str, language: Language) -> dict[str, Any]:
         """Raises ChatNotFoundError."""
-        chat = self._site.kb.chat(chat_id)
+        chat = self._site.chats.chat(chat_id)
         turns = self._turns(chat_id, chat.turns, language)
         around = self._around("")
         mode = chat.info.mode if around["may_write"] else "read"
@@ -142,7 +142,7 @@ class AskView:
         return questions.lines(question)
 
     def turns(self, chat_id: str, language: Language) -> list[TurnView]:
-        return self._turns(chat_id, self._site.kb.chat(chat_id).turns, language)
+        return self._turns(chat_id, self._site.chats.chat(chat_id).turns, language)
 
     def _turns(self, chat_id: str, turns: Sequence[ChatTurn], language: Language) -> list[TurnView]:
         shown = [self.turn(chat_id, turn, language) for turn in turns]
@@ -152,26 +152,17 @@ class AskView:
 
     def begun(self, turn: AgentTurn) -> TurnView:
         """A turn that runs, without what has happened in it."""
-        stored = self._site.kb.chat(turn.chat).turns[turn.number - 1]
+        stored = self._site.chats.chat(turn.chat).turns[turn.number - 1]
         seconds = _seconds_since(stored.started)
         return TurnView(turn.chat, turn.number, turn.question, seconds=seconds)
 
     def turn(self, chat_id: str, stored: ChatTurn, language: Language) -> TurnView:
-        """A turn as it is kept; of one that runs the steps follow as its events."""
-        running = self.turn_here(chat_id)
-        if running is not None and running.number == stored.number:
-            stored = replace(stored, status=running.status)
+        """A turn with all that has happened in it."""
         turn = TurnView(chat_id, stored.number, stored.question, stored.status)
-        if stored.status == "running":
-            turn.seconds = _seconds_since(stored.started)
-            if running is not None:
-                for event in _events_so_far(running):
-                    turn.take(event.kind, event.data)
-        else:
-            turn.seconds = stored.seconds
-            turn.may_retry = stored.status in _RESUMABLE
-            for event in stored.events:
-                turn.take(event.kind, event.data)
+        turn.seconds = _seconds_since(stored.started) if turn.is_running else stored.seconds
+        turn.may_retry = stored.status in _RESUMABLE
+        for event in stored.events:
+            turn.take(event.kind, event.data)
         for step in turn.steps:
             if isinstance(step, WordsStep):
                 step.html = self.markdown(step.text)
@@ -208,12 +199,6 @@ class AskView:
         """Save a conversation as a note, and return the address of the note."""
         note = self._site.kb.export_chat(chat_id, path)
         return note_address(note.path)
-
-
-def _events_so_far(turn: AgentTurn) -> list[ChatEvent]:
-    events: list[ChatEvent] = []
-    turn.subscribe(events.append)()
-    return events
 
 
 def _seconds_since(moment: str) -> float:

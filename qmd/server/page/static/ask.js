@@ -12,6 +12,7 @@ const trouble = document.getElementById("trouble");
 
 const NEAR_END = 120; // pixels from the end within which the page follows the newest text
 const PAUSES_MS = [500, 1500, 4000]; // before the server is tried again
+const POLL_MS = 3000;
 
 const state = { chat: talk.dataset.chat, reader: null, turn: null, following: true };
 
@@ -169,6 +170,11 @@ async function follow(response) {
     ended ||= kind === "ended";
     if (kind === "idle") {
       await loadTurns();
+      while (isAnswering()) {
+        // Another process runs the turn, and keeps it when it has ended.
+        await pause(POLL_MS);
+        await loadTurns();
+      }
       ended = true;
     }
     keepUp();
@@ -176,18 +182,20 @@ async function follow(response) {
   return ended || reader.signal.aborted;
 }
 
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
 /** Follow the answer that the server is writing, as long as the server can be reached. */
 async function connect() {
   setRunning(true);
-  for (const pause of [...PAUSES_MS, null]) {
+  for (const pauseMs of [...PAUSES_MS, null]) {
     try {
       const response = await send(`/ask/${state.chat}/events`, { accept: "text/event-stream" });
       trouble.replaceChildren();
       if (await follow(response)) return setRunning(false);
-    } catch (error) {
-      if (pause === null) console.warn(error);
+    } catch {
+      // Tried again below, or reported.
     }
-    if (pause !== null) await new Promise((done) => setTimeout(done, pause));
+    if (pauseMs !== null) await pause(pauseMs);
   }
   state.turn?.end();
   complain(texts.lost, [texts.reconnect, reload]);
