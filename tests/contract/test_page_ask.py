@@ -31,11 +31,11 @@ class Person:
     def get(self, path: str) -> httpx.Response:
         return self.http.get(path, headers={"accept": "text/html"})
 
-    def post(self, path: str, **fields: str) -> httpx.Response:
+    def post(self, address: str, /, **fields: str) -> httpx.Response:
         token = TOKEN.search(self.get("/ask").text)
         assert token is not None
         headers = {"accept": "text/html", "origin": self.served.url}
-        return self.http.post(path, data={"csrf": token[1], **fields}, headers=headers)
+        return self.http.post(address, data={"csrf": token[1], **fields}, headers=headers)
 
     def events(self, chat: str) -> list[tuple[str, dict[str, object]]]:
         """What a script is sent until the turn has ended."""
@@ -58,7 +58,9 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
                 backends = BackendSettings(llm_url=model.url, llm_model="scripted")
             settings = {"backends": backends, "read_only_files": bool(options.get("read_only"))}
             served = stack.enter_context(serve(tmp_path, embed=False, settings=settings, **options))
-            return Person(served)
+            person = Person(served)
+            stack.enter_context(person.http)
+            return person
 
         yield start
 
@@ -144,7 +146,7 @@ def test_the_whole_change_is_shown_before_the_person_agrees(begin: Begin) -> Non
 def test_only_yes_is_an_agreement(begin: Begin) -> None:
     person = begin(hangs_after("x"))
     chat = chat_of(person.post("/ask/send", text="Write it.", mode="write"))
-    assert person.post(f"/ask/{chat}/answer", question="q1", agree="maybe").status_code == 422
+    assert person.post(f"/ask/{chat}/answer", question="q1", agree="maybe").status_code == 400
 
 
 def test_a_server_that_only_reads_offers_no_writing(begin: Begin) -> None:

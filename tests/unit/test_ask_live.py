@@ -62,6 +62,7 @@ def test_a_card_follows_its_call(live: LiveTurn) -> None:
 def test_a_question_is_replaced_by_its_outcome(live: LiveTurn) -> None:
     question: dict[str, Any] = {
         "question": "q", "tool": "create_note", "file": "n/a.md", "diff": ["+x"], "left_out": "",
+        "asked_at": "2026-11-23T12:00:00Z", "timeout_s": 300.0,
     }  # fmt: skip
     assert list(live.take("question", question)) == [
         ("part", {"html": "<turn-1-step-1>", "asks": "May it?"})

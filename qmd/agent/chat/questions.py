@@ -11,6 +11,7 @@ from qmd.agent.chat.event_log import EventLog
 from qmd.agent.chat.stopping import StopSignal
 from qmd.agent.proposal import described, heading, shortened
 from qmd.errors import NotFoundError, WriteDeclinedError
+from qmd.system import clock
 from qmd.values.proposed import Proposed
 
 ANSWER_S = 300.0
@@ -65,7 +66,8 @@ class Questions:
             heading=heading(proposed),
             diff=shown,
             left_out=left_out,
-            seconds_left=self._timeout_s,
+            asked_at=clock.now(),
+            timeout_s=self._timeout_s,
         )
         forget = self._stop.on_set(self._wake)
         try:

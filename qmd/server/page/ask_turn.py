@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any, Literal
 
 from markupsafe import Markup
@@ -73,7 +74,7 @@ class QuestionStep:
     Attributes:
         diff: The lines of the change, each with its kind: "added", "removed", "place" or "".
         outcome: None while it waits.
-        seconds_left: How long it still waits; None if that is not clear.
+        seconds_left: How long it still waits.
     """
 
     id: str
@@ -84,7 +85,7 @@ class QuestionStep:
     diff: Sequence[tuple[str, str]]
     left_out: str = ""
     outcome: Literal["agreed", "declined", "timeout", "stopped"] | None = None
-    seconds_left: float | None = None
+    seconds_left: float = 0
     kind: Literal["question"] = "question"
 
 
@@ -219,13 +220,19 @@ def _new_step(turn: TurnView, kind: str, data: Mapping[str, Any]) -> Step:
         file=data["file"],
         diff=diff_lines(lines),
         left_out=data["left_out"],
-        seconds_left=data.get("seconds_left"),
+        seconds_left=max(0.0, data["timeout_s"] - seconds_since(data["asked_at"])),
     )
 
 
 def diff_lines(lines: Sequence[str]) -> list[tuple[str, str]]:
     """Lines of a change, each with the class that colours it."""
     return [(_LINE_KINDS.get(line[:1], ""), line) for line in lines]
+
+
+def seconds_since(moment: str) -> float:
+    """How long ago a time in ISO 8601 was, in seconds."""
+    began = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    return max(0.0, (datetime.now(timezone.utc) - began).total_seconds())
 
 
 def _text_of(value: object) -> str:

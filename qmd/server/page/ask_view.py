@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from qmd.errors import ChatNotFoundError, NotFoundError, QmdError
 from qmd.server.page.answer import Words, answer_html, sources_of
-from qmd.server.page.ask_turn import TurnView, WordsStep
+from qmd.server.page.ask_turn import TurnView, WordsStep, seconds_since
 from qmd.server.page.language import Language
 from qmd.server.page.links import PageLinks, note_address
 from qmd.values.chats import ChatInfo, ChatTurn
@@ -153,13 +152,13 @@ class AskView:
     def begun(self, turn: AgentTurn) -> TurnView:
         """A turn that runs, without what has happened in it."""
         stored = self._site.chats.chat(turn.chat).turns[turn.number - 1]
-        seconds = _seconds_since(stored.started)
+        seconds = seconds_since(stored.started)
         return TurnView(turn.chat, turn.number, turn.question, seconds=seconds)
 
     def turn(self, chat_id: str, stored: ChatTurn, language: Language) -> TurnView:
         """A turn with all that has happened in it."""
         turn = TurnView(chat_id, stored.number, stored.question, stored.status)
-        turn.seconds = _seconds_since(stored.started) if turn.is_running else stored.seconds
+        turn.seconds = seconds_since(stored.started) if turn.is_running else stored.seconds
         turn.may_retry = stored.status in _RESUMABLE
         for event in stored.events:
             turn.take(event.kind, event.data)
@@ -199,8 +198,3 @@ class AskView:
         """Save a conversation as a note, and return the address of the note."""
         note = self._site.kb.export_chat(chat_id, path)
         return note_address(note.path)
-
-
-def _seconds_since(moment: str) -> float:
-    began = datetime.fromisoformat(moment.replace("Z", "+00:00"))
-    return max(0.0, (datetime.now(timezone.utc) - began).total_seconds())
