@@ -40,12 +40,8 @@ async function refresh() {
 }
 
 if (live) {
-  const kinds = ["added", "updated", "moved", "removed", "indexing", "embedding", "synced", "problem", "missed"];
-  const events = new EventSource("/events");
-  for (const kind of kinds) events.addEventListener(kind, later);
-  events.addEventListener("open", later);
+  document.addEventListener("qmd:event", later);
   document.addEventListener("visibilitychange", later);
-  addEventListener("pagehide", () => events.close());
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
 for (const place of document.querySelectorAll("[data-lazy]")) load(place);

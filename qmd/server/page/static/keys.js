@@ -9,6 +9,7 @@ import { part } from "./base.js";
 
 const SEQUENCE_MS = 1500; // between two keys of a sequence
 const SWITCH = "qmd-keys"; // in the storage of the browser: "off" if the person wants no such keys
+const KEYS = /^\S( \S)*$/;
 const FIELDS = "input, select, textarea, [contenteditable]";
 
 let typed = [];
@@ -110,6 +111,7 @@ async function loadHelp() {
   const section = dialog.querySelector("[data-keys-of-view]");
   const list = section.querySelector("dl");
   for (const element of document.querySelectorAll("main [data-key]")) {
+    if (!KEYS.test(element.dataset.key)) continue;
     const row = document.createElement("div");
     const key = document.createElement("dt");
     const what = document.createElement("dd");
