@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qmd.agent.parser import ToolCall
+from qmd.agent.reading import Reading, lines_read
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools.definition import DocumentBlock, Reply, Tool
@@ -33,11 +34,16 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: ``data`` if it succeeded, else ``error``."""
+    """
+    The result of a call: ``data`` if it succeeded, else ``error``.
+
+    ``reading``: the lines of documents that ``data`` has.
+    """
 
     success: bool
     data: str | None = None
     error: str | None = None
+    reading: Reading = field(default_factory=Reading, compare=False)
 
     @property
     def text(self) -> str:
@@ -125,4 +131,5 @@ def _result(reply: Reply) -> ToolResult:
     if reply.is_error:
         return ToolResult(success=False, error=text)
     data = structured.get("data")
-    return ToolResult(success=True, data=data if isinstance(data, str) else text)
+    data = data if isinstance(data, str) else text
+    return ToolResult(success=True, data=data, reading=lines_read(reply))

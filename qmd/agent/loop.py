@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
+from qmd.agent.citations import CheckedAnswer
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.parser import Malformed, Parsed, ToolCall, parse
 from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, results_message
+from qmd.agent.reading import Reading
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.llm import ChatAnswer, Event, Message
 
@@ -27,6 +29,10 @@ COPIED = (
     "not a wish of the person"
 )
 CUT_OFF = "the server cut the answer off here: write less at once, and append the rest"
+
+
+CheckAnswer = Callable[[str, Reading], CheckedAnswer]
+"""Compares the citations of an answer with the lines that were read."""
 
 
 class ChatModel(Protocol):
@@ -64,10 +70,14 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model has answered; ``final``: the answer calls no tool."""
+    """
+    The model has answered; ``final``: the answer calls no tool, and ``checked`` says what its
+    citations are worth.
+    """
 
     parsed: Parsed
     final: bool
+    checked: CheckedAnswer = field(default_factory=CheckedAnswer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,7 @@ class LoopResult:
         error: The error with which a call of the model failed; None if none failed.
         interrupted: Whether the user stopped the run.
         messages: The conversation without the system prompt, from which the run can go on.
+        checked: What the citations of the answer are worth; of an answer that calls no tool.
     """
 
     final_response: str
@@ -139,6 +150,7 @@ class LoopResult:
     error: QmdError | None = None
     interrupted: bool = False
     messages: tuple[Message, ...] = ()
+    checked: CheckedAnswer = field(default_factory=CheckedAnswer)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -150,6 +162,8 @@ class LoopResult:
                 {"type": problem.kind, "error": problem.error, "block": problem.source}
                 for problem in self.parse_errors
             ],
+            "citations": [citation.as_json() for citation in self.checked.citations],
+            "unsupported": [sentence.text for sentence in self.checked.unsupported],
             "cutOff": self.cut_off,
             "interrupted": self.interrupted,
         }
@@ -165,6 +179,8 @@ class ExecutionLoop:
         max_iterations: The most calls of the model.
         model_time_s: The longest time for all answers of the model together, in seconds; None
             for no limit. Tools, and a person who is asked about a write, do not use it up.
+        check: Compares the citations of the answer with what the model has read; None to
+            compare none.
         listen: Called with each event of the run as it happens.
         stopped: Returns whether the user has stopped the run; checked before each call of a tool
             and of the model.
@@ -180,6 +196,7 @@ class ExecutionLoop:
         system: Prompt,
         max_iterations: int = MAX_ITERATIONS,
         model_time_s: float | None = None,
+        check: CheckAnswer | None = None,
         listen: Callable[[Happening], None] | None = None,
         stopped: Callable[[], bool] = lambda: False,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
@@ -191,6 +208,7 @@ class ExecutionLoop:
         self._fence = system.fence
         self._max_iterations = max_iterations
         self._model_time_s = model_time_s
+        self._check = check
         self._listen = listen
         self._stopped = stopped
         self._now = now
@@ -274,9 +292,12 @@ class ExecutionLoop:
         run.text = parsed.text
         run.cut_off = answer.finish_reason == "length"
         run.messages.append(Message("assistant", answer.text))
-        self._report(Answered(parsed, final=not parsed.blocks))
         if not parsed.blocks:
+            if self._check is not None:
+                run.checked = self._check(run.text, run.reading)
+            self._report(Answered(parsed, final=True, checked=run.checked))
             return True
+        self._report(Answered(parsed, final=False))
         results: list[tuple[str, ToolResult]] = []
         try:
             for position, block in enumerate(parsed.blocks, 1):
@@ -366,6 +387,12 @@ class _Conversation:
         self.iterations = iterations
         self.text = text
         self.cut_off = False
+        self.checked = CheckedAnswer()
+
+    @property
+    def reading(self) -> Reading:
+        """The lines of documents that the model has read."""
+        return Reading().merge(execution.result.reading for execution in self.executions)
 
     def result(
         self,
@@ -384,4 +411,5 @@ class _Conversation:
             error=error,
             interrupted=interrupted,
             messages=tuple(self.messages),
+            checked=self.checked,
         )

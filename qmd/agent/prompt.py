@@ -47,8 +47,12 @@ _RULES = """\
 _NOTES = """\
 ## What to keep in mind
 
-- Answer from what the tools return, and name the files you used. Say so if nothing was found, \
-or if a search says that nothing seems to answer.
+- Answer from what the tools return. Say so if nothing was found, or if a search says that nothing \
+seems to answer.
+- Behind each sentence that a document supports, cite the lines that you have read: \
+[collection/path:12-14], or [collection/path:12] for one line; several in one bracket are \
+separated by semicolons. Citations are compared with the documents: cite no line that you have \
+not read, and read the lines of a hit before you cite more than its snippet.
 - Change files only when the user asked for that.
 - Answer in the language of the question, briefly, in Markdown."""
 

@@ -65,6 +65,7 @@ def _model_options(function: F) -> F:
 )
 @click.option("--yes", is_flag=True, help="With --write: agree to every write in advance.")
 @click.option("--read-only", is_flag=True, help="Only read: the default.")
+@click.option("--strict", is_flag=True, help="Mark each sentence that no citation supports.")
 @tool_options
 @json_option
 def ask(
@@ -73,6 +74,7 @@ def ask(
     write: bool,
     yes: bool,
     read_only: bool,
+    strict: bool,
     toolsets: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -83,7 +85,8 @@ def ask(
     that steers other programs, and only what you have seen and agreed to. QUESTION '-' is read
     from stdin. Any OpenAI-compatible server works; the key comes from QMD_LLM_API_KEY, for
     DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode 600 (QMD_LLM_KEY_FILE). What the
-    model reads of your notes is sent to that server.
+    model reads of your notes is sent to that server. Its citations are compared with the notes;
+    one that fails is marked "not found in the source".
     """
     question_text = _question_from(question)
     command_session = session()
@@ -93,7 +96,10 @@ def ask(
     from qmd.cli.ask_writes import WriteQuestions
     from qmd.inference.llm import LlmClient
 
-    with view_of_a_run(settings.model, silent=as_json) as view, _interrupts() as interrupts:
+    with (
+        view_of_a_run(settings.model, silent=as_json, strict=strict) as view,
+        _interrupts() as interrupts,
+    ):
         questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
         with _open(command_session, questions if may_write else None) as kb:
             model_time_s = command_session.settings.ask_timeout or MODEL_TIME_S
@@ -156,6 +162,7 @@ def _loop(
     model_time_s: float,
     toolsets: tuple[str, ...],
 ) -> ExecutionLoop:
+    from qmd.agent.checking import citation_check
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ExecutionLoop
     from qmd.agent.prompt import system_prompt
@@ -177,6 +184,7 @@ def _loop(
         system=system,
         max_iterations=max_rounds,
         model_time_s=model_time_s,
+        check=citation_check(kb),
         listen=listen,
         stopped=lambda: interrupts.requested,
     )

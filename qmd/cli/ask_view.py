@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qmd.agent.answer_text import AnswerText
+from qmd.agent.citations import format_citation, marked
 from qmd.agent.loop import Answered, Asking, BadBlock, Happening, ToolExecution, ToolStarted
 from qmd.agent.parser import ToolCall
 from qmd.cli.terminal import harmless, note, one_line, use_color, write_text
@@ -40,17 +41,18 @@ class RunView(Protocol):
 
 
 @contextmanager
-def view_of_a_run(model: str, *, silent: bool) -> Iterator[RunView]:
+def view_of_a_run(model: str, *, silent: bool, strict: bool = False) -> Iterator[RunView]:
     """
     Give a view that shows a run while it goes on, and end the view afterwards.
 
     Args:
         silent: Show nothing, because the run is printed as JSON when it is over.
+        strict: Mark the sentences of the answer that no citation supports.
     """
     if silent:
         yield _Silent()
         return
-    view = _View(model, _Cards() if sys.stderr.isatty() else _Lines())
+    view = _View(model, strict, _Cards() if sys.stderr.isatty() else _Lines())
     try:
         yield view
     finally:
@@ -68,8 +70,9 @@ class _Silent:
 class _View:
     """Prints the text of answers; ``tools`` shows the tool calls and the waiting."""
 
-    def __init__(self, model: str, tools: _Cards | _Lines) -> None:
+    def __init__(self, model: str, strict: bool, tools: _Cards | _Lines) -> None:
         self._model = one_line(model)
+        self._strict = strict
         self._tools = tools
         self._live = sys.stdout.isatty()
         self._answer = AnswerText()
@@ -115,14 +118,26 @@ class _View:
             self._write(self._answer.rest(answered.parsed))
             self._tools.idle()
             self._end_line()
+            self._warn_of_citations(answered)
             return
         self._tools.idle()
         text = answered.parsed.text
         if answered.final:
+            text = marked(text, answered.checked, strict=self._strict)
             write_text(text + "\n")
             sys.stdout.flush()
         elif text:
             sys.stderr.write(harmless(text) + "\n")
+
+    def _warn_of_citations(self, answered: Answered) -> None:
+        """Name what the check found wrong with an answer that the terminal shows already."""
+        for citation in answered.checked.citations:
+            if citation.status == "not_found":
+                place = format_citation(citation.file, citation.from_line, citation.to_line)
+                note(f"Not found in the source: {place}: {citation.reason}", style="warning")
+        if self._strict:
+            for sentence in answered.checked.unsupported:
+                note(f"Without support: {one_line(sentence.text)}", style="warning")
 
     def _write(self, text: str) -> None:
         """Print the next piece of the answer, without the blank lines before its first text."""

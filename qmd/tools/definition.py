@@ -70,6 +70,10 @@ class DocumentBlock:
     def mime_type(self) -> Annotated[Literal["text/markdown"], Name("mimeType")]:
         return "text/markdown"
 
+    #: The lines of the document that ``text`` holds, counted from 1; a last line of 0 is none.
+    first_line: int = 1
+    last_line: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

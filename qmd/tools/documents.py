@@ -105,10 +105,19 @@ def document_block(document: DocumentSlice) -> DocumentBlock:
 def _document(
     document: DocumentSlice, text: str, dialect: Dialect, *, numbered: bool
 ) -> DocumentBlock:
+    # The last of the lines has no line end if more lines follow.
+    whole = document.text if document.more_lines else document.text.removesuffix("\n")
+    lines = whole.count("\n") + 1 if document.text else 0
     if numbered:
         text = texts.line_numbers(text, document.from_line)
     if dialect.context_in_text:
         text = texts.with_context(text, document.context)
     return DocumentBlock(
-        document.document, text, document.context, document.left_out, document.same_name
+        document.document,
+        text,
+        document.context,
+        document.left_out,
+        document.same_name,
+        first_line=document.from_line,
+        last_line=document.from_line + lines - 1,
     )

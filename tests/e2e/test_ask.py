@@ -77,6 +77,25 @@ class TestAnswer:
         assert "The collections:\n<data-" in system["content"]
         assert "notes/plan.md" in server.requests[1].messages[-1]["content"]
 
+    def test_what_the_notes_do_not_say_is_marked(self, scratch: Scratch) -> None:
+        read = block("get", file="notes/plan.md")
+        with ModelServer(says(read), says("We deploy on Mars [notes/plan.md:999].")) as server:
+            result = ask(scratch, server)
+        assert result.out == "We deploy on Mars [notes/plan.md:999] (not found in the source).\n"
+
+    def test_a_citation_is_listed_with_its_quote(self, scratch: Scratch) -> None:
+        text = (scratch.root / "notes/plan.md").read_text("utf-8").splitlines()
+        number, line = next((at, line) for at, line in enumerate(text, 1) if "deploy" in line)
+        answer = f"{line.strip('# .')} [notes/plan.md:{number}]. The sea is full of whales."
+        read = block("get", file="notes/plan.md")
+        with ModelServer(says(read), says(answer)) as server:
+            run = json.loads(ask(scratch, server, "--json").out)
+            strict = ask(scratch, server, "--strict")
+        (citation,) = run["citations"]
+        assert (citation["status"], citation["quote"]) == ("ok", line)
+        assert run["unsupported"] == ["The sea is full of whales."]
+        assert strict.out.endswith("whales. (without support)\n")
+
     def test_the_whole_run_as_json(self, scratch: Scratch) -> None:
         with ModelServer(
             says("```json:tool\n{]\n```\n" + block("read_note", path="notes/plan")), says("Done.")

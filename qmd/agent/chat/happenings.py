@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from qmd.agent.answer_text import AnswerText
 from qmd.agent.chat.event_log import EventLog
 from qmd.agent.executor import ToolExecutor
@@ -16,8 +18,10 @@ from qmd.agent.loop import (
     ToolStarted,
 )
 from qmd.agent.parser import ToolCall
+from qmd.agent.reading import Reading
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.llm import Delta, Retry
+from qmd.store.conversations import StoredTurn
 
 LONGEST_RESULT = 4_000
 """The most characters of a tool's result in an event."""
@@ -90,6 +94,7 @@ class EventWriter:
             success=happening.result.success,
             result=text if more <= 0 else f"{text[:LONGEST_RESULT]}\n… {more:,} more characters",
             duration_ms=round(happening.duration_s * 1000),
+            read=happening.result.reading.as_json(),
         )
 
 
@@ -108,7 +113,17 @@ def write_answer(log: EventLog, result: LoopResult) -> None:
     log.add(
         "answer",
         text=result.final_response,
-        citations=[],
-        unsupported=[],
+        citations=[citation.as_json() for citation in result.checked.citations],
+        unsupported=[sentence.text for sentence in result.checked.unsupported],
         cut_off=result.cut_off,
     )
+
+
+def reading_of(turn: StoredTurn) -> Reading:
+    """The lines of documents that the model read in a turn that is kept."""
+    reading = Reading()
+    for event in json.loads(turn.events or "[]"):
+        lines = event.get("data", {}).get("read") if isinstance(event, dict) else None
+        if isinstance(lines, dict):
+            reading = reading.merge([Reading(lines)])
+    return reading

@@ -37,6 +37,7 @@ from qmd.values.tokens import estimate_tokens
 if TYPE_CHECKING:
     from qmd.agent.loop import ChatModel, ExecutionLoop, Happening
     from qmd.agent.prompt import Prompt
+    from qmd.agent.reading import Reading
 
 MOST_RUNNING = 4
 """The most turns that run at once."""
@@ -323,6 +324,7 @@ class Chats:
             self._threads.pop(turn.chat, None)
 
     def _prepare(self, turn: AgentTurn) -> Prepared:
+        from qmd.agent.checking import citation_check
         from qmd.agent.executor import ToolExecutor
         from qmd.agent.loop import ExecutionLoop
         from qmd.agent.prompt import system_prompt
@@ -331,7 +333,10 @@ class Chats:
         executor = ToolExecutor(self._kb, select(self._toolsets).tools)
 
         def make_loop(
-            model: ChatModel, prompt: Prompt, listen: Callable[[Happening], None]
+            model: ChatModel,
+            prompt: Prompt,
+            listen: Callable[[Happening], None],
+            read_before: Reading,
         ) -> ExecutionLoop:
             return ExecutionLoop(
                 model,
@@ -339,6 +344,7 @@ class Chats:
                 system=prompt,
                 max_iterations=self._max_rounds,
                 model_time_s=self._kb.language_model.answers_s,
+                check=citation_check(self._kb, read_before),
                 listen=listen,
                 stopped=lambda: turn.stop_signal.is_set,
             )

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.agent.chat import history
 from qmd.agent.chat.event_log import EventLog, Listener
-from qmd.agent.chat.happenings import EventWriter, write_answer, write_error
+from qmd.agent.chat.happenings import EventWriter, reading_of, write_answer, write_error
 from qmd.agent.chat.stopping import StoppableModel, StopSignal
 from qmd.agent.chat.summary import LONGEST_SUMMARY, questions_of, section, summed_up
+from qmd.agent.reading import Reading
 from qmd.errors import QmdError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
@@ -36,7 +37,9 @@ MOST_KEPT_BYTES = MAX_CHAT_BYTES // 8
 
 _log = logging.getLogger(__name__)
 
-MakeLoop = Callable[["ChatModel", "Prompt", "Callable[[Happening], None]"], "ExecutionLoop"]
+MakeLoop = Callable[
+    ["ChatModel", "Prompt", "Callable[[Happening], None]", Reading], "ExecutionLoop"
+]
 
 
 class Prepared(NamedTuple):
@@ -207,7 +210,9 @@ class AgentTurn:
             if watch is not None:
                 watch(happening)
 
-        loop = prepared.make_loop(stoppable, prompt, listen)
+        kept_turns = past[kept.left_out :]
+        read = Reading().merge(map(reading_of, [*kept_turns, self._stored]))
+        loop = prepared.make_loop(stoppable, prompt, listen, read)
         result = loop.resume(LoopResult("", messages=(*before, *begun)))
         self._messages = history.to_json(result.messages[len(before) :], fence)
         return self._outcome(result)

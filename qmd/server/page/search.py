@@ -38,7 +38,7 @@ _PHOTOS = (".jpg", ".jpeg", ".png", ".heic")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchView:
     """What the address of the page says: the query, how to search, and the filters."""
 
     query: str
@@ -86,7 +86,7 @@ class Line:
     parts: list[tuple[str, bool]]
 
 
-def asked_by(request: Request) -> Asked:
+def view_of(request: Request) -> SearchView:
     """
     What a request asks for.
 
@@ -112,28 +112,28 @@ def asked_by(request: Request) -> Asked:
         after=values.get("after", "").strip() or None,
         before=values.get("before", "").strip() or None,
     )
-    return Asked(values.get("q", "").strip(), mode, filters, int(limit))
+    return SearchView(values.get("q", "").strip(), mode, filters, int(limit))
 
 
 def routes(site: Site) -> list[Route]:
-    def answer(asked: Asked) -> SearchReply:
-        search = SearchRequest(asked.query, limit=asked.limit, filters=asked.filters)
-        return site.kb.answer(MODES[asked.mode], search)  # type: ignore[arg-type]
+    def answer(view: SearchView) -> SearchReply:
+        search = SearchRequest(view.query, limit=view.limit, filters=view.filters)
+        return site.kb.answer(MODES[view.mode], search)  # type: ignore[arg-type]
 
     async def hits(request: Request) -> Mapping[str, object]:
         """What the hits' template shows: the hits, or the error in the query."""
         try:
-            asked = asked_by(request)
-            reply = await site.run(request, lambda: answer(asked)) if asked.query else None
+            view = view_of(request)
+            reply = await site.run(request, lambda: answer(view)) if view.query else None
             if reply is not None:
-                site.note_search(request, cast("SearchKind", asked.mode), len(reply.hits))
+                site.note_search(request, cast("SearchKind", view.mode), len(reply.hits))
         except QmdError as error:
             if error.http_status >= 500:
                 raise
             query = request.query_params.get("q", "")
-            asked = Asked(query, "both", Filters(), _STEP)
-            return {"asked": asked, "reply": None, "problem": error}
-        return {"asked": asked, "reply": reply, "problem": None, **_shown(asked, reply)}
+            view = SearchView(query, "both", Filters(), _STEP)
+            return {"view": view, "reply": None, "problem": error}
+        return {"view": view, "reply": reply, "problem": None, **_shown(view, reply)}
 
     async def part(request: Request) -> Response:
         return site.page(request, "search_hits.html", await hits(request))
@@ -146,14 +146,14 @@ def routes(site: Site) -> list[Route]:
     return [site.route("/", search, ("GET", "HEAD")), site.route("/part/hits", part)]
 
 
-def _shown(asked: Asked, reply: SearchReply | None) -> Mapping[str, object]:
+def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     if reply is None:
         return {}
     from qmd.search.present.highlight import splitter
 
-    split = splitter(asked.query)
-    more = replace(asked, limit=min(_MAX_HITS, asked.limit + _STEP))
-    is_full = len(reply.hits) == asked.limit < _MAX_HITS
+    split = splitter(view.query)
+    more = replace(view, limit=min(_MAX_HITS, view.limit + _STEP))
+    is_full = len(reply.hits) == view.limit < _MAX_HITS
     return {
         "lines": {hit.file: _lines(hit.snippet, split) for hit in reply.hits},
         "photos": {hit.file for hit in reply.hits if hit.file.lower().endswith(_PHOTOS)},

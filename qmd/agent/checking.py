@@ -1,0 +1,40 @@
+"""Compares the citations of an answer with the documents of a knowledge base."""
+
+from __future__ import annotations
+
+from qmd.agent.citations import CheckedAnswer, Source, check_answer
+from qmd.agent.loop import CheckAnswer
+from qmd.agent.reading import Reading
+from qmd.errors import QmdError
+from qmd.kb import KnowledgeBase
+
+
+def citation_check(kb: KnowledgeBase, before: Reading | None = None) -> CheckAnswer:
+    """
+    The check for the runs of one conversation.
+
+    Args:
+        before: What the model has read in the turns before.
+    """
+
+    def read_lines(name: str, first: int, last: int) -> Source | None:
+        try:
+            document = kb.get(name, from_line=first, max_lines=last - first + 1)
+        except QmdError:  # no document, several, or a name that no document can have
+            return None
+        # The last of the lines has no line end if more lines follow.
+        whole = document.text if document.more_lines else document.text.removesuffix("\n")
+        lines = whole.count("\n") + 1 if document.text else 0
+        count = first - 1 + lines + document.more_lines if lines else 0
+        return Source(document.document.file, document.document.title, document.text, count)
+
+    def similarity(claim: str, text: str) -> float | None:
+        if not kb.model_loaded():
+            return None
+        query = kb.embed_texts([claim], kind="query")[0]
+        return float(query @ kb.embed_texts([text])[0])
+
+    def check(text: str, reading: Reading) -> CheckedAnswer:
+        return check_answer(text, reading.merge([before] if before else []), read_lines, similarity)
+
+    return check

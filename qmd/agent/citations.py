@@ -1,0 +1,235 @@
+"""
+Finds the citations in an answer, ``[collection/path:12-14]``, and compares each with its document.
+
+A citation passes if its document has the lines, the model has read them, and they share the words
+or the meaning of the sentence that they shall support. What fails is shown as "not found in the
+source", never dropped. The comparison is one of words and numbers, so it notices what is made up,
+not what is twisted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from qmd.agent.claims import Sentence, has_claim, sentences, supports
+from qmd.agent.reading import Reading
+
+MAX_CITATIONS = 100
+"""The most citations of one answer that are compared; further ones fail."""
+
+MAX_LINES = 200
+"""The most lines that one citation may name."""
+
+MAX_QUOTE = 400
+"""The most characters of a quote."""
+
+_CITATION = re.compile(r"\[([^\[\]\n]{1,1000})\]")
+_SOURCE = re.compile(r"(.{1,900}?):L?(\d{1,7})(?:\s*[-–—]\s*L?(\d{1,7}))?")
+
+Status = Literal["ok", "not_found"]
+
+ReadLines = Callable[[str, int, int], "Source | None"]
+"""The lines ``first`` to ``last`` of a document named by its path; None if there is no such one."""
+
+Similarity = Callable[[str, str], "float | None"]
+"""The cosine of two texts' vectors, -1 to 1; None if no model is loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Lines of a document: ``file`` is ``collection/path``, ``lines`` how many it has in all."""
+
+    file: str
+    title: str
+    text: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCitation:
+    """A citation as it stands in the answer, at the characters ``[start, end)``."""
+
+    name: str
+    from_line: int
+    to_line: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """
+    A citation that was compared.
+
+    Attributes:
+        id: Counts from 1, in the order of the answer.
+        file: ``collection/path``, or the name as it is written if there is no such document.
+        quote: The beginning of the lines; "" without them.
+        reason: Why it fails; "" if it passes.
+        start, end: Where it stands in the answer; several in one bracket share the place.
+    """
+
+    id: int
+    file: str
+    from_line: int
+    to_line: int
+    quote: str
+    status: Status
+    reason: str
+    start: int
+    end: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "file": self.file,
+            "from_line": self.from_line,
+            "to_line": self.to_line,
+            "quote": self.quote,
+            "status": self.status,
+            "reason": self.reason,
+            "start": self.start,
+            "end": self.end,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAnswer:
+    """
+    What the citations of an answer are worth.
+
+    Attributes:
+        unsupported: The sentences that claim something and have no citation that passes.
+    """
+
+    citations: tuple[Citation, ...] = ()
+    unsupported: tuple[Sentence, ...] = ()
+
+
+def written_citations(text: str) -> Iterator[WrittenCitation]:
+    """
+    The citations in an answer, in their order; what stands in code is none.
+
+    Several in one bracket are separated by semicolons: ``[a/b.md:1; a/c.md:3-5]``.
+    """
+    for match in _CITATION.finditer(_without_code(text)):
+        parts = [_SOURCE.fullmatch(part.strip()) for part in match[1].split(";")]
+        if not all(parts):
+            continue
+        for part in parts:
+            assert part is not None
+            first = int(part[2])
+            last = int(part[3] or first)
+            yield WrittenCitation(part[1].strip(), first, last, match.start(), match.end())
+
+
+def format_citation(file: str, first: int, last: int) -> str:
+    """``[collection/path:12-14]``"""
+    return f"[{file}:{first}]" if first == last else f"[{file}:{first}-{last}]"
+
+
+def check_answer(
+    text: str, reading: Reading, read_lines: ReadLines, similarity: Similarity
+) -> CheckedAnswer:
+    """
+    Compare the citations of an answer with their documents.
+
+    Args:
+        reading: What the model has read.
+    """
+    split = sentences(_without_code(text))
+    citations: list[Citation] = []
+    for written in written_citations(text):
+        claim = _claim(text, split, written)
+        number = len(citations) + 1
+        if number > MAX_CITATIONS:
+            break
+        citations.append(_compared(number, written, claim, reading, read_lines, similarity))
+    return CheckedAnswer(tuple(citations), tuple(_unsupported(text, split, citations)))
+
+
+def _compared(
+    number: int,
+    written: WrittenCitation,
+    claim: str,
+    reading: Reading,
+    read_lines: ReadLines,
+    similarity: Similarity,
+) -> Citation:
+    first, last = written.from_line, written.to_line
+
+    def failed(reason: str, source: Source | None = None) -> Citation:
+        file = written.name if source is None else source.file
+        quote = "" if source is None else source.text[:MAX_QUOTE]
+        return Citation(
+            number, file, first, last, quote, "not_found", reason, written.start, written.end
+        )
+
+    if not 1 <= first <= last or last - first >= MAX_LINES:
+        return failed(f"a citation names 1 to {MAX_LINES} lines, the first one first")
+    source = read_lines(written.name, first, last)
+    if source is None:
+        return failed("there is no such document")
+    if last > source.lines:
+        return failed(f"the document has {source.lines} lines")
+    if not reading.holds(source.file, first, last):
+        return failed("these lines were not read", source)
+    problem = supports(claim, source.text, f"{source.file} {source.title}", similarity)
+    if problem:
+        return failed(problem, source)
+    quote = source.text[:MAX_QUOTE]
+    return Citation(number, source.file, first, last, quote, "ok", "", written.start, written.end)
+
+
+def _claim(text: str, split: Sequence[Sentence], written: WrittenCitation) -> str:
+    """
+    What a citation shall support: its sentence as far as the citation, without other citations; if
+    nothing stands there, the sentence before.
+    """
+    before = [sentence for sentence in split if sentence.start < written.start]
+    for sentence in reversed(before[-2:]):
+        claim = _CITATION.sub(" ", text[sentence.start : min(sentence.end, written.start)])
+        if has_claim(claim):
+            return claim
+    return ""
+
+
+def _unsupported(
+    text: str, split: Sequence[Sentence], citations: Sequence[Citation]
+) -> Iterator[Sentence]:
+    good = [citation for citation in citations if citation.status == "ok"]
+    for at, sentence in enumerate(split):
+        if not has_claim(_CITATION.sub(" ", sentence.text)):
+            continue
+        after = split[at + 1] if at + 1 < len(split) else None
+        end = sentence.end
+        if after is not None and not has_claim(_CITATION.sub(" ", after.text)):
+            end = after.end  # a citation behind the full stop
+        if not any(sentence.start <= citation.start < end for citation in good):
+            yield sentence
+
+
+_CODE = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]+`")
+
+
+def _without_code(text: str) -> str:
+    """The text with blanks in the place of code, so that positions stay."""
+    return _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def marked(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
+    """The answer with "(not found in the source)" behind each citation that fails."""
+    notes = {
+        citation.end: " (not found in the source)"
+        for citation in checked.citations
+        if citation.status == "not_found"
+    }
+    if strict:
+        for sentence in checked.unsupported:
+            notes.setdefault(sentence.end, " (without support)")
+    for place in sorted(notes, reverse=True):
+        text = f"{text[:place]}{notes[place]}{text[place:]}"
+    return text

@@ -1,0 +1,212 @@
+"""Citations: how they are written, and which of them pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.embedder import HashEmbedder
+
+from qmd import KnowledgeBase, Settings
+from qmd.agent.checking import citation_check
+from qmd.agent.citations import (
+    CheckedAnswer,
+    Source,
+    check_answer,
+    format_citation,
+    marked,
+    written_citations,
+)
+from qmd.agent.claims import sentences
+from qmd.agent.executor import ToolExecutor
+from qmd.agent.parser import ToolCall
+from qmd.agent.reading import Reading
+from qmd.tools.toolsets import select
+
+RELEASE = """\
+# Release plan
+
+We deploy the parser every Tuesday at 9:00.
+
+Roll back to the last tag, then tell the team in the channel.
+The archive holds 1,200 photos from 2024.
+"""
+BACKUP = """\
+# 数据库备份
+
+每天夜里两点备份数据库，保留三十天。
+恢复之前先停止写入，最后核对行数。
+"""
+FILES = {"notes/release.md": RELEASE, "notes/备份 [旧].md": BACKUP, "notes/备份.md": BACKUP}
+
+
+def read_lines(name: str, first: int, last: int) -> Source | None:
+    text = FILES.get(name)
+    if text is None:
+        return None
+    lines = text.splitlines()
+    return Source(name, lines[0].lstrip("# "), "\n".join(lines[first - 1 : last]), len(lines))
+
+
+def check(text: str, reading: Reading | None = None) -> CheckedAnswer:
+    read = reading or Reading({name: [(1, 6)] for name in FILES})
+    return check_answer(text, read, read_lines, lambda claim, source: None)
+
+
+def reasons(text: str, reading: Reading | None = None) -> list[str]:
+    return [citation.reason for citation in check(text, reading).citations]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The parser is deployed on Tuesday at 9:00 [notes/release.md:3].",
+        "We deploy the parser every Tuesday. [notes/release.md:3]",
+        "- **Roll back** to the last tag and tell the team [notes/release.md:5-6].",
+        "The archive has 1200 photos of 2024 [notes/release.md:6]",
+        "数据库每天夜里备份，保留三十天 [notes/备份.md:3]。",
+        "恢复之前要停止写入。[notes/备份.md:4]",
+        "Deploys are on Tuesdays [notes/release.md:3; notes/release.md:1-3].",
+        "解析器每周部署 [notes/release.md:3]",
+    ],
+)
+def test_what_the_lines_say_passes(claim: str) -> None:
+    assert set(reasons(claim)) == {""}
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("We deploy the parser at 10:30 [notes/release.md:3].", "number"),
+        ("We deploy the parser every third Tuesday, since 2019 [notes/release.md:3].", "number"),
+        ("The finance report is due in autumn [notes/release.md:3].", "something else"),
+        ("公司收入增长很快 [notes/备份.md:3]。", "something else"),
+        ("We deploy on Tuesday [notes/release.md:30].", "has 6 lines"),
+        ("We deploy on Tuesday [notes/none.md:3].", "no such document"),
+        ("We deploy on Tuesday [notes/release.md:5-3].", "first one first"),
+        ("We deploy on Tuesday [notes/release.md:0].", "first one first"),
+        ("We deploy on Tuesday [notes/release.md:1-9999999].", "1 to 200"),
+    ],
+)
+def test_what_they_do_not_say_fails_and_the_reason_is_named(claim: str, reason: str) -> None:
+    (given_reason,) = reasons(claim)
+    assert reason in given_reason
+
+
+def test_lines_that_were_not_read_prove_nothing() -> None:
+    reading = Reading({"notes/release.md": [(5, 6)]})
+    claim = "We deploy the parser every Tuesday [notes/release.md:3]."
+    assert reasons(claim, reading) == ["these lines were not read"]
+
+
+def test_code_and_links_are_no_citations() -> None:
+    text = "`[notes/release.md:3]`\n\n```\n[notes/release.md:3]\n```\n\n[a](notes/x.md:3)"
+    assert list(written_citations(text)) == []
+
+
+def test_the_answer_shows_what_failed_and_what_nothing_supports() -> None:
+    text = (
+        "# Deploying\n\nHere is what I found:\n\nWe deploy on Tuesday [notes/release.md:3]. "
+        "The moon is made of cheese [notes/release.md:3]. Nobody likes rainy weekends. Is that all?"
+    )
+    checked = check(text)
+    assert [citation.status for citation in checked.citations] == ["ok", "not_found"]
+    assert [sentence.text for sentence in checked.unsupported] == [
+        "The moon is made of cheese [notes/release.md:3].",
+        "Nobody likes rainy weekends.",
+    ]
+    assert "cheese [notes/release.md:3] (not found in the source)." in marked(text, checked)
+    assert "weekends. (without support)" in marked(text, checked, strict=True)
+    assert text == marked(text, CheckedAnswer())
+
+
+def test_an_answer_full_of_citations_ends_at_the_limit() -> None:
+    checked = check("We deploy [notes/release.md:3]. " * 500)
+    assert len(checked.citations) == 100
+
+
+# --- properties -----------------------------------------------------------------------
+
+_NAMES = st.text(
+    st.characters(exclude_characters="[]\n\r`~;:", exclude_categories=("C", "Z")), min_size=1
+).map(lambda name: f"notes/{name}.md")
+
+
+@given(_NAMES, st.integers(1, 9_999), st.integers(0, 9_999))
+def test_a_citation_is_read_as_it_was_written(name: str, first: int, more: int) -> None:
+    (written,) = written_citations(f"So it is {format_citation(name, first, first + more)}.")
+    assert (written.name, written.from_line, written.to_line) == (name, first, first + more)
+
+
+@given(st.integers(1, 6), st.integers(0, 5), st.sampled_from(["notes/release.md", "notes/备份.md"]))
+def test_a_quote_of_lines_that_were_read_passes(first: int, more: int, file: str) -> None:
+    lines = FILES[file].splitlines()
+    last = min(first + more, len(lines))
+    quote = " ".join(lines[min(first, last) - 1 : last]).replace("#", "")
+    text = f"{quote.rstrip('.。')} {format_citation(file, min(first, last), last)}"
+    assert set(reasons(text)) == {""}
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 5)), max_size=8), st.integers(1, 60))
+def test_what_was_read_is_known_line_by_line(ranges: list[tuple[int, int]], line: int) -> None:
+    reading = Reading({"a/b.md": [(first, first + more) for first, more in ranges]})
+    is_read = any(first <= line <= first + more for first, more in ranges)
+    assert reading.holds("a/b.md", line, line) == is_read
+
+
+@given(st.text(max_size=300))
+def test_sentences_are_the_text_in_order(text: str) -> None:
+    end = 0
+    for sentence in sentences(text):
+        assert text[sentence.start : sentence.end] == sentence.text
+        assert sentence.start >= end
+        end = sentence.end
+
+
+# --- with the tools -------------------------------------------------------------------
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> Iterator[KnowledgeBase]:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "release.md").write_text(RELEASE)
+    settings = Settings(embedder=HashEmbedder())
+    with KnowledgeBase.open(tmp_path / "x.sqlite", settings, create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+        yield kb
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "lines"),
+    [
+        ("get", {"file": "notes/release.md"}, (1, 6)),
+        ("get", {"file": "release", "from_line": 3, "max_lines": 2}, (3, 4)),
+        ("multi_get", {"pattern": "notes/*.md", "maxLines": 3}, (1, 3)),
+        ("search", {"query": "roll back"}, (5, 5)),
+    ],
+)
+def test_the_lines_that_a_tool_returns_were_read(
+    kb: KnowledgeBase, tool: str, params: dict[str, object], lines: tuple[int, int]
+) -> None:
+    executor = ToolExecutor(kb, select(("qmd",)).tools)
+    result = executor.execute(ToolCall(tool, params))
+    assert result.success, result.error
+    assert result.reading.holds("notes/release.md", *lines)
+    assert not result.reading.holds("notes/release.md", lines[0], 99)
+
+
+def test_a_name_in_a_citation_is_any_name_of_the_document(kb: KnowledgeBase) -> None:
+    answer = citation_check(kb)(
+        "We deploy on Tuesday [release:3]. Also at 9 [#nothing:3].",
+        Reading({"notes/release.md": [(1, 6)]}),
+    )
+    assert [(each.file, each.status) for each in answer.citations] == [
+        ("notes/release.md", "ok"),
+        ("#nothing", "not_found"),
+    ]
+    assert answer.citations[0].quote == "We deploy the parser every Tuesday at 9:00."
