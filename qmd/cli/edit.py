@@ -35,7 +35,7 @@ def edit(name: str) -> None:
 
     NAME is as for 'qmd get'. The editor is the setting, else $VISUAL, else $EDITOR.
     """
-    from qmd.cli.editors import editor_command
+    from qmd.system.editors import editor_command
 
     editor = chosen_editor()
     if editor is None:
@@ -67,6 +67,6 @@ def chosen_editor() -> str | None:
 
 
 def _hint() -> str:
-    from qmd.cli.editors import EDITORS
+    from qmd.system.editors import EDITORS
 
     return _HINT.format(names=", ".join(EDITORS))

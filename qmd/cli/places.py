@@ -59,7 +59,7 @@ class Places:
         path = self.path(file) if self._links else None
         if path is None:
             return text
-        from qmd.cli.editors import editor_link
+        from qmd.system.editors import editor_link
 
         return f"\x1b]8;;{editor_link(self._editor, path, line)}\x1b\\{text}\x1b]8;;\x1b\\"
 

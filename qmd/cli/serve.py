@@ -165,4 +165,5 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         watch=not options["no_watch"],
         log_format=options["log_format"],
         access_log=options["access_log"],
+        editor=session().settings.editor,
     )

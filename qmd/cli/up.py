@@ -106,6 +106,7 @@ def _serve(
         allowed_hosts,
         allow_other_users=session().settings.allow_other_users,
         adopt_posts=adopt_posts,
+        editor=session().settings.editor,
     )
 
     def beside(kb: KnowledgeBase, url: str, stop: threading.Event) -> None:

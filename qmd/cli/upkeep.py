@@ -67,7 +67,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     The exit code is 1 if something is broken.
     """
     from qmd.cli.edit import chosen_editor
-    from qmd.cli.editors import check_editor
+    from qmd.system.editors import check_editor
 
     with session().open() as kb:
         checks = [*kb.doctor(), check_editor(chosen_editor())]

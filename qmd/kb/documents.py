@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
     from qmd.values.outline import DocumentOutline
     from qmd.values.properties import PropertySummary, PropertyValue
+    from qmd.values.reading import DocumentDetails
 
 
 class DocumentMethods(Parts):
@@ -117,6 +118,21 @@ class DocumentMethods(Parts):
 
         with self._store.reading() as reader:
             return outline(reader, file)
+
+    def details(self, file: str) -> DocumentDetails:
+        """
+        The properties, tags, other names, date and place of one document.
+
+        Args:
+            file: A name as `get` takes it.
+
+        Raises:
+            DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
+        """
+        from qmd.search.lookup.documents import details
+
+        with self._store.reading() as reader:
+            return details(reader, file)
 
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
         """

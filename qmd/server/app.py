@@ -43,6 +43,7 @@ def build_app(
     streams: Streams | None = None,
     access_log: bool = False,
     chats: Chats | None = None,
+    editor: str | None = None,
 ) -> Starlette:
     """
     Build the application for an open knowledge base, which the caller closes.
@@ -55,6 +56,7 @@ def build_app(
         access_log: Log each request: method, path, status, time; never the query.
         chats: The conversations with the agent, which the caller ends; None for new ones, which
             end with the application.
+        editor: The setting; browsers of this machine get links that open notes in it.
     """
     security = security or Security()
     sessions = Sessions()
@@ -69,6 +71,7 @@ def build_app(
         mcp_path=MCP_PATH if mcp else None,
         activity=activity,
         chats=chats,
+        editor=editor,
     )
     routes += rest_routes(kb, read_only=read_only, activity=activity, chats=chats)
     routes += page_routes(site)

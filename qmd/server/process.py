@@ -72,6 +72,7 @@ class ServerOptions:
     watch: bool = True
     log_format: LogFormat = "text"
     access_log: bool = False
+    editor: str | None = None  # the setting; its link stands on the pages of notes
 
 
 Beside = Callable[[KnowledgeBase, str, threading.Event], None]
@@ -350,6 +351,7 @@ class _ServerProcess:
             streams=streams,
             access_log=self._options.access_log,
             chats=self._chats,
+            editor=self._options.editor,
         )
         self._url = url_of(port.listener)
         self._announce(self._url, port)

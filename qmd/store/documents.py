@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from qmd.store.selection import Selection
@@ -26,6 +26,22 @@ class FullDocument(NamedTuple):
     def names(self) -> list[str]:
         """The title, the file's name without its suffix, and the aliases."""
         return [self.info.title, file_stem(self.info.path), *self.aliases]
+
+
+class DocumentFacts(NamedTuple):
+    """
+    What was read from a document besides its text.
+
+    Attributes:
+        date: Its own date, ISO 8601; None without one.
+        properties: As in the frontmatter; values as JSON has them.
+        tags, aliases: By name.
+    """
+
+    date: str | None
+    properties: Mapping[str, object]
+    tags: Sequence[str]
+    aliases: Sequence[str]
 
 
 class DocumentName(NamedTuple):
@@ -158,6 +174,10 @@ class Documents(Protocol):
 
     def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
         """Documents that exist, with their texts, in the order of the ids; each id once."""
+        ...
+
+    def facts(self, document_id: int) -> DocumentFacts:
+        """Of a document that exists."""
         ...
 
     def identities(self) -> list[tuple[int, str, str, str]]:

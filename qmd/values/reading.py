@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -67,3 +68,25 @@ class MultiGetReply:
     items: tuple[DocumentSlice | SkippedDocument, ...]
     more: int = 0
     next_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDetails:
+    """
+    What the index knows of a document besides its text.
+
+    Attributes:
+        date: Its own date, ISO 8601, from its frontmatter, text or photo; None without one.
+        properties: As in the frontmatter, in its order; values as JSON has them.
+        tags: Without ``#``, by name.
+        root: The absolute path of the directory of its collection.
+        is_vault: Whether this directory is a vault of Obsidian.
+    """
+
+    document: DocumentInfo
+    date: str | None
+    properties: Mapping[str, object]
+    tags: tuple[str, ...]
+    aliases: tuple[str, ...]
+    root: str
+    is_vault: bool

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.cli.editors import EDITORS, editor_command, editor_link
 from qmd.errors import ConfigError
+from qmd.system.editors import EDITORS, editor_command, editor_link
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths of POSIX")
 

@@ -25,6 +25,7 @@ from qmd.search.lookup.resolve import (
 from qmd.search.lookup.similar import SimilarNames
 from qmd.search.present.contexts import join_contexts
 from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
+from qmd.values.reading import DocumentDetails
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -65,6 +66,21 @@ def get(
     if budget is None:
         return lines
     return budget.take_document(lines, is_first=True) or lines
+
+
+def details(reader: Reader, name: str) -> DocumentDetails:
+    """Raises DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError."""
+    document = resolve(reader, name).document
+    facts = reader.documents.facts(document.id)
+    return DocumentDetails(
+        document,
+        facts.date,
+        facts.properties,
+        tuple(facts.tags),
+        tuple(facts.aliases),
+        reader.collections.by_name(document.collection).path,
+        reader.collections.is_vault(document.collection),
+    )
 
 
 class _Lines(NamedTuple):

@@ -11,10 +11,21 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from qmd.server.page import ask, change, edit, health, help_page, live, new_note, search
+from qmd.server.page import (
+    ask,
+    change,
+    edit,
+    health,
+    help_page,
+    history,
+    live,
+    new_note,
+    note,
+    search,
+)
 from qmd.server.page.site import Site
 
-_VIEWS = (search, new_note, edit, change, ask, health, help_page, live)
+_VIEWS = (search, note, history, new_note, edit, change, ask, health, help_page, live)
 
 
 def page_routes(site: Site) -> list[BaseRoute]:

@@ -72,6 +72,7 @@ class Site:
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
         chats: The conversations with the agent; None for those of this page alone.
+        editor: The setting, see `qmd.system.editors`.
     """
 
     def __init__(
@@ -82,12 +83,14 @@ class Site:
         mcp_path: str | None = None,
         activity: Activity | None = None,
         chats: Chats | None = None,
+        editor: str | None = None,
     ) -> None:
         self.kb = kb
         self.chats = chats or Chats(kb, may_write=not read_only)
         self.read_only = read_only
         self.mcp_path = mcp_path
         self.activity = activity or Activity()
+        self.editor = editor
         self.jobs = Jobs(kb)
         self.chats = chats or Chats(kb, may_write=not read_only)
         self.static = StaticFiles()

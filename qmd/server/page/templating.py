@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from qmd.server.page.language import Language, Texts
 from qmd.server.page.static_files import StaticFiles
+from qmd.values.names import file_stem
 
 
 class Templates:
@@ -33,6 +34,7 @@ class Templates:
             "minute": minute,
             "clock": clock_time,
             "address": address,
+            "stem": file_stem,
         }
 
     def render(self, name: str, language: Language, values: Mapping[str, object]) -> str:

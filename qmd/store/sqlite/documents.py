@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from qmd.store.documents import DocumentName, FullDocument, NameKind, Order
+from qmd.store.documents import DocumentFacts, DocumentName, FullDocument, NameKind, Order
 from qmd.store.selection import Selection
 from qmd.store.sqlite.filters import path_below, require_sql
 from qmd.store.sqlite.library import Connection
@@ -255,6 +255,23 @@ class SqliteDocuments:
             document = FullDocument(_info(info_row), text, body_start, json.loads(aliases))
             documents[document.info.id] = document
         return [documents[document_id] for document_id in document_ids]
+
+    def facts(self, document_id: int) -> DocumentFacts:
+        date, properties = self._connection.execute(
+            "SELECT date, properties FROM documents WHERE id = ?", [document_id]
+        ).fetchone()
+        require_types((properties,), str)
+        names = [
+            [
+                name
+                for (name,) in self._connection.execute(
+                    f"SELECT {column} FROM {table} WHERE document_id = ? ORDER BY {column}",
+                    [document_id],
+                )
+            ]
+            for table, column in (("tags", "tag"), ("aliases", "alias"))
+        ]
+        return DocumentFacts(date, json.loads(properties), *names)
 
     def identities(self) -> list[tuple[int, str, str, str]]:
         rows = self._connection.execute(

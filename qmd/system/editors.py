@@ -65,11 +65,18 @@ _BY_PROGRAM = {editor.program: editor for editor in EDITORS.values() if editor.p
 
 def editor_link(editor: str | None, path: Path, line: int) -> str:
     """The link that opens a file at a line; one to the file itself if the editor has none."""
+    return program_link(editor, path, line) or path.as_uri()
+
+
+def program_link(editor: str | None, path: Path, line: int) -> str | None:
+    """The link that opens a file at a line in the editor; None if the editor has none."""
     template = editor or ""
     if not _is_link(template):
-        template = EDITORS[template].link if template in EDITORS else ""
+        program = PurePath(template).name.removesuffix(".exe")
+        named = EDITORS.get(template) or _BY_PROGRAM.get(program)
+        template = named.link if named else ""
     if not template:
-        return path.as_uri()
+        return None
     # Windows: file:///C:/…, so a drive gets a slash in front.
     name = path.as_posix()
     safe = "" if "?" in template.partition("{path}")[0] else "/:"

@@ -1,0 +1,124 @@
+"""The earlier contents of a file, at ``/history/COLLECTION/PATH``, and restoring one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError
+from qmd.kb import KnowledgeBase
+from qmd.parse.decode import decode
+from qmd.server.page.diff_rows import ShownDiff, diff_rows
+from qmd.server.page.links import note_address
+from qmd.server.page.site import Site
+from qmd.values import Revision
+
+MAX_COMPARED = 2_000_000
+"""Bytes of a content that is compared; of a longer one no difference is shown."""
+
+_WRITE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """
+    What the template shows.
+
+    Attributes:
+        name: As the address has it: ``collection/path`` of the file.
+        exists: Whether the index has a document of this name.
+        chosen: The revision whose difference is shown; None if there is none with a content.
+        diff: None if the contents cannot be compared.
+        with_now: Whether it is compared with the present text, and not with the content that
+            the tool wrote.
+    """
+
+    name: str
+    exists: bool
+    revisions: Sequence[Revision]
+    chosen: Revision | None
+    diff: ShownDiff | None
+    with_now: bool
+
+
+def routes(site: Site) -> list[Route]:
+    async def history(request: Request) -> Response:
+        name = request.path_params["file"]
+        if request.method == "POST":
+            return await restore(request, name)
+        number = _number(request.query_params.get("revision", ""))
+        with_now = request.query_params.get("with") == "now"
+        shown = await site.run(
+            request, lambda: read_history(site.kb, name, number, with_now=with_now)
+        )
+        return site.page(request, "history.html", history=shown)
+
+    async def restore(request: Request, name: str) -> Response:
+        if site.read_only:
+            raise ReadOnlyError("This server only reads.")
+        number = _number(site.form(request).get("revision"))
+        if number is None:
+            raise NotFoundError("The form names no revision.")
+        await site.run(request, lambda: site.kb.revisions.restore(name, number), timeout_s=_WRITE_S)
+        return site.redirect(note_address(name))
+
+    return [site.route("/history/{file:path}", history, ("GET", "POST"))]
+
+
+def read_history(kb: KnowledgeBase, name: str, number: int | None, *, with_now: bool) -> History:
+    """
+    The revisions of a file, and the difference that one of them makes.
+
+    Args:
+        number: The revision to compare; None for the newest that has a content.
+
+    Raises:
+        NotFoundError: There is no such revision.
+        AmbiguousNameError, OutsideRootsError, CollectionNotFoundError: As `FileHistory.history`.
+    """
+    revisions = kb.revisions.history(name)
+    present = _present(kb, name)
+    with_content = [each for each in revisions if each.kind == "content"]
+    chosen = next(iter(with_content), None)
+    if number is not None:
+        chosen = next((each for each in revisions if each.number == number), None)
+        if chosen is None:
+            raise NotFoundError(f"There is no revision {number} of {name}.")
+    diff = None
+    if chosen is not None and chosen.kind == "content":
+        before = _text(kb, name, chosen)
+        after = present
+        at = with_content.index(chosen)
+        if not with_now and at:
+            after = _text(kb, name, with_content[at - 1])
+        if before is not None:
+            diff = diff_rows(before, after or "")
+    return History(name, present is not None, revisions, chosen, diff, with_now)
+
+
+def _present(kb: KnowledgeBase, name: str) -> str | None:
+    """The text of the document with just this name; None if there is none, or it is too long."""
+    try:
+        read = kb.get(name)
+    except QmdError:
+        return None
+    is_it = read.document.file == name and len(read.text) <= MAX_COMPARED
+    return read.text if is_it else None
+
+
+def _text(kb: KnowledgeBase, name: str, revision: Revision) -> str | None:
+    """The text of a revision; None if it is not text, or too long."""
+    if revision.bytes > MAX_COMPARED:
+        return None
+    try:
+        return decode(kb.revisions.content(name, revision.number)).text
+    except (DecodeError, NotFoundError):
+        return None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None

@@ -1,0 +1,131 @@
+"""The text of a document as HTML: rendered or plain, a long one part by part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+from qmd.parse.lines import split_lines
+from qmd.render import LinkResolver, Options, RenderedHeading, render_note
+
+PART = 150_000
+"""Characters of a text that one page shows, about; a longer text has several parts."""
+
+_MARKED = re.compile(
+    r'<[a-z][a-z0-9]*(?=[ >])[^<>]* (?:id="at"|class="(?:[^"<>]* )?at(?: [^"<>]*)?")'
+)
+
+
+class PagePart(NamedTuple):
+    """``text[start:end]``; its first line is ``first_line`` of the text."""
+
+    start: int
+    end: int
+    first_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """
+    A part of a text as HTML.
+
+    Attributes:
+        html: Safe to show.
+        number: Of the part, from 1.
+        parts: How many there are.
+    """
+
+    html: str
+    headings: Sequence[RenderedHeading]
+    number: int
+    parts: int
+
+
+def parts_of(text: str) -> list[PagePart]:
+    """
+    Cut a text into parts of about `PART` characters, in linear time.
+
+    A cut is made before a heading if there is one in the second half of the part, else behind an
+    empty line, else behind a line; only a line that is longer than a part is cut itself.
+    """
+    parts = []
+    start, line = 0, 1
+    while len(text) - start > PART:
+        end = _cut(text, start + PART // 2, start + PART)
+        parts.append(PagePart(start, end, line))
+        line += _newlines(text, start, end)
+        start = end
+    parts.append(PagePart(start, len(text), line))
+    return parts
+
+
+def part_with_line(parts: Sequence[PagePart], line: int) -> int:
+    """The number, from 1, of the part that holds a line."""
+    return max(1, sum(part.first_line <= line for part in parts))
+
+
+def shown_markdown(
+    text: str,
+    links: LinkResolver,
+    *,
+    lines: tuple[int, int] | None,
+    number: int,
+    may_tick: bool = False,
+) -> ShownText:
+    """
+    Render a part of a text of Markdown.
+
+    Args:
+        lines: The first and the last line to mark.
+        number: Of the part, from 1; a greater one than there are is the last.
+    """
+    parts = parts_of(text)
+    number = min(number, len(parts))
+    part = parts[number - 1]
+    shown, first_line = text[part.start : part.end], part.first_line
+    if number > 1:  # what looks like frontmatter there is none
+        shown, first_line = f"\n{shown}", first_line - 1
+    rendered = render_note(shown, links, Options(lines, first_line, may_tick))
+    return ShownText(_focused(rendered.html), rendered.headings, number, len(parts))
+
+
+def shown_plain(text: str, *, lines: tuple[int, int] | None, number: int) -> ShownText:
+    """A part of a text as it is, each line with its number."""
+    parts = parts_of(text)
+    number = min(number, len(parts))
+    part = parts[number - 1]
+    rows = []
+    for line, content in enumerate(split_lines(text[part.start : part.end]), part.first_line):
+        mark = ""
+        if lines is not None and lines[0] <= line <= lines[1]:
+            mark = ' class="at" id="at"' if line == lines[0] else ' class="at"'
+        rows.append(f'<span data-line="{line}"{mark}>{escape(content)}</span>')
+    html = '<pre class="plain-text">' + "".join(f"{row}\n" for row in rows) + "</pre>"
+    return ShownText(_focused(html), (), number, len(parts))
+
+
+def _focused(html: str) -> str:
+    """
+    Let browsers scroll to the first marked block, also those that run no scripts.
+
+    Only marked blocks have that id or class: those of a note's own HTML are removed, and `<` is
+    escaped in its text.
+    """
+    return _MARKED.sub(lambda match: f'{match[0]} tabindex="-1" autofocus', html, count=1)
+
+
+def _cut(text: str, middle: int, end: int) -> int:
+    for mark, behind in (("\n#", 1), ("\n\n", 2), ("\n", 1)):
+        at = text.rfind(mark, middle, end)
+        if at >= 0:
+            return at + behind
+    return end
+
+
+def _newlines(text: str, start: int, end: int) -> int:
+    """How many line ends there are; a lone CR is one, too."""
+    pairs = text.count("\r\n", start, end)
+    return text.count("\n", start, end) + text.count("\r", start, end) - pairs

@@ -1,0 +1,116 @@
+// The note view: scrolls to the line asked for, marks the current section in the outline, copies
+// addresses, and loads similar notes when they come into sight.
+
+import { announce, part, textsOf } from "./base.js";
+
+const texts = textsOf("note");
+
+const marked = document.querySelector(".content .at");
+if (marked !== null && !location.hash) marked.scrollIntoView({ block: "center" });
+
+// --- the current section ---
+
+const links = new Map();
+for (const link of document.querySelectorAll(".outline a[href^='#']")) {
+  const heading = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+  if (heading !== null) links.set(heading, link);
+}
+
+function markSection() {
+  let current = null;
+  for (const heading of links.keys()) {
+    if (current !== null && heading.getBoundingClientRect().top > innerHeight * 0.2) break;
+    current = heading;
+  }
+  for (const [heading, link] of links) {
+    const was = link.hasAttribute("aria-current");
+    if (heading !== current) link.removeAttribute("aria-current");
+    else if (!was) {
+      link.setAttribute("aria-current", "true");
+      keepInSight(link);
+    }
+  }
+}
+
+/** Scroll the column beside the text, not the page. */
+function keepInSight(link) {
+  const column = link.closest(".note-beside");
+  if (column.scrollHeight <= column.clientHeight) return;
+  const [box, frame] = [link.getBoundingClientRect(), column.getBoundingClientRect()];
+  if (box.top < frame.top) column.scrollTop -= frame.top - box.top + 40;
+  else if (box.bottom > frame.bottom) column.scrollTop += box.bottom - frame.bottom + 40;
+}
+
+if (links.size > 0) {
+  let waiting = false;
+  addEventListener("scroll", () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      markSection();
+    });
+  }, { passive: true });
+  markSection();
+}
+
+// --- the menu ---
+
+for (const item of document.querySelectorAll("[data-copying]")) {
+  item.hidden = false;
+  const button = item.querySelector("[data-copy]");
+  button.addEventListener("click", async () => {
+    const value = button.dataset.copy || location.href.split("#")[0];
+    try {
+      await navigator.clipboard.writeText(value);
+      announce(texts.copied);
+    } catch {
+      announce(texts.not_copied);
+    }
+    closeMenus();
+  });
+}
+
+function closeMenus() {
+  for (const menu of document.querySelectorAll(".menu[open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+}
+
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape") closeMenus();
+});
+addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll(".menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+// --- similar notes ---
+
+const similar = document.getElementById("similar");
+
+async function loadSimilar() {
+  const place = similar.querySelector(".similar");
+  place.setAttribute("aria-busy", "true");
+  try {
+    place.replaceChildren(await part(similar.dataset.address));
+  } catch (error) {
+    const words = document.createElement("p");
+    words.className = "muted";
+    words.textContent = error.message;
+    place.replaceChildren(words);
+  } finally {
+    place.removeAttribute("aria-busy");
+  }
+}
+
+if (similar !== null && similar.querySelector("a[href^='?similar']") !== null) {
+  const watcher = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    watcher.disconnect();
+    loadSimilar();
+  }, { rootMargin: "200px" });
+  watcher.observe(similar);
+}

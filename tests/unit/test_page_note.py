@@ -1,0 +1,206 @@
+"""The view of a note and its history, over HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.site import Served, serve
+
+from qmd.render import NoLinks
+from qmd.server.page.note import lines_of
+from qmd.server.page.note_text import PART, part_with_line, parts_of, shown_markdown, shown_plain
+
+NOTES = {
+    "plan.md": (
+        "---\ntags: [work]\nstatus: in progress\nsee: '[[Harbour]]'\nsite: https://example.com/\n"
+        "aliases: [The plan]\n---\n# Plan\n\nBuy a boat, see [[Harbour]].\n\n## Where\n\n"
+        "![[Harbour#Depth]]\n\n[[Gone]] and [[Harbour#None]]\n"
+    ),
+    "Harbour.md": "# Harbour\n\nThe boat lies here.\n\n## Depth\n\nFive metres.\n",
+    "2025/diary.md": "# Diary\n\nI wrote the [[plan]].\n\nThe [[plan]] again.\n",
+    "a/same.md": "# A\n",
+    "b/same.md": "# B\n",
+    "long.md": "# Long\n\n" + "".join(f"## Part {n}\n\n{'word ' * 200}\n\n" for n in range(400)),
+    "empty.md": "",
+}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serve(tmp_path, NOTES, embed=False, editor="vscode") as server:
+        yield server
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served.url) as client:
+        yield client
+
+
+def token(client: httpx.Client) -> str:
+    page = client.get("/").text
+    match = re.search(r'name="csrf" content="([^"]+)"', page)
+    assert match
+    return match[1]
+
+
+def test_a_note_with_all_that_is_beside_it(client: httpx.Client) -> None:
+    response = client.get("/note/notes/plan.md")
+    assert response.status_code == 200
+    page = response.text
+    assert '<a class="to-note" href="/note/notes/Harbour.md"' in page
+    assert "Five metres." in page  # embedded
+    assert 'href="/new?name=Gone&amp;from=notes/plan.md"' in page
+    assert 'href="/?q=tag%3Awork"' in page
+    assert 'href="/?q=status%3A%22in%20progress%22"' in page
+    assert '<a href="/note/notes/Harbour.md">Harbour</a>' in page  # a property
+    assert '<a class="to-web" href="https://example.com/"' in page
+    assert "The plan" in page
+    assert 'href="/note/notes/2025/diary.md?line=3"' in page and "line 5" in page
+    assert "no such heading" in page
+    assert '<svg class="graph"' in page and 'aria-label="diary, links here"' in page
+    assert page.count("<h1") == 1
+    assert "vscode://file" in page and "obsidian://" not in page
+
+
+def test_a_name_leads_to_the_address_of_its_note(client: httpx.Client) -> None:
+    for name, address in {
+        "harbour": "/note/notes/Harbour.md",
+        "The%20plan": "/note/notes/plan.md",
+        "notes/plan": "/note/notes/plan.md",
+        "plan%23Where": "/note/notes/plan.md?line=12",
+        "plan.md:3": "/note/notes/plan.md?line=3",
+    }.items():
+        response = client.get(f"/note/{name}")
+        assert (response.status_code, response.headers["location"]) == (302, address)
+    kept = client.get("/note/harbour?line=3")
+    assert kept.headers["location"] == "/note/notes/Harbour.md?line=3"
+
+
+def test_a_miss_says_what_may_be_meant(client: httpx.Client) -> None:
+    response = client.get("/note/notes/harbor.md")
+    assert response.status_code == 404
+    assert 'href="/note/notes/Harbour.md"' in response.text
+    assert 'href="/new?name=notes/harbor.md"' in response.text
+    several = client.get("/note/same")
+    assert several.status_code == 300
+    assert 'href="/note/notes/a/same.md"' in several.text
+    assert 'href="/note/notes/b/same.md"' in several.text
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("12", (12, 12)), ("12-20", (12, 20)), ("20-12", (20, 20)), ("0", None), ("x", None)],
+)
+def test_the_lines_of_an_address(text: str, lines: tuple[int, int] | None) -> None:
+    assert lines_of(text) == lines
+
+
+def test_the_line_asked_for_is_marked_and_takes_the_focus(client: httpx.Client) -> None:
+    page = client.get("/note/notes/plan.md?line=10").text
+    assert re.search(r'<p [^>]*id="at"[^>]* tabindex="-1" autofocus[^>]*>Buy a boat', page)
+    heading = client.get("/note/notes/plan.md?line=12").text
+    assert re.search(r'<h2 [^>]*class="at" tabindex="-1" autofocus', heading)
+    assert "autofocus" not in client.get("/note/notes/plan.md").text
+
+
+def test_no_text_of_a_note_takes_the_focus() -> None:
+    text = 'x <p class="at" id="at">y</p> `<p id="at">` <a title=\'<b id="at">\'>z</a>\n\nmarked\n'
+    html = shown_markdown(text, NoLinks(), lines=(3, 3), number=1).html
+    assert html.count("autofocus") == 1
+    assert re.search(r"<p [^>]*autofocus[^>]*>marked", html)
+
+
+def test_a_long_note_comes_in_parts_that_hold_all_of_it(client: httpx.Client) -> None:
+    text = NOTES["long.md"]
+    parts = parts_of(text)
+    assert "".join(text[part.start : part.end] for part in parts) == text
+    assert all(part.end - part.start <= PART for part in parts)
+    for part in parts:
+        assert part.first_line == text.count("\n", 0, part.start) + 1
+    page = client.get("/note/notes/long.md?line=1203").text
+    number = part_with_line(parts, 1203)
+    assert number > 1 and f"Part {number} of {len(parts)}" in page
+    assert re.search(r'id="h-part-300"[^>]*class="at"', page)
+    assert client.get("/note/notes/long.md?part=99").text.count('rel="next"') == 0
+
+
+def test_a_line_longer_than_a_part_is_cut() -> None:
+    text = "x" * (2 * PART + 5)
+    assert [part.end - part.start for part in parts_of(text)] == [PART, PART, 5]
+
+
+def test_a_part_that_begins_like_frontmatter_is_shown_whole() -> None:
+    text = "a\n" * (PART // 2 - 1) + "\n---\nkey: value\n---\n" + "b\n" * 50
+    shown = shown_markdown(text, NoLinks(), lines=None, number=2)
+    assert "key: value" in shown.html
+
+
+def test_text_that_is_not_markdown_is_shown_as_it_is() -> None:
+    html = shown_plain("a <b>\n[[c]]\n", lines=(2, 2), number=1).html
+    assert "a &lt;b&gt;" in html and "[[c]]" in html
+    assert '<span data-line="2" class="at" id="at" tabindex="-1" autofocus>' in html
+
+
+def test_similar_notes_without_vectors_say_why(served: Served, client: httpx.Client) -> None:
+    assert "has no vectors yet" in client.get("/part/similar/notes/plan.md").text
+    served.kb.embed()
+    assert 'href="/note/notes/' in client.get("/part/similar/notes/plan.md").text
+    assert 'href="/note/notes/' in client.get("/note/notes/plan.md?similar=1").text
+
+
+def test_the_graph_has_a_page_with_a_list(client: httpx.Client) -> None:
+    page = client.get("/graph/notes/plan.md").text
+    assert page.count('href="/note/notes/2025/diary.md"') == 2
+    assert "linked from here" in page
+    assert "No note is linked with it" in client.get("/graph/notes/empty.md").text
+
+
+def test_the_history_is_shown_compared_and_restored(served: Served, client: httpx.Client) -> None:
+    served.kb.replace_note("notes/Harbour.md", "# Harbour\n\nThe ship lies here.\n")
+    served.kb.replace_note("notes/Harbour.md", "# Harbour\n\nNothing lies here.\n")
+    page = client.get("/history/notes/Harbour.md").text
+    assert "<b>The ship</b>" in page and "<b>Nothing</b>" in page
+    first = served.kb.revisions.history("notes/Harbour.md")[-1].number
+    assert "<b>boat</b>" in client.get(f"/history/notes/Harbour.md?revision={first}").text
+    now = client.get(f"/history/notes/Harbour.md?revision={first}&with=now").text
+    assert "Nothing" in now
+    form = {"revision": str(first), "csrf": "wrong"}
+    assert client.post("/history/notes/Harbour.md", data=form).status_code == 403
+    form["csrf"] = token(client)
+    response = client.post("/history/notes/Harbour.md", data=form)
+    assert (response.status_code, response.headers["location"]) == (303, "/note/notes/Harbour.md")
+    assert (served.folder / "Harbour.md").read_text() == NOTES["Harbour.md"]
+
+
+def test_a_deleted_note_is_restored_from_its_history(served: Served, client: httpx.Client) -> None:
+    served.kb.delete_note("notes/Harbour.md")
+    missing = client.get("/note/notes/Harbour.md")
+    assert missing.status_code == 404 and 'href="/history/notes/Harbour.md"' in missing.text
+    page = client.get("/history/notes/Harbour.md").text
+    assert "This file was deleted" in page
+    number = served.kb.revisions.history("notes/Harbour.md")[0].number
+    form = {"revision": str(number), "csrf": token(client)}
+    assert client.post("/history/notes/Harbour.md", data=form).status_code == 303
+    assert client.get("/note/notes/Harbour.md").status_code == 200
+
+
+def test_a_file_without_history_says_what_is_kept(client: httpx.Client) -> None:
+    assert "No earlier text of this file is kept" in client.get("/history/notes/plan.md").text
+    assert client.get("/history/notes/plan.md?revision=5").status_code == 404
+
+
+def test_a_server_that_only_reads_shows_and_restores_nothing(tmp_path: Path) -> None:
+    with serve(tmp_path, NOTES, embed=False, read_only=True) as server:
+        server.kb.replace_note("notes/Harbour.md", "# Other\n")
+        with httpx.Client(base_url=server.url) as client:
+            page = client.get("/history/notes/Harbour.md").text
+            assert "only reads" in page and "<form" not in page
+            form = {"revision": "1", "csrf": token(client)}
+            assert client.post("/history/notes/Harbour.md", data=form).status_code == 403
+            note = client.get("/note/notes/plan.md").text
+            assert "/new?" not in note and "/edit/" not in note
