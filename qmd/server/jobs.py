@@ -30,8 +30,8 @@ JobState = Literal["waiting", "running", "done", "failed"]
 MAX_JOBS = 20
 """The most jobs that are remembered; as many may wait."""
 
-QUIET_S = 10.0
-"""After so many seconds without an event, work of the keeper counts as ended."""
+QUIET_S = 60.0
+"""After so many seconds without an event, work counts as ended; a busy machine is slow."""
 
 _TICK_S = 0.25  # between two events about progress
 _PATIENCE_S = 5.0  # for the end of a job that was cancelled
@@ -85,6 +85,9 @@ class Running:
         self.close = bus.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
+        if event.kind == "synced":  # the keeper does not tell the last step of indexing
+            with self._lock:
+                self._last.pop("indexing", None)
         if event.kind not in ("indexing", "embedding"):
             return
         kind: JobKind = "indexing" if event.kind == "indexing" else "embedding"
@@ -109,6 +112,7 @@ class Running:
         left_s = None
         if total is not None and done > done_first and last > began:
             left_s = (total - done) * (last - began) / (done - done_first)
+            left_s = max(0.0, left_s - (now - last))
         return Pace(done, total, left_s)
 
 

@@ -113,9 +113,20 @@ def test_the_time_left_follows_from_the_pace_so_far(steps: list[int], more: int)
     assert pace is not None
     assert (pace.done, pace.total) == (done, total)
     assert pace.left_s == pytest.approx(more * len(steps) * 2.0 / done)
+    bus.publish(Event("synced", ""))
+    assert running.pace("embedding") == pace
     time_s[0] += QUIET_S + 1
     assert running.pace("embedding") is None
     bus.publish(Event("embedding", "", done=done + 1, total=total + 5))
     pace = running.pace("embedding")
     assert pace is not None
     assert pace.left_s is None  # it has just begun anew
+
+
+def test_indexing_has_ended_when_the_index_equals_the_disk() -> None:
+    bus = EventBus()
+    running = Running(bus)
+    bus.publish(Event("indexing", "", done=1, total=9))
+    assert running.pace("indexing") is not None
+    bus.publish(Event("synced", ""))
+    assert running.pace("indexing") is None

@@ -55,7 +55,9 @@ def routes(site: Site) -> list[Route]:
         error = await attempt(site, request, register)
         if error is not None:
             return form_page(site, request, "health_add.html", error, form=fields)
-        site.jobs.start("indexing", tuple(names))
+        freshness = await site.run(request, site.kb.freshness)
+        if freshness.watch == "off":  # else the process that keeps the index notices the folder
+            site.jobs.start("indexing", tuple(names))
         return site.redirect("/overview?notice=added#collections")
 
     async def change(request: Request) -> Response:
