@@ -10,6 +10,8 @@ from qmd.values import Filters
 from qmd.values.tokens import MAX_TOTAL_BYTES
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from qmd.store import Reader
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
     from qmd.values.outline import DocumentOutline
@@ -133,6 +135,21 @@ class DocumentMethods(Parts):
 
         with self._store.reading() as reader:
             return details(reader, file)
+
+    def open_file(self, file: str) -> BinaryIO:
+        """
+        Open a document or an attachment, ``collection/path``, for reading its bytes.
+
+        No link below the collection is followed, and only files that the index lists are opened.
+
+        Raises:
+            DocumentNotFoundError: There is no such file.
+            CollectionNotFoundError.
+        """
+        from qmd.files.indexed_file import open_indexed_file
+
+        with self._store.reading() as reader:
+            return open_indexed_file(reader, file)
 
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
         """

@@ -15,6 +15,7 @@ from qmd.server.page import (
     ask,
     change,
     edit,
+    files,
     health,
     help_page,
     history,
@@ -25,7 +26,7 @@ from qmd.server.page import (
 )
 from qmd.server.page.site import Site
 
-_VIEWS = (search, note, history, new_note, edit, change, ask, health, help_page, live)
+_VIEWS = (search, note, history, new_note, edit, change, files, ask, health, help_page, live)
 
 
 def page_routes(site: Site) -> list[BaseRoute]:

@@ -114,6 +114,7 @@ class Site:
         methods: Sequence[str] = ("GET",),
         *,
         stale: Handler | None = None,
+        compress: bool = True,
     ) -> Route:
         """
         A route of the page. An error of qmd becomes a page with its message and hint.
@@ -125,6 +126,7 @@ class Site:
         Args:
             stale: Answers a form whose token is no longer valid: it shows the page once more, with
                 what the person has typed, and changes nothing. Without it the answer is an error.
+            compress: Whether a large response is compressed where the browser takes it.
         """
 
         async def answer(request: Request) -> Response:
@@ -144,12 +146,8 @@ class Site:
             self._browsers.remember(browser, request, response)
             return response
 
-        return Route(
-            path,
-            answer,
-            methods=list(methods),
-            middleware=[Middleware(GZipMiddleware, minimum_size=_MIN_GZIP, compresslevel=5)],
-        )
+        gzip = Middleware(GZipMiddleware, minimum_size=_MIN_GZIP, compresslevel=5)
+        return Route(path, answer, methods=list(methods), middleware=[gzip] if compress else None)
 
     async def _after_stale_token(
         self, request: Request, error: StaleFormError, handler: Handler | None

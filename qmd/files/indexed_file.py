@@ -1,0 +1,50 @@
+"""Opens the files of collections that the index lists: documents, and attachments of notes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from qmd.errors import DocumentNotFoundError
+from qmd.ingest.rules import Rules
+from qmd.ingest.verdict import exclusion_of_new_file
+from qmd.system.beneath import READ, open_beneath
+from qmd.system.surrogates import is_utf8
+from qmd.values.names import keys_of_target
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+
+
+def open_indexed_file(reader: Reader, file: str) -> BinaryIO:
+    """
+    Open ``collection/path`` for reading, without following a link below the collection.
+
+    A file that the rules of its collection leave out is not listed, and so is not there.
+
+    Raises:
+        DocumentNotFoundError: The index lists no such file, or it is no regular file any more.
+        CollectionNotFoundError.
+    """
+    collection, _, path = file.partition("/")
+    if not is_utf8(file):
+        raise DocumentNotFoundError(file)
+    stored = reader.collections.by_name(collection)
+    root = stored.path
+    named = reader.links.files_with_keys(collection, keys_of_target(path)) if path else []
+    if not any(each.path == path for each in named):
+        raise DocumentNotFoundError(file)
+    # Attachments match no mask, but a file that an ignore file names is nobody's to see.
+    rules = Rules(Path(root), "**/*", stored.ignore)
+    try:
+        if exclusion_of_new_file(rules, path) is not None:
+            raise DocumentNotFoundError(file)
+        descriptor = open_beneath(root, path, READ)
+    except (OSError, ValueError) as error:
+        raise DocumentNotFoundError(file) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DocumentNotFoundError(file)
+    return os.fdopen(descriptor, "rb")
