@@ -157,7 +157,9 @@ class Site:
         if handler is not None:
             try:
                 response = await handler(request)
-            except QmdError as problem:
+            except ClientDisconnect:
+                return Response(status_code=400)
+            except Exception as problem:  # noqa: BLE001 - logged and shown
                 response = self.error(request, problem)
         # Only scripts of this page can read it; they send their request once more.
         response.headers[HEADER] = self.browser(request).token

@@ -62,7 +62,10 @@ const LIST_ITEM = /^(\s*)([-*+]|\d{1,9}[.)])( +)(\[.\] )?/;
 /** Replace the selection as if it had been typed, so that the browser can undo it. */
 function type(area, start, end, words) {
   area.setSelectionRange(start, end);
-  if (!document.execCommand("insertText", false, words)) area.setRangeText(words, start, end, "end");
+  const isTyped = words === ""
+    ? document.execCommand("delete")
+    : document.execCommand("insertText", false, words);
+  if (!isTyped) area.setRangeText(words, start, end, "end");
   area.dispatchEvent(new Event("input", { bubbles: true }));
 }
 

@@ -1,0 +1,145 @@
+"""Writing in a browser: nothing typed is lost, by mouse, keys alone, and without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+from support.axe import assert_accessible, assert_fits
+from support.site import NOTES, Served
+
+PLAN = NOTES["plan.md"]
+
+
+def _text(served: Served, name: str = "plan.md") -> str:
+    return (served.folder / name).read_text(encoding="utf-8")
+
+
+def test_a_note_is_edited_with_a_preview_and_saved_by_a_key(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    text = page.get_by_label("Text of the note")
+    expect(text).to_be_focused()
+    text.fill("# Plan\n\nSell the **boat**, see [[Harbour]].\n")
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview.get_by_role("link", name="Harbour")).to_have_attribute(
+        "href", "/note/notes/Harbour.md"
+    )
+    page.keyboard.press("Control+s")
+    expect(page.get_by_text("Saved")).to_be_visible()
+    assert "Sell" in _text(served)
+    text.press_sequentially("!")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/note/notes/plan.md*")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Undone.")).to_be_visible()
+    assert not _text(served).endswith("!")
+
+
+def test_a_conflict_is_settled_and_loses_nothing(served: Served, page: Page) -> None:
+    page.expected.append("409")  # type: ignore[attr-defined]
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    page.get_by_label("Text of the note").fill(
+        PLAN.replace("draft", "done").replace("Buy a boat", "Buy a canoe")
+    )
+    (served.folder / "plan.md").write_text(
+        PLAN.replace("Buy a boat", "Buy a ship") + "\nMore.\n", encoding="utf-8"
+    )
+    page.keyboard.press("Control+s")  # the page says what is wrong
+    expect(page.get_by_role("heading", name="changed meanwhile")).to_be_visible()
+    assert_accessible(page)
+    page.get_by_label("In the file").check()
+    page.get_by_role("button", name="Save with these choices").click()
+    page.wait_for_url("**/note/notes/plan.md*")
+    assert _text(served) == PLAN.replace("draft", "done").replace("a boat", "a ship") + "\nMore.\n"
+
+
+def test_what_was_not_saved_is_offered_again(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    text = page.get_by_label("Text of the note")
+    text.press("End")
+    text.press_sequentially("typed")
+    expect(page.get_by_text("Not saved")).to_be_visible()
+    page.on("dialog", lambda dialog: dialog.accept())  # leave, though it is not saved
+    page.goto(f"{served.url}/overview")
+    (served.folder / "Harbour.md").write_text("# Harbour\n", encoding="utf-8")
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    expect(text).not_to_have_value("typed")
+    page.get_by_role("button", name="Restore it").click()
+    assert "typed" in text.input_value()
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**/note/notes/plan.md*")
+    assert "typed" in _text(served)
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    expect(page.get_by_role("button", name="Restore it")).to_be_hidden()
+
+
+def test_a_new_note_with_keys_alone(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/new")
+    page.keyboard.type("# Packing list\n\n- [ ] rope\nanchor\n\nEnd")
+    expect(page.get_by_label("Name")).to_have_value("Packing list")
+    page.keyboard.press("Tab")  # no list: on to the next control
+    expect(page.get_by_label("Text of the note")).not_to_be_focused()
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/note/notes/Packing%20list.md")
+    assert _text(served, "Packing list.md") == ("# Packing list\n\n- [ ] rope\n- [ ] anchor\n\nEnd")
+
+
+def test_tab_indents_a_list_and_is_no_trap(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/new")
+    text = page.get_by_label("Text of the note")
+    page.keyboard.type("- one\ntwo")
+    page.keyboard.press("Tab")
+    expect(text).to_have_value("- one\n  - two")
+    page.keyboard.press("Shift+Tab")
+    expect(text).to_have_value("- one\n- two")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    expect(text).not_to_be_focused()
+
+
+def test_a_note_is_deleted_and_comes_back(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/delete/notes/Harbour.md")
+    assert_accessible(page)
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("was deleted")).to_be_visible()
+    assert not (served.folder / "Harbour.md").exists()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Undone.")).to_be_visible()
+    assert _text(served, "Harbour.md") == NOTES["Harbour.md"]
+
+
+def test_an_open_editor_saves_after_a_restart_of_the_server(served: Served, page: Page) -> None:
+    """The key of the tokens is that of the process; here the cookie goes, which is the same."""
+    page.expected.append("403")  # type: ignore[attr-defined]
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    page.get_by_label("Text of the note").fill("typed\n")
+    page.context.clear_cookies()
+    page.keyboard.press("Control+s")
+    expect(page.get_by_text("Saved")).to_be_visible()
+    assert _text(served) == "typed\n"
+
+
+def test_without_scripts_the_forms_do_the_same(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(java_script_enabled=False)
+    page.goto(f"{served.url}/edit/notes/Harbour.md")
+    page.get_by_label("Text of the note").fill("# Harbour\n\n**Deep**\n\n- [ ] paint\n")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("region", name="Preview").get_by_text("Deep")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    assert "Deep" in _text(served, "Harbour.md")
+    page.goto(f"{served.url}/tick/notes/Harbour.md")
+    page.get_by_role("button", name="Tick paint").click()
+    assert "- [x] paint" in _text(served, "Harbour.md")
+
+
+def test_the_views_that_write_are_accessible_and_narrow(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    for width, language in ((1280, "en-GB"), (360, "zh-CN")):
+        page = new_page(viewport={"width": width, "height": 740}, locale=language)
+        for path in ("edit/notes/plan.md", "new", "tick/notes/Harbour.md", "move/notes/plan.md"):
+            page.goto(f"{served.url}/{path}")
+            assert_accessible(page)
+            assert_fits(page)
