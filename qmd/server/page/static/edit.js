@@ -261,7 +261,7 @@ function startEditor() {
     const body = { action: "save", docid: field("docid").value, text: sent };
     if (field("base")) body.base = field("base").value;
     try {
-      const answer = await send(form.action, { body, accept: "application/json" });
+      const answer = await send(form.getAttribute("action"), { body, accept: "application/json" });
       const { docid } = await answer.json();
       saved = sent;
       field("docid").value = docid;
@@ -269,7 +269,8 @@ function startEditor() {
       keepDraft();
       say(fill(texts.state_saved, { time: time() }));
     } catch {
-      form.requestSubmit(form.querySelector("button.first")); // the page says what is wrong
+      // As a form, so that the answer is a page that says what is wrong.
+      form.requestSubmit(form.querySelector("button.first"));
     }
   }
   function say(sentence) {
@@ -281,7 +282,7 @@ function startEditor() {
   function choose(tab) {
     for (const each of tabs) {
       each.setAttribute("aria-selected", each === tab);
-      each.setAttribute("aria-pressed", each === tab);
+      each.classList.toggle("on", each === tab);
       each.tabIndex = each === tab ? 0 : -1;
     }
     panes.dataset.shown = tab.id.replace("tab-", "");
