@@ -8,35 +8,29 @@ and say how to install it.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from support.browser import program
 from support.site import Served, serve
 
 TIMEOUT_MS = 20_000
 """For a busy machine; nothing ever waits for it to pass."""
 
 
-def _program() -> str | None:
-    named = os.environ.get("QMD_CHROMIUM")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return named or next(filter(None, map(shutil.which, names)), None)
-
-
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     # For one module: as long as it runs, this thread cannot run another event loop.
-    program = _program()
-    if program is None:
+    path = program()
+    if path is None:
         pytest.skip(
             "NO CHROMIUM: THE PAGE IS NOT TESTED. Install it with: apt-get install chromium"
         )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
+            executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else []
         )
         yield browser
         browser.close()

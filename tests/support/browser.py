@@ -1,0 +1,12 @@
+"""The Chromium of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+
+def program() -> str | None:
+    """The path of Debian's Chromium, or the program that QMD_CHROMIUM names; None without one."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("QMD_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
