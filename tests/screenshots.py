@@ -184,9 +184,9 @@ class Shot:
 
 
 def ask(page: Page) -> None:
-    page.get_by_role("textbox", name="Question").fill("How do I restore a backup?")
+    page.get_by_role("textbox", name="Your question").fill("How do I restore a backup?")
     page.keyboard.press("Enter")
-    page.locator("[data-citation], .citation, .citations").first.wait_for()
+    page.locator(".sources").first.wait_for()
 
 
 VIEWS = {
