@@ -41,6 +41,9 @@ def test_a_note_is_edited_with_a_preview_and_saved_by_a_key(served: Served, page
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("Undone.")).to_be_visible()
     assert not _text(served).endswith("!")
+    page.goto(f"{served.url}/edit/notes/plan.md")  # what was saved is no draft any more
+    expect(text).to_be_focused()
+    expect(page.get_by_role("button", name="Restore it")).to_be_hidden()
 
 
 def test_a_conflict_is_settled_and_loses_nothing(served: Served, page: Page) -> None:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.files.edits.tasks import tasks_of
-from qmd.server.page.edit import WRITE_S
+from qmd.server.page.edit import WRITE_S, wants_json
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.server.page.templating import address
@@ -54,7 +54,7 @@ class _Forms:
             lambda: site.kb.tick_task(file, int(line), done=done, if_docid=docid),
             timeout_s=WRITE_S,
         )
-        if request.headers.get("accept", "").startswith("application/json"):
+        if wants_json(request):
             return JSONResponse({"done": done, "docid": ticked.docid, "change": ticked.change})
         if ticked.written:
             words = site.text(request, "tasks.ticked" if done else "tasks.unticked")

@@ -97,7 +97,7 @@ class _Editor:
         except NotFoundError as error:
             return self._gone(request, form, error)
         except QmdError as error:
-            if _wants_json(request):
+            if wants_json(request):
                 raise
             source = await self._source(request)
             return self._page(
@@ -116,18 +116,18 @@ class _Editor:
         )
 
     def _saved(self, request: Request, saved: EditedNote, form: Form) -> Response:
-        if _wants_json(request):
-            return JSONResponse(
-                {"docid": saved.docid, "written": saved.written, "change": saved.change}
-            )
-        if saved.written:
+        line = form.get("line")
+        where = f"?line={line}" if line.isdecimal() and line.isascii() and len(line) < 8 else ""
+        note = f"/note/{address(saved.file)}{where}"
+        stays = wants_json(request) and not form.get("leave")
+        if saved.written and not stays:
             words = self._site.text(request, "edit.saved")
             if saved.problem:
                 words = f"{words} {saved.problem}"
             self._site.notify(request, FormNotice(words, saved.change))
-        line = form.get("line")
-        where = f"?line={line}" if line.isdecimal() and line.isascii() and len(line) < 8 else ""
-        return self._site.redirect(f"/note/{address(saved.file)}{where}")
+        if wants_json(request):
+            return JSONResponse({"docid": saved.docid, "written": saved.written, "address": note})
+        return self._site.redirect(note)
 
     # -- pages -------------------------------------------------------------------------
 
@@ -248,5 +248,6 @@ def _sent_bytes(*texts: str) -> int:
     return sum(len(quote_plus(text)) + 3 * text.count("\n") for text in texts)
 
 
-def _wants_json(request: Request) -> bool:
+def wants_json(request: Request) -> bool:
+    """Whether a script has sent the form."""
     return request.headers.get("accept", "").startswith("application/json")

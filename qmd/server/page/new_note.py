@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server.page.browser import Form
-from qmd.server.page.edit import WRITE_S
+from qmd.server.page.edit import WRITE_S, wants_json
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.server.page.templating import address
@@ -52,7 +52,8 @@ def routes(site: Site) -> list[Route]:
             )
         words = site.text(request, "edit.created")
         site.notify(request, FormNotice(f"{words} {created.problem or ''}".strip(), created.change))
-        return site.redirect(f"/note/{address(created.file)}")
+        note = f"/note/{address(created.file)}"
+        return JSONResponse({"address": note}) if wants_json(request) else site.redirect(note)
 
     async def after_stale_token(request: Request) -> Response:
         collections = await site.run(request, site.kb.writable_collections)

@@ -10,6 +10,7 @@ const DRAFTS = "qmd-draft:";
 const MAX_DRAFTS = 20; // the oldest are dropped
 const PREVIEW_MS = 250; // without a key
 const DRAFT_MS = 400;
+const MAX_BODY = 4 * 1024 * 1024; // bytes of a request that the server reads
 
 // --- drafts: what was typed and is not saved stays in this browser ------------------------
 
@@ -40,6 +41,21 @@ const drafts = {
     }
   },
 };
+
+/**
+ * Send a form as a script does, and load the view that the server names. So the draft is kept until
+ * the server has written it. Rejects if the server did not: then the form is sent by the browser,
+ * and the answer is a page that says what is wrong.
+ */
+async function sendAndLeave(form, submitter, file) {
+  const body = new URLSearchParams(new FormData(form, submitter));
+  body.set("leave", "1");
+  if (body.toString().length > MAX_BODY) throw new RangeError(texts.too_long);
+  const answer = await send(form.getAttribute("action"), { body, accept: "application/json" });
+  const { address } = await answer.json();
+  drafts.drop(file);
+  location.assign(address);
+}
 
 function remembered(name) {
   try {
@@ -148,7 +164,7 @@ function startEditor() {
   const state = document.getElementById("edit-state");
   const file = form.dataset.file;
   const mayWrite = !area.readOnly;
-  let saved = "unsaved" in form.dataset ? null : area.value; // the text that the file has
+  let saved = "unsaved" in form.dataset ? null : area.defaultValue; // the text that the file has
   let leaves = false;
 
   document.documentElement.classList.add("has-script");
@@ -213,13 +229,23 @@ function startEditor() {
   addEventListener("beforeunload", (event) => {
     if (!leaves && mayWrite && saved !== null && isDirty()) event.preventDefault();
   });
-  form.addEventListener("submit", () => {
-    leaves = true;
-    keepDraft(); // until the note view has come: the server may be gone
-    sessionStorage.setItem("qmd-sent", file);
+  form.addEventListener("submit", (event) => {
+    keepDraft();
     const line = field("line");
     if (line) line.value = area.value.slice(0, area.selectionStart).split("\n").length;
+    if (leaves || (event.submitter?.value || "save") !== "save") return;
+    event.preventDefault();
+    leaves = true;
+    sendAndLeave(form, event.submitter, file).catch((error) => {
+      if (error instanceof RangeError) {
+        leaves = false;
+        say(error.message);
+      } else {
+        form.requestSubmit(event.submitter);
+      }
+    });
   });
+  addEventListener("pageshow", (event) => { if (event.persisted) leaves = false; });
 
   // A draft from before
   const box = document.getElementById("draft");
@@ -269,7 +295,7 @@ function startEditor() {
       keepDraft();
       say(fill(texts.state_saved, { time: time() }));
     } catch {
-      // As a form, so that the answer is a page that says what is wrong.
+      leaves = true; // as a form: the answer is a page that says what is wrong
       form.requestSubmit(form.querySelector("button.first"));
     }
   }
@@ -320,4 +346,15 @@ function startEditor() {
 }
 
 if (form !== null) startEditor();
-if (conflict !== null) announce(document.querySelector(".notice").textContent);
+
+if (conflict !== null) {
+  let isSent = false;
+  conflict.addEventListener("submit", (event) => {
+    if (isSent || !["save", "choices"].includes(event.submitter?.value)) return;
+    event.preventDefault();
+    isSent = true;
+    sendAndLeave(conflict, event.submitter, conflict.dataset.file)
+      .catch(() => conflict.requestSubmit(event.submitter));
+  });
+  announce(document.querySelector(".notice").textContent);
+}
