@@ -34,7 +34,7 @@ ROUNDS = 10
 MODEL_TIME_S = 600.0
 
 
-def _model_options(function: F) -> F:
+def model_options(function: F) -> F:
     options = [
         setting_option("llm_url"),
         setting_option("llm_model"),
@@ -57,7 +57,7 @@ def _model_options(function: F) -> F:
     ),
 )
 @click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
-@_model_options
+@model_options
 @click.option(
     "--write",
     is_flag=True,

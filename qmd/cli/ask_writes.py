@@ -55,10 +55,17 @@ class WriteQuestions:
                 "terminal to ask on.",
                 hint="The person can start it with --yes to agree to all writes beforehand.",
             )
+        return self.ask(heading(proposed), described(proposed))
+
+    def ask(self, headline: str, lines: list[str]) -> bool:
+        """Show a change and ask whether to write it; without a terminal the answer is no."""
+        if self._yes:
+            return True
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
         self._pause()
-        lines = described(proposed)
         shown, left_out = shortened(lines)
-        _print([heading(proposed), *shown])
+        _print([headline, *shown])
         question = "Write this?"
         if left_out:
             question = f"Write this, with {left_out} that are not shown (a shows all)?"

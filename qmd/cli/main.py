@@ -42,6 +42,7 @@ _SECTIONS = {
         "properties": "qmd.cli.properties:properties",
         "posts": "qmd.cli.posts:posts",
         "ask": "qmd.cli.ask:ask",
+        "chat": "qmd.cli.chat:chat",
     },
     "Explore": {
         "links": "qmd.cli.graph:links",

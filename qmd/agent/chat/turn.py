@@ -60,6 +60,7 @@ class AgentTurn:
         number: Counts from 1 within the conversation.
         mode: Whether the model may write what the person agrees to.
         is_kept: Whether the conversation outlives the process.
+        error: What ended the turn, if an error did.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class AgentTurn:
         self.stop_signal = StopSignal()
         self.log = EventLog()
         self.questions: Questions | None = None
+        self.error: QmdError | None = None
         self._stored = stored
         self._keeper = keeper
         self._watch = watch
@@ -165,6 +167,7 @@ class AgentTurn:
             with self.stop_signal.cancellation.active():
                 status = self._converse(model, prepare(), past, summary, window)
         except QmdError as error:
+            self.error = error
             write_error(self.log, error)
         except KeyboardInterrupt:
             status = "stopped"
@@ -255,6 +258,7 @@ class AgentTurn:
 
     def _outcome(self, result: LoopResult) -> TurnStatus:
         if result.error is not None:
+            self.error = result.error
             return "failed"
         if result.interrupted:
             return "stopped"

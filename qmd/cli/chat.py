@@ -1,0 +1,247 @@
+"""``qmd chat`` holds conversations with the agent, and lists, shows and exports those kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from qmd.cli.ask import model_options
+from qmd.cli.command import Group, command, json_option
+from qmd.cli.serve import tool_options
+from qmd.cli.session import Session, session
+from qmd.cli.setting_options import setting_option
+from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.errors import AmbiguousNameError, ChatNotFoundError
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+    from qmd.values.chats import ChatInfo
+
+_MOST = 2_000  # conversations that are looked through for the beginning of an id
+
+
+class _ChatGroup(Group):
+    """What is none of its commands is a question: ``qmd chat WORDS`` is ``qmd chat ask WORDS``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = 0
+        while first < len(args) and args[first] in ("--db", "--index"):
+            first += 2
+        name = args[first] if first < len(args) else ""
+        if name not in self.commands and name not in ("-h", "--help"):
+            args = [*args[:first], "ask", *args[first:]]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    "chat",
+    cls=_ChatGroup,
+    examples=(
+        "qmd chat                                  # a conversation at the terminal",
+        "qmd chat 'what did we decide about backups?'",
+        "qmd chat --continue --json 'and why?' | jq -r .answer",
+        "qmd chat search backups",
+    ),
+)
+def chat() -> None:
+    """
+    Hold a conversation with a language model that reads your notes.
+
+    Words that are none of the commands are a question: 'qmd chat ask' has the options.
+    """
+
+
+@command(
+    "ask",
+    examples=(
+        "qmd chat ask 'what did we decide about backups?'",
+        "qmd chat ask --continue 'and why?'",
+        "qmd chat ask --write --chat 3f9a",
+    ),
+)
+@click.argument("question", nargs=-1, metavar="[QUESTION]...")
+@click.option("--continue", "goes_on", is_flag=True, help="Go on with the latest conversation.")
+@click.option("--chat", "chat_id", metavar="ID", help="Go on with this conversation.")
+@click.option("--write", "may_write", is_flag=True, help="Begin in mode write: it may change notes,"
+              " after asking you each time.")  # fmt: skip
+@click.option("--yes", is_flag=True, help="With --write: agree to every write in advance.")
+@click.option("--read-only", is_flag=True, help="Refuse mode write.")
+@model_options
+@setting_option("llm_window", click.IntRange(1))
+@tool_options
+@json_option
+def ask(
+    question: tuple[str, ...],
+    goes_on: bool,
+    chat_id: str | None,
+    may_write: bool,
+    yes: bool,
+    read_only: bool,
+    max_rounds: int,
+    toolsets: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """
+    Ask a question, and further ones at a terminal.
+
+    The conversation is kept in the database. At a terminal, /help lists what else can be typed;
+    Ctrl-C stops an answer, Ctrl-D ends. QUESTION '-' is read from stdin.
+    """
+    _check(goes_on, chat_id, may_write, yes, read_only)
+    text = sys.stdin.read() if question == ("-",) else " ".join(question)
+    is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    if not text.strip() and not is_interactive:
+        raise click.UsageError("Give a question; without one a terminal is needed.")
+    command_session = session()
+    from qmd.agent.chat import Chats
+    from qmd.cli.chat_talk import Talk
+
+    with _open(command_session, read_only=read_only) as kb:
+        chats = Chats(kb, toolsets=toolsets, may_write=not read_only, max_rounds=max_rounds)
+        current = _current(kb, goes_on, chat_id)
+        talk = Talk(kb, chats, current, mode="write" if may_write else "read", yes=yes)
+        try:
+            if is_interactive:
+                talk.hold(text.strip())
+            else:
+                talk.ask_once(text.strip(), as_json=as_json)
+        finally:
+            chats.close()
+
+
+def _check(goes_on: bool, chat_id: str | None, may_write: bool, yes: bool, read_only: bool) -> None:
+    """Raises click.UsageError: The options contradict each other."""
+    if goes_on and chat_id:
+        raise click.UsageError("--continue and --chat exclude each other.")
+    if may_write and read_only:
+        raise click.UsageError("--write and --read-only exclude each other.")
+    if yes and not may_write:
+        raise click.UsageError("--yes agrees to writes, which only --write allows.")
+
+
+def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
+    database = command_session.settings.db
+    is_writable = not database.exists() or os.access(database, os.W_OK)
+    if not is_writable:
+        note("The database can only be read: this conversation is not kept.", style="warning")
+    return command_session.open(
+        write=is_writable, ask_server=True, read_only_files=read_only or not is_writable
+    )
+
+
+def _current(kb: KnowledgeBase, goes_on: bool, chat_id: str | None) -> str | None:
+    """The conversation to go on with; None for a new one. Raises ChatNotFoundError."""
+    if chat_id is not None:
+        return resolve(kb, chat_id).id
+    if not goes_on:
+        return None
+    latest = kb.chats(limit=1).chats
+    if not latest:
+        raise click.UsageError("There is no conversation yet to go on with.")
+    return latest[0].id
+
+
+def resolve(kb: KnowledgeBase, beginning: str) -> ChatInfo:
+    """The conversation whose id begins so. Raises ChatNotFoundError, AmbiguousNameError."""
+    if not beginning:
+        raise ChatNotFoundError(beginning)
+    chats = [each for each in kb.chats(limit=_MOST).chats if each.id.startswith(beginning)]
+    if not chats:
+        raise ChatNotFoundError(beginning)
+    if len(chats) > 1:
+        raise AmbiguousNameError(beginning, [each.id for each in chats])
+    return chats[0]
+
+
+def _print_list(query: str, limit: int, offset: int, as_json: bool) -> None:
+    with session().open() as kb:
+        page = kb.chats(query, limit=limit, offset=offset)
+    if as_json:
+        write_json(page)
+        return
+    for each in page.chats:
+        turns = "1 question" if each.turns == 1 else f"{each.turns} questions"
+        updated = each.updated[:16].replace("T", " ")
+        write(f"{each.id}  {updated}  {one_line(each.name)} ({turns})\n")
+    more = page.total - offset - len(page.chats)
+    if more > 0:
+        note(f"{more} more: --offset {offset + len(page.chats)}")
+    elif not page.chats:
+        note("No conversation." if query else "No conversation yet: qmd chat 'QUESTION'")
+
+
+_limit = click.option("-n", "--limit", type=click.IntRange(1, _MOST), default=20,
+                      show_default=True, metavar="N", help="At most N.")  # fmt: skip
+_offset = click.option("--offset", type=click.IntRange(0), default=0, metavar="N",
+                       help="Leave out the first N.")  # fmt: skip
+
+
+@command("list", examples=("qmd chat list", "qmd chat list --json"))
+@_limit
+@_offset
+@json_option
+def list_(limit: int, offset: int, as_json: bool) -> None:
+    """List the conversations, the latest first."""
+    _print_list("", limit, offset, as_json)
+
+
+@command("search", examples=("qmd chat search backups", "qmd chat search 备份 部署"))
+@click.argument("text", nargs=-1, required=True)
+@_limit
+@_offset
+@json_option
+def search(text: tuple[str, ...], limit: int, offset: int, as_json: bool) -> None:
+    """List conversations whose names, questions or answers hold all words."""
+    _print_list(" ".join(text), limit, offset, as_json)
+
+
+@command("show", examples=("qmd chat show 3f9a", "qmd chat show 3f9a --json"))
+@click.argument("chat_id", metavar="ID")
+@json_option
+def show(chat_id: str, as_json: bool) -> None:
+    """Show a conversation; ID may be the beginning of its id."""
+    from qmd.files.chats import chat_as_note
+
+    with session().open() as kb:
+        conversation = kb.chat(resolve(kb, chat_id).id)
+    if as_json:
+        write_json(conversation)
+    else:
+        write_text(chat_as_note(conversation))
+
+
+@command("rename", examples=("qmd chat rename 3f9a 'Backups'",))
+@click.argument("chat_id", metavar="ID")
+@click.argument("name")
+def rename(chat_id: str, name: str) -> None:
+    """Give a conversation another name."""
+    with session().open(write=True) as kb:
+        renamed = kb.rename_chat(resolve(kb, chat_id).id, name)
+    write(f"Renamed {renamed.id} to {one_line(renamed.name)}\n")
+
+
+@command("delete", examples=("qmd chat delete 3f9a",))
+@click.argument("chat_id", metavar="ID")
+def delete(chat_id: str) -> None:
+    """Delete a conversation for good."""
+    with session().open(write=True) as kb:
+        info = resolve(kb, chat_id)
+        kb.delete_chat(info.id)
+    write(f"Deleted {info.id}: {one_line(info.name)}\n")
+
+
+@command("export", examples=("qmd chat export 3f9a notes/backups.md",))
+@click.argument("chat_id", metavar="ID")
+@click.argument("path", metavar="NOTE")
+def export(chat_id: str, path: str) -> None:
+    """Write a conversation into a new note, as collection/path."""
+    with session().open(write=True) as kb:
+        written = kb.export_chat(resolve(kb, chat_id).id, path)
+    write(f"Wrote {one_line(written.path)}\n")
+
+
+for _command in (ask, list_, search, show, rename, delete, export):
+    chat.add_command(_command)
