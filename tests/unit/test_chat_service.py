@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from support.embedder import HashEmbedder
@@ -127,6 +128,27 @@ def test_the_model_is_sent_the_earlier_turns(kb: KnowledgeBase) -> None:
     mark = system.content.partition("<data-")[2].partition(">")[0]
     assert f"<data-{mark}>" in messages[2].content  # the results have the fence of this run
     assert kb.chats().chats[0].turns == 2
+
+
+def test_a_citation_may_be_of_lines_that_an_earlier_turn_read(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    (notes / "release.md").write_text("# Release\n\nWe deploy the parser in March.\n")
+    kb.index()
+    model = ScriptedModel(
+        block("get", file="notes/release.md"),
+        "I have read it.",
+        "We deploy the parser in March [notes/release.md:3].",
+        "We deploy the parser in March [notes/2025/plan.md:1].",
+    )
+    chats = Chats(kb, model=model)
+    chat = chats.start("Read it").chat
+    ended(chats.turn(chat))
+    cited = []
+    for question in ("When?", "Really?"):
+        [answer] = data(ended(chats.start(question, chat)), "answer")
+        cited += [each["status"] for each in cast("list[dict[str, str]]", answer["citations"])]
+    assert cited == ["ok", "not_found"]
 
 
 def test_an_error_can_be_retried_without_losing_rounds(kb: KnowledgeBase) -> None:

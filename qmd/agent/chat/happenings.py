@@ -121,9 +121,5 @@ def write_answer(log: EventLog, result: LoopResult) -> None:
 
 def reading_of(turn: StoredTurn) -> Reading:
     """The lines of documents that the model read in a turn that is kept."""
-    reading = Reading()
-    for event in json.loads(turn.events or "[]"):
-        lines = event.get("data", {}).get("read") if isinstance(event, dict) else None
-        if isinstance(lines, dict):
-            reading = reading.merge([Reading(lines)])
-    return reading
+    read = (data.get("read") for _, data in json.loads(turn.events))
+    return Reading().merge(Reading(lines) for lines in read if isinstance(lines, dict))
