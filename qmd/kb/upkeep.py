@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from qmd.values import Check, CleanupReport, Rescued, SkippedFile, Status
     from qmd.values.reports import Overview, WarnedDocument
 
@@ -49,6 +50,8 @@ class UpkeepMethods(Parts):
 
         A document counts once, in the hour in which it was last read.
         """
+        from datetime import datetime
+
         from qmd.system import clock
 
         with self._store.reading() as reader:
