@@ -17,6 +17,7 @@ from qmd.kb.embedding import EmbeddingMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
 from qmd.kb.moving import MovingMethods
+from qmd.kb.photos import PhotoMethods
 from qmd.kb.search import SearchMethods
 from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
@@ -29,6 +30,7 @@ class KnowledgeBase(
     EmbeddingMethods,
     GraphMethods,
     SearchMethods,
+    PhotoMethods,
     DocumentMethods,
     MovingMethods,
     ChatMethods,

@@ -58,3 +58,59 @@ class PhotoWritten:
     changed: bool
     kept: tuple[str, ...] = ()
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoFilter:
+    """
+    Which photos are listed; "" for any.
+
+    Attributes:
+        date: A year, a month or a day: ``2024``, ``2024-07``, ``2024-07-14``.
+    """
+
+    person: str = ""
+    tag: str = ""
+    place: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPhoto:
+    """
+    A photo of a collection.
+
+    Attributes:
+        file: ``collection/path``.
+        date: As the camera wrote it; "" without one.
+    """
+
+    file: str
+    title: str
+    docid: str
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoChoices:
+    """What the photos can be filtered by: values with the number of their photos, most first."""
+
+    people: tuple[tuple[str, int], ...] = ()
+    tags: tuple[tuple[str, int], ...] = ()
+    places: tuple[tuple[str, int], ...] = ()
+    years: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoList:
+    """
+    Some of the photos that a filter lets through, the latest first.
+
+    Attributes:
+        total: How many there are in all.
+        choices: Of all photos, whatever the filter.
+    """
+
+    photos: tuple[ListedPhoto, ...]
+    total: int
+    choices: PhotoChoices

@@ -22,11 +22,25 @@ from qmd.server.page import (
     live,
     new_note,
     note,
+    photos,
     search,
 )
 from qmd.server.page.site import Site
 
-_VIEWS = (search, note, history, new_note, edit, change, files, ask, health, help_page, live)
+_VIEWS = (
+    search,
+    note,
+    history,
+    new_note,
+    edit,
+    change,
+    files,
+    photos,
+    ask,
+    health,
+    help_page,
+    live,
+)
 
 
 def page_routes(site: Site) -> list[BaseRoute]:

@@ -1,0 +1,92 @@
+"""Listing photos, showing them small, and changing their metadata."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.kb.documents import DocumentMethods
+from qmd.kb.files import FileMethods
+from qmd.values.photos import PhotoFilter
+
+if TYPE_CHECKING:
+    from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
+    from qmd.values.photos import PhotoList
+
+_ANY = PhotoFilter()
+
+
+class PhotoMethods(DocumentMethods, FileMethods):
+    def photos(self, chosen: PhotoFilter = _ANY, *, limit: int = 60, offset: int = 0) -> PhotoList:
+        """
+        The photos of all collections, the latest first, and what they can be filtered by.
+
+        Raises:
+            InputError: A filter is none.
+        """
+        from qmd.search.photos import list_photos
+
+        with self._store.reading() as reader:
+            return list_photos(reader, chosen, limit=limit, offset=offset)
+
+    def photos_beside(self, file: str, chosen: PhotoFilter = _ANY) -> tuple[str, str]:
+        """The photos before and behind ``file`` in `photos`; "" where there is none."""
+        from qmd.search.photos import photos_beside
+
+        with self._store.reading() as reader:
+            return photos_beside(reader, file, chosen)
+
+    def thumbnail(self, file: str, *, side: int) -> tuple[bytes | None, str]:
+        """
+        A small JPEG of a photo, ``collection/path``, and a text that changes with its file.
+
+        Args:
+            side: The longest side in pixels.
+
+        Returns:
+            None for a photo that cannot be decoded, or not within the limits for one.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+        """
+        from qmd.files.photos.thumbnail import thumbnail
+
+        version = self.file_version(file)
+        collection, _, path = file.partition("/")
+        return thumbnail(self._root(collection), path, side), version
+
+    def file_version(self, file: str) -> str:
+        """A text that changes with a file. Raises the errors of `open_file`."""
+        with self.open_file(file) as opened:
+            status = os.fstat(opened.fileno())
+        return f"{status.st_mtime_ns:x}-{status.st_size:x}"
+
+    def metadata_of_photo(self, file: str) -> PhotoMetadata:
+        """
+        The metadata of the photo ``collection/path``, as its file has it now.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+            PhotoError: It cannot be read as a photo.
+        """
+        return self.photo_metadata(self._disk_path(file))
+
+    def change_photo(self, file: str, change: PhotoChange) -> PhotoWritten:
+        """
+        Change the metadata of the photo ``collection/path``; `undo` takes it back.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+            PhotoError: It cannot be written; it is as it was then.
+        """
+        return self.images.write(self._disk_path(file), change)
+
+    def _disk_path(self, file: str) -> Path:
+        self.open_file(file).close()  # only files that the index lists
+        collection, _, path = file.partition("/")
+        return Path(self._root(collection), path)
+
+    def _root(self, collection: str) -> str:
+        with self._store.reading() as reader:
+            return reader.collections.by_name(collection).path
