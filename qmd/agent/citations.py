@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from qmd.agent.claims import Sentence, has_claim, sentences, supports
+from qmd.agent.claims import Sentence, has_claim, has_words, sentences, supports
 from qmd.agent.reading import Reading
 
 MAX_CITATIONS = 100
@@ -143,18 +143,18 @@ def check_answer(
     split = sentences(_without_code(text))
     citations: list[Citation] = []
     for written in written_citations(text):
-        claim = _claim(text, split, written)
+        claims = _claims(text, split, written)
         number = len(citations) + 1
         if number > MAX_CITATIONS:
             break
-        citations.append(_compared(number, written, claim, reading, read_lines, similarity))
+        citations.append(_compared(number, written, claims, reading, read_lines, similarity))
     return CheckedAnswer(tuple(citations), tuple(_unsupported(text, split, citations)))
 
 
 def _compared(
     number: int,
     written: WrittenCitation,
-    claim: str,
+    claims: Sequence[str],
     reading: Reading,
     read_lines: ReadLines,
     similarity: Similarity,
@@ -177,24 +177,29 @@ def _compared(
         return failed(f"the document has {source.lines} lines")
     if not reading.holds(source.file, first, last):
         return failed("these lines were not read", source)
-    problem = supports(claim, source.text, f"{source.file} {source.title}", similarity)
-    if problem:
-        return failed(problem, source)
+    place = f"{source.file} {source.title}"
+    problems = [supports(claim, source.text, place, similarity) for claim in claims]
+    if problems and all(problems):
+        return failed(problems[0], source)
     quote = source.text[:MAX_QUOTE]
     return Citation(number, source.file, first, last, quote, "ok", "", written.start, written.end)
 
 
-def _claim(text: str, split: Sequence[Sentence], written: WrittenCitation) -> str:
+def _claims(text: str, split: Sequence[Sentence], written: WrittenCitation) -> list[str]:
     """
-    What a citation shall support: its sentence as far as the citation, without other citations; if
-    nothing stands there, the sentence before.
+    What a citation may support: its sentence as far as the citation, and the whole sentence if the
+    citation is its last one; if no words stand before the citation, the sentence before.
     """
     before = [sentence for sentence in split if sentence.start < written.start]
     for sentence in reversed(before[-2:]):
         claim = _CITATION.sub(" ", text[sentence.start : min(sentence.end, written.start)])
-        if has_claim(claim):
-            return claim
-    return ""
+        if not has_words(claim):
+            continue
+        rest = text[written.end : sentence.end]
+        if written.end < sentence.end and not _CITATION.search(rest):
+            return [claim, _CITATION.sub(" ", sentence.text)]
+        return [claim]
+    return []
 
 
 def _unsupported(

@@ -49,6 +49,11 @@ _NUMBERS = {
 }  # fmt: skip
 
 
+_COUNTED = re.compile(
+    r"[零一二三四五六七八九十两](?=[十百千万点年月日天个小时分秒次周倍条张篇步人元块成份])"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of an answer, at the characters ``[start, end)``."""
@@ -83,6 +88,12 @@ def has_claim(sentence: str) -> bool:
     return sum(1 for _ in _content_words(plain)) >= 2
 
 
+def has_words(sentence: str) -> bool:
+    """Whether anything stands in a sentence that can be compared."""
+    plain = _MARKUP.sub(" ", sentence)
+    return any(True for _ in _content_words(plain)) or bool(_numbers(plain, words=True))
+
+
 def supports(
     claim: str, text: str, place: str, similarity: Callable[[str, str], float | None]
 ) -> str:
@@ -94,7 +105,10 @@ def supports(
         similarity: The cosine of two texts' vectors; None if no model is loaded.
     """
     claim = _MARKUP.sub(" ", _CITED.sub(" ", claim[:_MAX_COMPARED]))
-    missing = _numbers(claim, strict=True) - _numbers(f"{text} {place}", strict=False)
+    present_numbers = _numbers(text, words=True) | _numbers(place, words=True)
+    missing = _numbers(claim) - present_numbers
+    if _numbers(text, words=True):  # else "three steps" may be a count of what stands there
+        missing |= _numbers(claim, words=True) - present_numbers - {"0", "1"}
     if missing:
         return f"the lines do not have the number {min(missing, key=len)}"
     words = set(_content_words(claim))
@@ -132,23 +146,23 @@ def _root(word: str) -> str:
     return stem(stem(word))
 
 
-def _numbers(text: str, *, strict: bool) -> set[str]:
+def _numbers(text: str, *, words: bool = False) -> set[str]:
     """
     The numbers of a text, without separators and zeros in front.
 
     Args:
-        strict: Leave out what may be no number: ``one``, and Chinese characters inside words.
+        words: Also those written as words, up to twelve; in Chinese each character of a number.
     """
     result: set[str] = set()
     for match in _WORD.finditer(text):
         word = match[0]
         if word[0].isdigit():
             result.update(_values(word))
-        elif word[0].isascii():
-            if (value := _NUMBERS.get(word.casefold())) and not (strict and value in "01"):
+        elif words and word[0].isascii():
+            if value := _NUMBERS.get(word.casefold()):
                 result.add(value)
-        elif not strict:
-            result.update(_NUMBERS[character] for character in word if character in _NUMBERS)
+        elif words:
+            result.update(_NUMBERS[match[0]] for match in _COUNTED.finditer(word))
     return result
 
 
