@@ -11,7 +11,7 @@ from support.site import Served
 
 def test_a_search_leads_to_a_note(served: Served, page: Page) -> None:
     page.goto(served.url)
-    page.get_by_role("searchbox").fill("boat")
+    page.get_by_role("combobox", name="Search", exact=True).fill("boat")
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="Harbour")).to_be_visible()
 
@@ -33,7 +33,7 @@ def test_an_unknown_address_is_a_page_with_a_way_on(served: Served, page: Page) 
     assert response is not None
     assert response.status == 404
     page.get_by_role("link", name="To the search", exact=True).click()
-    expect(page.get_by_role("searchbox")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Search", exact=True)).to_be_visible()
 
 
 def test_the_frame_is_accessible_and_fits_a_narrow_window(

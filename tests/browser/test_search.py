@@ -13,7 +13,7 @@ from support.site import Served, serve
 def test_hits_come_while_typing_and_their_words_are_marked(served: Served, page: Page) -> None:
     page.goto(served.url)
     expect(page.get_by_role("heading", name="Changed last")).to_be_visible()
-    page.get_by_role("searchbox").press_sequentially("harbour")
+    page.get_by_role("combobox", name="Search", exact=True).press_sequentially("harbour")
     expect(page.get_by_role("link", name="Harbour", exact=True)).to_be_visible()
     expect(page.locator("mark").first).to_have_text("harbour", ignore_case=True)
     expect(page.get_by_role("heading", name="Changed last")).to_be_hidden()
@@ -35,10 +35,40 @@ def test_the_mode_stays_in_the_address(served: Served, page: Page) -> None:
     expect(page.get_by_label("Words")).to_be_checked()
 
 
+def test_a_suggestion_is_chosen_by_keyboard(served: Served, page: Page) -> None:
+    page.goto(served.url)
+    field = page.get_by_role("combobox", name="Search", exact=True)
+    field.press_sequentially("#wo")
+    option = page.get_by_role("option", name="#work")
+    expect(option).to_be_visible()
+    expect(field).to_have_attribute("aria-expanded", "true")
+    field.press("ArrowDown")
+    expect(option).to_have_attribute("aria-selected", "true")
+    assert_accessible(page)
+    field.press("Enter")
+    expect(field).to_have_value("tag:work ")
+    expect(page.get_by_role("link", name="Plan", exact=True)).to_be_visible()
+    field.fill("pla")
+    expect(page.get_by_role("option", name="plan")).to_be_visible()
+    field.press("Escape")
+    expect(page.get_by_role("listbox")).to_be_hidden()
+    expect(field).to_have_value("pla")
+
+
+def test_the_filters_suggest_tags_and_properties(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/?q=boat")
+    page.get_by_text("Filters").click()
+    expect(page.locator("datalist#tags option")).to_have_count(1)
+    page.get_by_label("Tag").fill("work")
+    page.get_by_label("Tag").press("Enter")
+    expect(page.get_by_role("link", name="Remove the filter Tag: work")).to_be_visible()
+    expect(page.locator(".hit")).to_have_count(1)
+
+
 def test_an_error_in_the_query_is_shown_in_its_place(served: Served, page: Page) -> None:
     page.goto(f"{served.url}/?q=boat&after=yesterday")
     expect(page.get_by_role("alert")).to_contain_text("yesterday")
-    expect(page.get_by_role("searchbox")).to_have_value("boat")
+    expect(page.get_by_role("combobox", name="Search", exact=True)).to_have_value("boat")
 
 
 def test_searching_needs_no_script(served: Served, new_page: Callable[..., Page]) -> None:

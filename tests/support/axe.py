@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import axe_playwright_python
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 
 @cache
@@ -34,9 +34,11 @@ def assert_accessible(page: Page) -> None:
     for scheme in ("light", "dark"):
         # Without motion: the colours of a button would be measured on their way to the new theme.
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        expect(page.locator("[aria-busy=true]")).to_have_count(0)  # it may be pale until then
         # Half-way between two colours the contrast is that of neither.
         page.evaluate("Promise.allSettled(document.getAnimations().map(each => each.finished))")
-        assert violations(page) == [], scheme
+        problems = violations(page)
+        assert not problems, f"{scheme}: {problems}"
 
 
 def assert_fits(page: Page) -> None:

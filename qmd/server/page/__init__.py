@@ -24,20 +24,22 @@ from qmd.server.page import (
     note,
     photos,
     search,
+    suggest,
 )
 from qmd.server.page.site import Site
 
 _VIEWS = (
     search,
-    note,
+    suggest,
+    ask,
+    change,
+    edit,
+    files,
+    health,
     history,
     new_note,
-    edit,
-    change,
-    files,
+    note,
     photos,
-    ask,
-    health,
     help_page,
     live,
 )

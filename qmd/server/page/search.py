@@ -32,7 +32,6 @@ MODES = {"words": "search", "meaning": "vsearch", "both": "query"}
 
 _STEP = 20  # hits of the first page, and how many more the link at its end shows
 _MAX_HITS = 200
-_MOST_SUGGESTED = 200  # tags and properties in the lists of the filters
 _RECENT = 8
 _PHOTOS = (".jpg", ".jpeg", ".png", ".heic")
 
@@ -172,7 +171,7 @@ def _lines(snippet: str, split: Callable[[str], list[tuple[str, bool]]]) -> list
 
 
 def _around(kb: KnowledgeBase, *, with_recent: bool) -> dict[str, object]:
-    """What stands around the hits: collections, suggestions, and the latest notes."""
+    """What stands around the hits: collections and the latest notes."""
     collections: list[Collection] = kb.collections()
     recent: tuple[RecentChange, ...] = ()
     if with_recent and collections:
@@ -180,6 +179,4 @@ def _around(kb: KnowledgeBase, *, with_recent: bool) -> dict[str, object]:
     return {
         "collections": collections,
         "recent": recent,
-        "tags": kb.tags(limit=_MOST_SUGGESTED).tags if collections else (),
-        "properties": kb.properties()[:_MOST_SUGGESTED] if collections else (),
     }

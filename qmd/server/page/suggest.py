@@ -1,0 +1,203 @@
+"""Suggests names of notes, tags, properties and their values for a query that is being typed."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from qmd.errors import NotFoundError
+from qmd.server.page.site import Site
+from qmd.values.properties import fold_key, fold_value
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+
+KEPT_S = 30.0
+"""Seconds for which the tags and keys are kept: with 12,000 notes the keys take 200 ms to count."""
+
+MAX_TYPED = 500
+"""A longer query, in characters, is a pasted text and gets no suggestions."""
+
+_NOTES, _TAGS, _KEYS, _VALUES = 4, 3, 3, 7  # the most suggestions of each kind
+_MOST_LISTED = 200  # tags, or keys, in the lists of the fields that filter
+_MOST_READ = 1_000  # tags, or values of a property, of those that most documents have
+
+_TAG = re.compile(r"(-?)(?:#|tag[:：])([^\s#:：]*)$", re.IGNORECASE)
+_VALUE = re.compile(r"(-?)([^\s:：\"-][^\s:：\"]*)[:：](\S*)$")
+_WORD = re.compile(r"(-?)([^\s:：\"#]+)$")
+
+Kind = Literal["note", "tag", "property", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """
+    One way to go on.
+
+    Attributes:
+        text: What is shown.
+        detail: The folder of a note; else how many documents have it.
+        query: The query with the suggestion in it; "" for a note.
+        address: The page to open; "" if the query changes.
+    """
+
+    kind: Kind
+    text: str
+    detail: str
+    query: str = ""
+    address: str = ""
+
+
+class Vocabulary:
+    """The tags and keys of properties, each with the number of its documents. Thread-safe."""
+
+    def __init__(self, kb: KnowledgeBase, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._kb = kb
+        self._now = now
+        self._lock = threading.Lock()
+        self._read_at = float("-inf")
+        self._tags: list[tuple[str, int]] = []
+        self._keys: list[tuple[str, int]] = []
+
+    def tags(self) -> Sequence[tuple[str, int]]:
+        self._refresh()
+        return self._tags
+
+    def property_keys(self) -> Sequence[tuple[str, int]]:
+        self._refresh()
+        return self._keys
+
+    def _refresh(self) -> None:
+        with self._lock:
+            if self._now() - self._read_at < KEPT_S:
+                return
+            tags = self._kb.tags(limit=_MOST_READ).tags
+            self._tags = sorted(((each.tag, each.documents) for each in tags), key=lambda t: -t[1])
+            self._keys = [(each.key, each.documents) for each in self._kb.properties()]
+            self._read_at = self._now()
+
+
+def suggestions(kb: KnowledgeBase, vocabulary: Vocabulary, typed: str) -> list[Suggestion]:
+    """
+    Ways to go on with a query.
+
+    Args:
+        typed: The query up to the place where the person types.
+    """
+    if len(typed) > MAX_TYPED or not typed.strip():
+        return []
+    if match := _TAG.search(typed):
+        return _tags(vocabulary, typed[: match.start()] + match[1], match[2], _VALUES)
+    if match := _VALUE.search(typed):
+        return _values(kb, vocabulary, typed[: match.start()] + match[1], match[2], match[3])
+    match = _WORD.search(typed)
+    notes = _notes(kb, typed.strip())
+    if match is None or _is_short(match[2]):
+        return notes
+    before = typed[: match.start()] + match[1]
+    tags = _tags(vocabulary, before, match[2], _TAGS)
+    return [*notes, *tags, *_keys(vocabulary, before, match[2])]
+
+
+def _is_short(word: str) -> bool:
+    """Whether too much begins with it: one character, unless it is Chinese or the like."""
+    return len(word) < 2 and word.isascii()
+
+
+def _notes(kb: KnowledgeBase, prefix: str) -> list[Suggestion]:
+    if _is_short(prefix):
+        return []
+    return [
+        Suggestion(
+            "note",
+            PurePosixPath(file).name.removesuffix(".md"),
+            str(PurePosixPath(file).parent),
+            address=f"/note/{quote(file, safe='/', errors='surrogatepass')}",
+        )
+        for file in kb.files_named(prefix, limit=_NOTES)
+    ]
+
+
+def _tags(vocabulary: Vocabulary, before: str, prefix: str, limit: int) -> list[Suggestion]:
+    """The tags with a part that begins with the prefix; those that begin with it whole first."""
+    sought = fold_value(prefix)
+    suited = []
+    for tag, documents in vocabulary.tags():
+        folded = fold_value(tag)
+        if folded.startswith(sought):
+            suited.append((0, tag, documents))
+        elif f"/{sought}" in folded:
+            suited.append((1, tag, documents))
+    suited.sort(key=lambda each: each[0])
+    return [
+        Suggestion("tag", f"#{tag}", f"{documents:,}", f"{before}tag:{tag} ")
+        for _, tag, documents in suited[:limit]
+    ]
+
+
+def _keys(vocabulary: Vocabulary, before: str, prefix: str) -> list[Suggestion]:
+    sought = fold_key(prefix)
+    suited = [
+        entry for entry in vocabulary.property_keys() if sought and entry[0].startswith(sought)
+    ]
+    return [
+        Suggestion("property", f"{key}:", f"{documents:,}", f"{before}{key}:")
+        for key, documents in suited[:_KEYS]
+    ]
+
+
+def _values(
+    kb: KnowledgeBase, vocabulary: Vocabulary, before: str, key: str, prefix: str
+) -> list[Suggestion]:
+    folded_key = fold_key(key)
+    if all(folded_key != each for each, _ in vocabulary.property_keys()):
+        return []
+    try:
+        values = kb.property_values(folded_key, limit=_MOST_READ)
+    except NotFoundError:  # removed since the keys were read
+        return []
+    sought = fold_value(prefix.strip('"“”「」'))
+    suited = [each for each in values if each.value and fold_value(each.value).startswith(sought)]
+    return [
+        Suggestion(
+            "value",
+            each.value,
+            f"{each.documents:,}",
+            f"{before}{folded_key}:{_quoted(each.value)} ",
+        )
+        for each in suited[:_VALUES]
+    ]
+
+
+def _quoted(value: str) -> str:
+    """A value as a query says it: in quotes if it has blanks, signs or quotes of its own."""
+    if re.fullmatch(r"[\w./+-]+", value):
+        return value
+    return '"' + value.replace('"', " ") + '"'
+
+
+def routes(site: Site) -> list[Route]:
+    vocabulary = Vocabulary(site.kb)
+
+    async def suggest(request: Request) -> Response:
+        typed = request.query_params.get("q", "")
+        suggested = await site.run(request, lambda: suggestions(site.kb, vocabulary, typed))
+        return site.page(request, "suggest.html", suggestions=suggested)
+
+    async def words(request: Request) -> Response:
+        tags = await site.run(request, vocabulary.tags)
+        return site.page(
+            request, "suggest_words.html", tags=tags, keys=vocabulary.property_keys(), most=200
+        )
+
+    return [site.route("/part/suggest", suggest), site.route("/part/words", words)]

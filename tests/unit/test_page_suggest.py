@@ -1,0 +1,88 @@
+"""Suggestions for a query that is being typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qmd import KnowledgeBase
+from qmd.server.page.suggest import KEPT_S, MAX_TYPED, Vocabulary, suggestions
+
+NOTES = {
+    "Harbour.md": "---\ntags: [work/boat, home]\nstatus: in review\nrating: 4\n---\n# Harbour\n",
+    "deep/harvest.md": "---\ntags: [work]\nstatus: draft\n---\n# Harvest\n",
+    "数据库.md": "---\ntags: [数据]\n---\n# 数据库\n",
+    "a b.md": "# A\n",
+}
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
+    root = tmp_path_factory.mktemp("suggest")
+    for name, text in NOTES.items():
+        path: Path = root / "notes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    with KnowledgeBase.open(root / "index.sqlite", create=True) as kb:
+        kb.add_collection(root / "notes", name="notes")
+        kb.index()
+        yield kb
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("har", ["Harbour", "harvest"]),
+        ("HARB", ["Harbour"]),
+        ("数", ["数据库", "#数据"]),
+        ("h", []),
+        ("ho", ["#home"]),
+        ("bo", ["#work/boat"]),
+        ("#wo", ["#work", "#work/boat"]),
+        ("boat tag:", ["#work", "#home", "#work/boat", "#数据"]),
+        ("sta", ["status:"]),
+        ("status:", ["draft", "in review"]),
+        ("status：in", ["in review"]),
+        ("http:", []),
+        ("", []),
+        ("har " * MAX_TYPED, []),
+    ],
+)
+def test_what_is_suggested(kb: KnowledgeBase, typed: str, expected: list[str]) -> None:
+    texts = [each.text for each in suggestions(kb, Vocabulary(kb), typed)]
+    assert sorted(texts) == sorted(expected)
+
+
+def test_a_suggestion_replaces_the_last_word_alone(kb: KnowledgeBase) -> None:
+    vocabulary = Vocabulary(kb)
+    assert suggestions(kb, vocabulary, "boat -#wo")[0].query == "boat -tag:work "
+    assert suggestions(kb, vocabulary, "boat status:in")[0].query == 'boat status:"in review" '
+    assert suggestions(kb, vocabulary, "boat rat")[0].query == "boat rating:"
+    assert suggestions(kb, vocabulary, "a b")[0].address == "/note/notes/a%20b.md"
+
+
+def test_each_suggested_condition_finds_notes(kb: KnowledgeBase) -> None:
+    vocabulary = Vocabulary(kb)
+    for typed in ("#", "status:", "rating:"):
+        for each in suggestions(kb, vocabulary, typed):
+            assert kb.search(each.query).hits, each
+
+
+@given(typed=st.text(max_size=60))
+@settings(deadline=None)
+def test_any_text_may_be_typed(kb: KnowledgeBase, typed: str) -> None:
+    assert len(suggestions(kb, Vocabulary(kb), typed)) <= 10
+
+
+def test_tags_are_read_again_after_a_while(kb: KnowledgeBase) -> None:
+    now = 0.0
+    vocabulary = Vocabulary(kb, now=lambda: now)
+    first = vocabulary.tags()
+    now = KEPT_S - 1
+    assert vocabulary.tags() is first
+    now = KEPT_S
+    assert vocabulary.tags() is not first
