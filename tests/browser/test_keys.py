@@ -22,7 +22,7 @@ def test_a_search_is_done_by_keyboard_alone(served: Served, page: Page) -> None:
     page.keyboard.press("Escape")  # the suggestions, if any
     field.fill("boat")
     expect(page.locator(".hit")).to_have_count(2)
-    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")  # the hits by meaning come later, and keep the focus
     expect(page.locator(".hit h2 a").first).to_be_focused()
     page.keyboard.press("j")
     expect(page.locator(".hit h2 a").nth(1)).to_be_focused()

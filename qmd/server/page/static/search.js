@@ -25,6 +25,17 @@ function parameters() {
   return values;
 }
 
+/** Show other hits. The hit with the focus keeps it, wherever it stands now. */
+function show(fragment) {
+  const withoutLine = (link) => link.getAttribute("href").split("?")[0];
+  const focused = hits.contains(document.activeElement) && document.activeElement.closest(".hit a");
+  const same = focused && withoutLine(focused);
+  hits.replaceChildren(fragment);
+  if (!same) return;
+  const links = [...hits.querySelectorAll(".hit h2 a")];
+  (links.find((link) => withoutLine(link) === same) ?? field).focus({ preventScroll: true });
+}
+
 async function search(mode) {
   running?.abort();
   const request = (running = new AbortController());
@@ -40,7 +51,7 @@ async function search(mode) {
   hits.setAttribute("aria-busy", "true");
   try {
     const fragment = await part(`/part/hits?${values}`, { signal: request.signal });
-    hits.replaceChildren(fragment);
+    show(fragment);
     if (location.pathname + location.search !== address) history.replaceState(null, "", address);
     shown = location.search;
     const count = hits.querySelectorAll(".hit").length;
