@@ -249,7 +249,7 @@ class HtmlWriter:
         ticks = f' data-line="{marked(line)}"' if self._may_tick else ""
         return (
             f'<span class="{marked("box")}" role="{marked("checkbox")}"'
-            f' aria-checked="{marked(state)}"'
+            f' aria-checked="{marked(state)}" aria-label="{marked(f"[{escape(status)}]")}"'
             f' data-task="{marked(escape(status))}"{ticks}></span> '
         )
 

@@ -14,6 +14,7 @@ from qmd.kb import KnowledgeBase
 from qmd.parse.decode import decode
 from qmd.server.page.diff_rows import ShownDiff, diff_rows
 from qmd.server.page.links import note_address
+from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.values import Revision
 
@@ -24,7 +25,7 @@ _WRITE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ShownHistory:
     """
     What the template shows.
 
@@ -63,13 +64,19 @@ def routes(site: Site) -> list[Route]:
         number = _number(site.form(request).get("revision"))
         if number is None:
             raise NotFoundError("The form names no revision.")
-        await site.run(request, lambda: site.kb.revisions.restore(name, number), timeout_s=_WRITE_S)
+        restored = await site.run(
+            request, lambda: site.kb.revisions.restore(name, number), timeout_s=_WRITE_S
+        )
+        words = site.text(request, "history.restored", n=number)
+        site.notify(request, FormNotice(f"{words} {restored.problem or ''}".strip()))
         return site.redirect(note_address(name))
 
     return [site.route("/history/{file:path}", history, ("GET", "POST"))]
 
 
-def read_history(kb: KnowledgeBase, name: str, number: int | None, *, with_now: bool) -> History:
+def read_history(
+    kb: KnowledgeBase, name: str, number: int | None, *, with_now: bool
+) -> ShownHistory:
     """
     The revisions of a file, and the difference that one of them makes.
 
@@ -97,7 +104,7 @@ def read_history(kb: KnowledgeBase, name: str, number: int | None, *, with_now: 
             after = _text(kb, name, with_content[at - 1])
         if before is not None:
             diff = diff_rows(before, after or "")
-    return History(name, present is not None, revisions, chosen, diff, with_now)
+    return ShownHistory(name, present is not None, revisions, chosen, diff, with_now)
 
 
 def _present(kb: KnowledgeBase, name: str) -> str | None:

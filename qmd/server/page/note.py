@@ -43,7 +43,7 @@ from qmd.server.page.note_text import (
 from qmd.server.page.site import Site
 from qmd.system.editors import program_link
 from qmd.values import DocumentInfo
-from qmd.values.graph import Backlinks, NoteLink, SimilarDocument
+from qmd.values.graph import Backlinks, NoteLink, NoteLinks, SimilarDocument
 from qmd.values.names import NOTE_SUFFIXES, fold
 from qmd.values.outline import OutlinedHeading
 from qmd.values.reading import DocumentDetails
@@ -72,6 +72,7 @@ class NoteView:
     context: str | None
     text: ShownText
     is_markdown: bool
+    may_tick: bool
     outline: tuple[OutlinedHeading, ...]
     properties: list[ShownProperty]
     neighbours: list[Neighbour]
@@ -91,6 +92,11 @@ class NoteView:
         if first is None or first.level != 1:
             return False
         return fold(first.text) == fold(self.document.title)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the text shows boxes that can be ticked."""
+        return self.may_tick and 'role="checkbox"' in self.text.html
 
     @property
     def top_level(self) -> int:
@@ -236,36 +242,41 @@ def read_note(
     if document.file != name or read.from_line != 1 or is_photo(document.path):
         place = f"?line={read.from_line}" if read.from_line != 1 else ""
         return note_address(document.file) + place
-    if lines is not None:
-        part = part_with_line(parts_of(read.text), lines[0])
     details = kb.details(document.file)
     page_links = PageLinks(kb, document.file, create_title=create_title)
-    is_markdown = fold(document.path).endswith(NOTE_SUFFIXES) or format_of(document.path) is CANVAS
+    is_canvas = format_of(document.path) is CANVAS
+    is_markdown = is_canvas or fold(document.path).endswith(NOTE_SUFFIXES)
+    may_tick = is_markdown and not is_canvas and create_title != ""
+    if lines is not None:
+        part = part_with_line(parts_of(read.text), lines[0])
     if is_markdown:
-        may_tick = bool(create_title) and format_of(document.path) is not CANVAS
         shown = shown_markdown(read.text, page_links, lines=lines, number=part, may_tick=may_tick)
     else:
         shown = shown_plain(read.text, lines=lines, number=part)
     links = kb.links(document.file, limit=MOST_LINKS)
     backlinks = kb.backlinks(document.file, limit=MOST_LINKS)
     around = neighbours(document.file, links, backlinks)
-    attachments = dict.fromkeys(
-        each.file for each in links.links if each.state == "attachment" and each.file
-    )
     return NoteView(
         details=details,
         context=read.context,
         text=shown,
         is_markdown=is_markdown,
+        may_tick=may_tick,
         outline=kb.outline(document.file).headings if shown.parts > 1 else (),
         properties=shown_properties(details, page_links),
         neighbours=around,
         backlinks=backlinks,
         broken=[each for each in links.links if each.state in ("nothing", "section missing")],
-        attachments=list(attachments),
+        attachments=_attachments(links),
         links_left_out=links.total - len(links.links),
         drawing=draw(document.file, around, width=_COLUMN, most=MOST_IN_COLUMN),
     )
+
+
+def _attachments(links: NoteLinks) -> list[str]:
+    """The files that a note links to and that are no documents, each once."""
+    files = (each.file for each in links.links if each.state == "attachment")
+    return list(dict.fromkeys(file for file in files if file is not None))
 
 
 def lines_of(text: str) -> tuple[int, int] | None:

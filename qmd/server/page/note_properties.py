@@ -18,7 +18,7 @@ MOST_VALUES = 50
 MAX_VALUE = 300
 """Characters of a value that are shown."""
 
-MAX_SEARCHED = 60
+MAX_SEARCHED = 30
 """Characters of a value that leads to a search for it; a longer one is a sentence."""
 
 _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})

@@ -71,7 +71,6 @@ class Site:
         mcp_path: Where the server speaks MCP; None if it does not.
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
-        chats: The conversations with the agent; None for those of this page alone.
         editor: The setting, see `qmd.system.editors`.
     """
 
@@ -92,7 +91,6 @@ class Site:
         self.activity = activity or Activity()
         self.editor = editor
         self.jobs = Jobs(kb)
-        self.chats = chats or Chats(kb, may_write=not read_only)
         self.static = StaticFiles()
         self.texts = Texts()
         self._browsers = Browsers()
