@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from qmd.values import Revision
@@ -115,6 +116,10 @@ class Revisions(Protocol):
 
     def changes(self, session: str | None = None, *, limit: int) -> list[FileChange]:
         """The latest changes, newest first; with ``session`` only those of this session."""
+        ...
+
+    def latest_change(self, tools: Sequence[str]) -> int:
+        """The number of the latest change by one of these tools; 0 if there is none."""
         ...
 
     def change(self, number: int) -> FileChange | None:

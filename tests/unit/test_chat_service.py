@@ -250,6 +250,24 @@ class TestWrites:
         assert (notes / "answer.md").read_text() == "by hand"
         assert "has changed since" in model.requests[-1][-1].content
 
+    @pytest.mark.parametrize("other_move", [False, True])
+    def test_a_move_that_waits_lets_others_move(
+        self, kb: KnowledgeBase, notes: Path, other_move: bool
+    ) -> None:
+        for name in ("one", "two"):
+            (notes / f"{name}.md").write_text(f"# {name}\n")
+        kb.index()
+        move = block("move_note", file="notes/one.md", new_path="notes/moved.md")
+        model = ScriptedModel(move, "Done.")
+        turn = Chats(kb, model=model).start("Move it", mode="write")
+        question = self.question(turn)
+        if other_move:
+            kb.move_note("notes/two.md", "notes/three.md")  # nobody is asked, and nothing waits
+        turn.answer(str(question.data["question"]), True)
+        ended(turn)
+        assert (notes / "moved.md").exists() is not other_move
+        assert ("Other notes were moved" in model.requests[-1][-1].content) is other_move
+
     def test_mode_read_offers_no_tool_that_writes(self, kb: KnowledgeBase, notes: Path) -> None:
         model = ScriptedModel(self.WRITE, "I cannot.")
         events = ended(Chats(kb, model=model).start("Write it"))

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import FileChangedError
+from qmd.errors import ConflictError, FileChangedError
 from qmd.files.writing.locked_folder import (
     FileContent,
     LockedFolder,
@@ -20,12 +20,14 @@ from qmd.files.writing.locked_folder import (
 from qmd.files.writing.policy import WritePolicy
 from qmd.files.writing.records import ChangeRecords, content_to_keep
 from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.turns import holds_turn, turn_given_up
 from qmd.files.writing.written import Draft, Written
 from qmd.store.revisions import MAX_REVISION_BYTES, NO_FILE, FileStep, RevisionContent
 from qmd.system import cancellation
 from qmd.values.names import fold
 from qmd.values.proposed import (
     Confirm,
+    Proposed,
     ProposedDeletion,
     ProposedMove,
     ProposedText,
@@ -155,7 +157,7 @@ class ChangeWriter:
         if self._confirm is not None:
             with locked(target.parent) as folder:
                 agreed = _present(folder, target, if_hash).data
-            require_consent(self._confirm, ProposedDeletion(self._tool, target, agreed))
+            self._require_consent(self._confirm, ProposedDeletion(self._tool, target, agreed))
         cancellation.check()
         with cancellation.uninterrupted(), locked(target.parent) as folder:
             for _ in range(_ATTEMPTS):
@@ -195,7 +197,7 @@ class ChangeWriter:
         if self._confirm is not None:
             with locked(old.parent) as folder:
                 folder.require_replaceable(old.name)
-            require_consent(self._confirm, ProposedMove(self._tool, old, new))
+            self._require_consent(self._confirm, ProposedMove(self._tool, old, new))
         cancellation.check()
         with cancellation.uninterrupted(), _both_locked(old.parent, new.parent) as folders:
             written = self._move(*folders, old, new, if_hash)
@@ -284,8 +286,33 @@ class ChangeWriter:
             old = folder.read(target.name)
             present = None if old is None else old.data
         proposed = ProposedText(self._tool, target, present, content(present))
-        require_consent(confirm, proposed)
+        self._require_consent(confirm, proposed)
         return proposed
+
+    def _require_consent(self, confirm: Confirm, proposed: Proposed) -> None:
+        """
+        Ask ``confirm``. A move or undo lets others run while it waits for the answer.
+
+        Raises:
+            WriteDeclinedError: ``confirm`` did not allow the change.
+            ConflictError: Another note was moved meanwhile, and this one was planned without it.
+        """
+        if not holds_turn():
+            require_consent(confirm, proposed)
+            return
+        before = self._latest_move()
+        with turn_given_up():
+            require_consent(confirm, proposed)
+        if self._latest_move() != before:
+            raise ConflictError(
+                f"Other notes were moved while the person was asked; {proposed.path} was not"
+                " written.",
+                hint="Look at the notes again, then ask for the move that is right now.",
+            )
+
+    def _latest_move(self) -> int:
+        with self._store.reading() as reader:
+            return reader.revisions.latest_change(("move_note", "undo"))
 
     def _replace(
         self,

@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qmd.errors import ConflictError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+_held: ContextVar[BaseFileLock | None] = ContextVar("qmd_move", default=None)
 
 #: Seconds that a move waits for another one.
 WAIT_S = 30.0
@@ -31,10 +38,43 @@ def one_move_at_a_time(database: Path, *, wait_s: float = WAIT_S) -> Iterator[No
     try:
         lock.acquire(timeout=wait_s, poll_interval=0.01)
     except Timeout:
-        raise ConflictError(
-            "Another move or undo is still running; nothing was written.", hint="Try again later."
-        ) from None
+        raise _busy() from None
+    token = _held.set(lock)
     try:
         yield
     finally:
+        _held.reset(token)
         lock.release()
+
+
+def holds_turn() -> bool:
+    """Whether this thread's work is a move or an undo that has the lock."""
+    return _held.get() is not None
+
+
+@contextmanager
+def turn_given_up(*, wait_s: float = WAIT_S) -> Iterator[None]:
+    """
+    Let other moves have the lock in the block, which waits for a person.
+
+    Raises:
+        ConflictError: Another move still has the lock ``wait_s`` after the block.
+    """
+    from filelock import Timeout
+
+    lock = _held.get()
+    assert lock is not None
+    lock.release()
+    try:
+        yield
+    finally:
+        try:
+            lock.acquire(timeout=wait_s, poll_interval=0.01)
+        except Timeout:
+            raise _busy() from None
+
+
+def _busy() -> ConflictError:
+    return ConflictError(
+        "Another move or undo is still running; nothing was written.", hint="Try again later."
+    )

@@ -62,6 +62,13 @@ class SqliteRevisions:
             where, parameters = "WHERE session = ? ", [session]
         return self._changes(f"{where}ORDER BY id DESC LIMIT ?", [*parameters, limit])
 
+    def latest_change(self, tools: Sequence[str]) -> int:
+        places = ", ".join("?" * len(tools))
+        (number,) = self._connection.execute(
+            f"SELECT coalesce(max(id), 0) FROM changes WHERE tool IN ({places})", list(tools)
+        ).fetchone()
+        return int(number)
+
     def change(self, number: int) -> FileChange | None:
         if number > _LARGEST_ID:  # which SQLite does not take
             return None
