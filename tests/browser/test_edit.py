@@ -5,18 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 from support.axe import assert_accessible, assert_fits
 from support.site import NOTES, Served
 
 PLAN = NOTES["plan.md"]
-
-
-@pytest.fixture(autouse=True)
-def without_note_view(served: Served, page: Page) -> None:
-    """Until the view of a note is there. (The page closes before the server.)"""
-    page.expected.append("404")  # type: ignore[attr-defined]
 
 
 def _text(served: Served, name: str = "plan.md") -> str:
@@ -106,6 +99,33 @@ def test_tab_indents_a_list_and_is_no_trap(served: Served, page: Page) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
     expect(text).not_to_be_focused()
+
+
+def test_a_task_is_ticked_in_the_note(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/note/notes/Harbour.md")
+    box = page.get_by_role("checkbox", name="paint the boat")
+    box.click()
+    expect(box).to_be_checked()
+    expect(box).not_to_have_attribute("aria-busy", "true")
+    assert "- [x] paint" in _text(served, "Harbour.md")
+    # Other lines came above it meanwhile; the box still means its task.
+    text = _text(served, "Harbour.md").replace("# Harbour", "# Harbour\n\nNew.\n\n- [ ] other")
+    (served.folder / "Harbour.md").write_text(text, encoding="utf-8")
+    box.press("Space")
+    expect(box).not_to_be_checked()
+    expect(box).not_to_have_attribute("aria-busy", "true")
+    assert _text(served, "Harbour.md") == text.replace("- [x] paint", "- [ ] paint")
+
+
+def test_a_task_that_is_gone_is_not_shown_as_ticked(served: Served, page: Page) -> None:
+    page.expected.append("409")  # type: ignore[attr-defined]
+    page.goto(f"{served.url}/note/notes/Harbour.md")
+    box = page.get_by_role("checkbox", name="paint the boat")
+    (served.folder / "Harbour.md").write_text("# Harbour\n\nSold.\n", encoding="utf-8")
+    box.click()
+    expect(page.get_by_text("The task was not changed.")).to_be_visible()
+    expect(box).not_to_be_checked()
+    assert _text(served, "Harbour.md") == "# Harbour\n\nSold.\n"
 
 
 def test_a_note_is_deleted_and_comes_back(served: Served, page: Page) -> None:
