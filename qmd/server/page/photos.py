@@ -138,8 +138,8 @@ class _Photos:
             return Response(status_code=304, headers=headers)
         picture = self._kept.get((file, side, version))
         if picture is None:
-            made, version = await site.run(request, lambda: site.kb.thumbnail(file, side=side))
-            picture = made or b""
+            small, version = await site.run(request, lambda: site.kb.thumbnail(file, side=side))
+            picture = small or b""
             self._keep((file, side, version), picture)
         if not picture:
             return Response(_NO_PICTURE, media_type="image/svg+xml", headers=headers)
