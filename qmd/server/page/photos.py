@@ -90,7 +90,7 @@ class _Photos:
             file=file,
             title=metadata.title or file.rpartition("/")[2],
             photo=metadata,
-            version=version,
+            state=version,
             before=before,
             behind=behind,
             query=_query(chosen),
