@@ -83,16 +83,18 @@ def _changes(site: Site, view: AskView) -> list[Route]:
             raise InputError("The mode of a conversation is read or write.")
         question, chat = form.get("text"), form.get("chat") or None
         turn = await site.run(request, lambda: site.chats.start(question, chat, mode=mode))
-        return begun(request, turn)
+        return await begun(request, turn)
 
     async def retry(request: Request) -> Response:
         chat_id = request.path_params["id"]
-        return begun(request, await site.run(request, lambda: site.chats.retry(chat_id)))
+        turn = await site.run(request, lambda: site.chats.retry(chat_id))
+        return await begun(request, turn)
 
-    def begun(request: Request, turn: AgentTurn) -> Response:
+    async def begun(request: Request, turn: AgentTurn) -> Response:
         """Tell a script where the turn is to be followed; without one load its page."""
         if _is_script(request):
-            return JSONResponse({"chat": turn.chat, "name": turn.name})
+            path = await site.run(request, lambda: view.export_path(turn.name))
+            return JSONResponse({"chat": turn.chat, "name": turn.name, "export_path": path})
         return site.redirect(f"/ask/{turn.chat}")
 
     async def stop(request: Request) -> Response:

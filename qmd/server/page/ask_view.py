@@ -14,7 +14,7 @@ from qmd.server.page.answer import Words, answer_html, sources_of
 from qmd.server.page.ask_turn import TurnView, WordsStep, seconds_since
 from qmd.server.page.language import Language
 from qmd.server.page.links import PageLinks, note_address
-from qmd.values.chats import ChatInfo, ChatTurn
+from qmd.values.chats import ChatTurn
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
@@ -74,7 +74,7 @@ class AskView:
             "turns": turns,
             "mode": mode,
             "is_running": any(turn.is_running for turn in turns),
-            "export_path": self._export_path(chat.info),
+            "export_path": self.export_path(chat.info.name),
         }
 
     def _around(self, find: str) -> dict[str, Any]:
@@ -188,9 +188,9 @@ class AskView:
 
     # -- the note of a conversation --------------------------------------------------------
 
-    def _export_path(self, chat: ChatInfo) -> str:
-        """A path for the note of a conversation, in the first collection."""
-        name = _NO_NAME.sub(" ", chat.name).strip(" .…")[:80] or chat.id
+    def export_path(self, name: str) -> str:
+        """A path for the note of a conversation with this name, in the first collection."""
+        name = _NO_NAME.sub(" ", name).strip(" .…")[:80] or "conversation"
         collections = self._site.kb.collections()
         return f"{collections[0].name}/{name}.md" if collections else f"{name}.md"
 

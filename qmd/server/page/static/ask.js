@@ -213,7 +213,7 @@ async function run(address, body) {
     throw error;
   }
   trouble.replaceChildren();
-  setChat(turn.chat, turn.name);
+  setChat(turn);
   await connect();
 }
 
@@ -246,12 +246,18 @@ function setRunning(running) {
   if (hadFocus) document.getElementById("question").focus();
 }
 
-function setChat(chat, name) {
+function setChat({ chat, name, export_path: exportPath }) {
   if (chat === state.chat) return;
   state.chat = chat;
   talk.dataset.chat = chat;
   composer.elements.chat.value = chat;
-  document.getElementById("stopping").setAttribute("action", `/ask/${chat}/stop`);
+  for (const form of document.querySelectorAll("[data-of-chat]")) {
+    form.setAttribute("action", form.getAttribute("action").replace(/^\/ask\/[^/]*/, `/ask/${chat}`));
+  }
+  document.querySelector(".menu").hidden = false;
+  document.getElementById("name").value = name;
+  const path = document.getElementById("path");
+  if (path) path.value = exportPath;
   document.querySelector("h1").textContent = name;
   document.title = `${name} · ${texts.title} · qmd`;
   history.replaceState(null, "", `/ask/${chat}`);
