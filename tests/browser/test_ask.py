@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from support.axe import assert_accessible, assert_fits
 from support.model_server import Call, ModelServer, Step, fails, hangs_after, says
 from support.site import Served, serve
 
@@ -59,6 +60,33 @@ def test_an_answer_with_a_card_for_each_tool_call(with_model: Ask, page: Page) -
     cards.nth(0).get_by_text("Result").click()
     expect(cards.nth(0).locator("pre")).to_contain_text("The boat lies in the harbour.")
     expect(log.locator(".answer strong")).to_have_text("boat")
+
+
+def test_a_citation_opens_the_note_at_the_line_and_a_false_one_is_marked(
+    with_model: Ask, page: Page
+) -> None:
+    served = with_model(
+        calls("get", file="notes/Harbour.md"),
+        says(
+            "The boat lies in the harbour [notes/Harbour.md:3]. "
+            "The engine was repaired by a mechanic in March [notes/Harbour.md:3]. "
+            "Its sails are `blue` since the summer."
+        ),
+    )
+    page.goto(f"{served.url}/ask")
+    ask(page, "Where is the boat?")
+    answer = page.locator(".answer")
+    expect(answer).to_contain_text("not found in the source")
+    expect(page.get_by_role("region", name="Sources")).to_contain_text("not found in the source")
+    expect(answer.get_by_text("no source", exact=True)).to_be_hidden()
+    page.get_by_label("Mark sentences without a source").check()
+    expect(answer.get_by_text("no source", exact=True)).to_be_visible()
+    assert_accessible(page)
+    citation = answer.get_by_role("link", name="Source 1", exact=True)
+    citation.focus()
+    expect(page.locator(".quote-popup")).to_contain_text("The boat lies in the harbour.")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{served.url}/note/notes/Harbour.md?line=3")
 
 
 def test_a_stopped_answer_is_tried_again(with_model: Ask, page: Page) -> None:
@@ -144,7 +172,8 @@ def test_a_conversation_in_chinese_on_a_small_screen(
     expect(page.get_by_role("log")).to_be_empty()
     question.press("Enter")
     expect(page.get_by_text("复制回答")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    assert_fits(page)
+    assert_accessible(page)
     page.get_by_role("button", name="对话", exact=True).click()
     expect(page.get_by_role("link", name="船在哪里")).to_be_visible()
 
@@ -170,7 +199,7 @@ def test_a_page_loaded_again_goes_on_with_the_answer(with_model: Ask, page: Page
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     expect(page.get_by_role("log")).to_contain_text("First part.")
     go_on.set()
-    expect(page.locator(".answer")).to_have_text("First part. Second part.")
+    expect(page.locator(".answer")).to_have_text("First part. Second part.", use_inner_text=True)
 
 
 def test_conversations_are_renamed_found_and_deleted(with_model: Ask, page: Page) -> None:

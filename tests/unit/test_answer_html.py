@@ -13,14 +13,26 @@ from qmd.server.page.ask_turn import TurnView
 from qmd.server.page.language import Texts
 
 
-def citation(file: str, first: int, last: int, **fields: Any) -> dict[str, Any]:
-    return {"file": file, "from_line": first, "to_line": last, "status": "ok", **fields}
+def citation(answer: str, written: str, file: str, first: int, last: int, **fields: Any) -> Any:
+    """A citation of an answer, as its event holds it."""
+    start = answer.index(written, fields.pop("after", 0))
+    return {
+        "file": file,
+        "from_line": first,
+        "to_line": last,
+        "status": "ok",
+        "quote": "",
+        "reason": "",
+        "start": start,
+        "end": start + len(written),
+        **fields,
+    }
 
 
 def html_of(answer: str, *citations: dict[str, Any], unsupported: tuple[str, ...] = ()) -> str:
     texts = Texts()
     turn = TurnView("1", 1, "?", answer=answer, unsupported=unsupported)
-    turn.sources = sources_of(citations)
+    turn.citations, turn.sources = citations, sources_of(citations)
     return answer_html(
         turn,
         lambda text: Markup(render_note(text, NoLinks()).html),
@@ -28,24 +40,49 @@ def html_of(answer: str, *citations: dict[str, Any], unsupported: tuple[str, ...
     )
 
 
-@pytest.mark.parametrize("place", ["3-5", "3 - 5", "3–5", "L3-L5"])
-def test_a_citation_is_a_link_to_the_lines(place: str) -> None:
-    html = html_of(f"It lies there [notes/a b.md:{place}].", citation("notes/a b.md", 3, 5))
+def test_a_citation_is_a_link_to_the_lines() -> None:
+    answer = "It lies there [notes/a b.md:3-5]."
+    html = html_of(answer, citation(answer, "[notes/a b.md:3-5]", "notes/a b.md", 3, 5))
     assert 'href="/note/notes/a%20b.md?line=3-5"' in html
     assert 'data-source="turn-1-source-1"' in html
     assert "[notes" not in html
 
 
 def test_the_same_lines_have_the_same_number() -> None:
-    first, second = citation("notes/a.md", 1, 1), citation("notes/b.md", 2, 2)
-    html = html_of("[notes/a.md:1] [notes/b.md:2] [notes/a.md:1]", first, second, first)
+    answer = "[notes/a.md:1] [notes/b.md:2] [notes/a.md:1]"
+    first = citation(answer, "[notes/a.md:1]", "notes/a.md", 1, 1)
+    second = citation(answer, "[notes/b.md:2]", "notes/b.md", 2, 2)
+    third = citation(answer, "[notes/a.md:1]", "notes/a.md", 1, 1, after=20)
+    html = html_of(answer, first, second, third)
     assert [part[0] for part in html.split('aria-label="Source ')[1:]] == ["1", "2", "1"]
 
 
+def test_several_citations_in_one_bracket_are_several_links() -> None:
+    answer = "It is so [notes/a.md:1; notes/b.md:2]."
+    where = "[notes/a.md:1; notes/b.md:2]"
+    html = html_of(
+        answer,
+        citation(answer, where, "notes/a.md", 1, 1),
+        citation(answer, where, "notes/b.md", 2, 2),
+    )
+    assert html.count('class="cite"') == 2
+
+
 def test_a_false_citation_says_so_in_the_text() -> None:
-    html = html_of("It is red [notes/a.md:9].", citation("notes/a.md", 9, 9, status="not_found"))
+    answer = "It is red [notes/a.md:9]."
+    false = citation(answer, "[notes/a.md:9]", "notes/a.md", 9, 9, status="not_found")
+    html = html_of(answer, false)
     assert "cite missing" in html
     assert "1 · not found in the source" in html
+
+
+def test_lines_that_support_one_sentence_and_not_another_are_two_sources() -> None:
+    answer = "It is blue [notes/a.md:9]. It is red [notes/a.md:9]."
+    good = citation(answer, "[notes/a.md:9]", "notes/a.md", 9, 9)
+    bad = citation(answer, "[notes/a.md:9]", "notes/a.md", 9, 9, after=20, status="not_found")
+    html = html_of(answer, good, bad)
+    assert html.count('class="cite"') == 1
+    assert html.count('class="cite missing"') == 1
 
 
 def test_what_is_no_citation_of_the_answer_stays_text() -> None:
@@ -71,7 +108,8 @@ def test_a_sentence_without_a_source_is_marked_at_its_end() -> None:
     "file", ['notes/"><img src=x>.md', "notes/a?b#c.md", "notes/\ud800.md", "notes/年度.md"]
 )
 def test_no_name_of_a_file_leaves_its_attribute(file: str) -> None:
-    html = html_of(f"[{file}:1]", citation(file, 1, 1))
+    answer = f"[{file}:1]"
+    html = html_of(answer, citation(answer, answer, file, 1, 1))
     address = html.partition('href="')[2].partition('"')[0]
     assert address.startswith("/note/notes/")
     assert address.endswith(".md?line=1")

@@ -110,11 +110,12 @@ def write_error(log: EventLog, error: QmdError) -> None:
 
 def write_answer(log: EventLog, result: LoopResult) -> None:
     """The event of an answer, with its citations."""
+    text = result.final_response
     log.add(
         "answer",
-        text=result.final_response,
+        text=text,
         citations=[citation.as_json() for citation in result.checked.citations],
-        unsupported=[sentence.text for sentence in result.checked.unsupported],
+        unsupported=[text[each.start : each.end] for each in result.checked.unsupported],
         cut_off=result.cut_off,
     )
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from markupsafe import Markup
 
-from qmd.server.page.ask_turn import Source, TurnView
+from qmd.server.page.ask_turn import ShownSource, TurnView
 from qmd.server.page.links import note_address
 from qmd.server.page.marked_text import Mark, render_with_marks
 
-_CITATION = re.compile(r"\[([^\[\]\n]{1,1000}):L?(\d{1,9})(?:\s?[-–—]\s?L?(\d{1,9}))?\]")
+Place = tuple[str, int, int, bool]
+"""The document, first line and last line of a citation, and whether they support its sentence."""
 
 
 class Words(Protocol):
@@ -21,22 +21,22 @@ class Words(Protocol):
     def __call__(self, name: str, **values: object) -> str: ...
 
 
-def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[Source]:
+def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[ShownSource]:
     """The citations of an answer, numbered from 1 in their order; equal ones once."""
-    sources: dict[tuple[str, int, int], Source] = {}
+    sources: dict[Place, ShownSource] = {}
     for citation in citations:
-        file, first, last = citation["file"], citation["from_line"], citation["to_line"]
+        file, first, last, ok = place = _place(citation)
         sources.setdefault(
-            (file, first, last),
-            Source(
+            place,
+            ShownSource(
                 number=len(sources) + 1,
                 file=file,
                 first=first,
                 last=last,
-                quote=citation.get("quote") or "",
-                ok=citation["status"] == "ok",
-                reason=citation.get("reason") or "",
-                address=_note_address(file, first, last),
+                quote=citation["quote"],
+                ok=ok,
+                reason=citation["reason"],
+                address=_address(file, first, last),
             ),
         )
     return list(sources.values())
@@ -49,23 +49,20 @@ def answer_html(turn: TurnView, markdown: Callable[[str], Markup], words: Words)
 
 
 def _citation_marks(turn: TurnView, words: Words) -> Iterator[Mark]:
-    for match in _CITATION.finditer(turn.answer):
-        first = int(match[2])
-        last = int(match[3] or first)
-        source = next(
-            (
-                source
-                for source in turn.sources
-                if (source.first, source.last) == (first, last)
-                and f"/{source.file}".endswith(f"/{match[1].strip()}")
-            ),
-            None,
+    sources = {
+        (source.file, source.first, source.last, source.ok): source for source in turn.sources
+    }
+    links: dict[tuple[int, int], list[Markup]] = {}
+    for citation in turn.citations:
+        # Several citations in one bracket share its place.
+        links.setdefault((citation["start"], citation["end"]), []).append(
+            _link(turn, sources[_place(citation)], words)
         )
-        if source is not None:
-            yield Mark(match.start(), match.end(), _link(turn, source, words))
+    for (start, end), at_place in links.items():
+        yield Mark(start, end, Markup("").join(at_place))
 
 
-def _link(turn: TurnView, source: Source, words: Words) -> Markup:
+def _link(turn: TurnView, source: ShownSource, words: Words) -> Markup:
     label = words("ask.source_number", n=source.number)
     text = str(source.number)
     if not source.ok:
@@ -88,10 +85,18 @@ def _unsupported_marks(turn: TurnView, words: Words) -> Iterator[Mark]:
             continue
         position = start + len(sentence)
         end = start + len(sentence.rstrip())
+        if any(start <= citation["start"] < position for citation in turn.citations):
+            continue  # the link says so
         flag = Markup('<span class="unsupported" title="{}">{}</span>')
         yield Mark(end, end, flag.format(words("ask.unsupported_title"), words("ask.unsupported")))
 
 
-def _note_address(file: str, first: int, last: int) -> str:
+def _place(citation: Mapping[str, Any]) -> Place:
+    is_ok = citation["status"] == "ok"
+    return citation["file"], citation["from_line"], citation["to_line"], is_ok
+
+
+def _address(file: str, first: int, last: int) -> str:
+    """Where the cited lines are shown."""
     lines = str(first) if first == last else f"{first}-{last}"
     return f"{note_address(file)}?line={lines}"

@@ -93,7 +93,7 @@ Step = WordsStep | ToolStep | BadStep | QuestionStep
 
 
 @dataclass(frozen=True)
-class Source:
+class ShownSource:
     """A citation in the list below an answer."""
 
     number: int
@@ -131,7 +131,7 @@ class TurnView:
     html: Markup = field(default_factory=Markup)
     citations: Sequence[Mapping[str, Any]] = ()
     unsupported: Sequence[str] = ()
-    sources: Sequence[Source] = ()
+    sources: Sequence[ShownSource] = ()
     error: Mapping[str, Any] | None = None
     seconds: float = 0
     may_retry: bool = False

@@ -125,6 +125,7 @@ const kinds = {
   },
   text(data) {
     state.turn.write(data.text);
+    state.turn.doing(texts.writing);
   },
   block(data) {
     state.turn.finish(data.html, data.rest);
@@ -154,6 +155,7 @@ const kinds = {
     else log.append(element);
     dress(element);
     setRunning(false);
+    document.getElementById("question").placeholder = texts.placeholder_more;
     announce(data.announce);
     if (focusIsInside) document.getElementById("question")?.focus({ preventScroll: true });
     refreshList();
@@ -525,6 +527,22 @@ for (const chip of document.querySelectorAll("#examples .chip")) {
   });
 }
 document.getElementById("examples")?.removeAttribute("hidden");
+
+// Sentences without a source are marked if the person wants it; the browser remembers that.
+
+const STRICT = "qmd-strict";
+const strict = document.getElementById("strict");
+if (strict) {
+  const box = strict.querySelector("input");
+  strict.hidden = false;
+  box.checked = localStorage.getItem(STRICT) === "on";
+  const apply = () => talk.toggleAttribute("data-strict", box.checked);
+  box.addEventListener("change", () => {
+    localStorage.setItem(STRICT, box.checked ? "on" : "off");
+    apply();
+  });
+  apply();
+}
 
 // Another tab may have gone on with this conversation.
 document.addEventListener("visibilitychange", async () => {
