@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from qmd.store import Reader
 
 
-def open_indexed_file(reader: Reader, file: str) -> BinaryIO:
+def open_indexed_file(reader: Reader, file: str, *, database: Path) -> BinaryIO:
     """
     Open ``collection/path`` for reading, without following a link below the collection.
 
-    A file that the rules of its collection leave out is not listed, and so is not there.
+    A file that an ignore file of its collection names, and the database with the files that SQLite
+    keeps beside it, count as missing.
 
     Raises:
         DocumentNotFoundError: The index lists no such file, or it is no regular file any more.
@@ -44,7 +45,18 @@ def open_indexed_file(reader: Reader, file: str) -> BinaryIO:
         descriptor = open_beneath(root, path, READ)
     except (OSError, ValueError) as error:
         raise DocumentNotFoundError(file) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or _is_database(status, database):
         os.close(descriptor)
         raise DocumentNotFoundError(file)
     return os.fdopen(descriptor, "rb")
+
+
+def _is_database(status: os.stat_result, database: Path) -> bool:
+    for suffix in ("", "-wal", "-shm"):
+        try:
+            if os.path.samestat(status, os.stat(f"{database}{suffix}")):  # noqa: PTH116
+                return True
+        except OSError:
+            continue  # there is none
+    return False

@@ -140,7 +140,8 @@ class DocumentMethods(Parts):
         """
         Open a document or an attachment, ``collection/path``, for reading its bytes.
 
-        No link below the collection is followed, and only files that the index lists are opened.
+        No link below the collection is followed, and only files that the index lists are opened,
+        never the database.
 
         Raises:
             DocumentNotFoundError: There is no such file.
@@ -148,8 +149,9 @@ class DocumentMethods(Parts):
         """
         from qmd.files.indexed_file import open_indexed_file
 
-        with self._store.reading() as reader:
-            return open_indexed_file(reader, file)
+        store = self._store
+        with store.reading() as reader:
+            return open_indexed_file(reader, file, database=store.path)
 
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
         """

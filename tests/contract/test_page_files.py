@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from support.site import NOTES, Served, serve
+
+from qmd import KnowledgeBase
+from qmd.errors import DocumentNotFoundError
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
 FILES: dict[str, str | bytes] = {
@@ -112,6 +116,18 @@ def test_a_file_that_became_a_link_is_not_followed(served: Served, client: httpx
     (served.folder / "replaced.pdf").unlink()
     (served.folder / "replaced.pdf").symlink_to("/etc/hostname")
     assert client.get("/file/notes/replaced.pdf").status_code == 404
+
+
+def test_the_database_is_not_served(tmp_path: Path) -> None:
+    """A person may keep it among the notes."""
+    (tmp_path / "a.md").write_text("# A\n")
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path, name="notes")
+        kb.index()
+        kb.open_file("notes/a.md").close()
+        for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+            with pytest.raises(DocumentNotFoundError):
+                kb.open_file(f"notes/{name}")
 
 
 def test_the_text_of_a_note_is_sent_as_it_is(client: httpx.Client) -> None:

@@ -7,6 +7,7 @@ Whoever sends a photo chooses how much memory its picture takes, so no server de
 from __future__ import annotations
 
 import os
+import threading
 from io import BytesIO
 
 from qmd.system.beneath import READ, open_beneath
@@ -20,6 +21,9 @@ _BUDGET = JobBudget(cpu_s=10.0, memory_bytes=600 * MB)
 _MAX_PIXELS = 120_000_000
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 
+#: Pictures that are made at once: each may take the memory of its budget.
+_AT_ONCE = threading.BoundedSemaphore(2)
+
 workers = WorkerPool("qmd.files.photos.thumbnail:make_thumbnail")
 
 
@@ -31,7 +35,8 @@ def thumbnail(root: str, path: str, side: int) -> bytes | None:
     """
     if path.lower().endswith((".heic", ".heif")):
         return None
-    (result,) = workers.run([Job((root, path, side), MB, _BUDGET)])
+    with _AT_ONCE:
+        (result,) = workers.run([Job((root, path, side), MB, _BUDGET)])
     return result.value if isinstance(result, JobAnswer) else None
 
 
