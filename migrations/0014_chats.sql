@@ -32,3 +32,4 @@ CREATE TABLE chat_turns (
     bytes      INTEGER NOT NULL,
     UNIQUE (chat_id, number)
 );
+CREATE INDEX chat_turns_running ON chat_turns (status) WHERE status = 'running';

@@ -79,7 +79,6 @@ class Chats:
         self._lock = threading.Lock()
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process
         self._threads: dict[str, threading.Thread] = {}
-        self._has_marked = kb.is_read_only
 
     @property
     def model_name(self) -> str | None:
@@ -250,8 +249,7 @@ class Chats:
             )
 
     def _mark_abandoned(self) -> None:
-        if not self._has_marked:
-            self._has_marked = True
+        if self._keeper.lasts:
             self._kb.end_abandoned_turns()
 
     # -- running -------------------------------------------------------------------------
