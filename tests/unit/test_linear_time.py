@@ -43,6 +43,8 @@ from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.query import language, lines
 from qmd.search.query.terms import loose_parts
 from qmd.search.words import literals
+from qmd.server.page.diff_rows import diff_rows
+from qmd.server.page.note_text import parts_of, shown_plain
 from qmd.store.links import NamedFile
 from qmd.values import FileState
 from qmd.values.conditions import parse_filter
@@ -220,6 +222,14 @@ def rendered(text: str) -> None:
     render_note(f"{text}\n\n```python\n{text[:500]}\n```\n\n$$ {text[:500]} $$", NoLinks())
 
 
+def page_text(text: str) -> None:
+    """What the page adds to a text that is shown, and the difference of two."""
+    shown_plain(text, lines=(2, 9), number=1)
+    parts_of(text * 200)
+    diff_rows(text, f"{text}x{text}")
+    diff_rows(text, text.replace("a", "b") + "\n")
+
+
 def encoded_as(beginning: str, encoding: str) -> Any:
     return functools.partial(encoded, beginning=beginning, encoding=encoding)
 
@@ -273,6 +283,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "edits": (edits, 1_000, FEW),
     "canvas cards": (canvas, 2_000, FEW),
     "rendered note": (rendered, 1_000, (growth.line, growth.lines)),
+    "text of the page": (page_text, 1_000, FEW),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
 }
@@ -287,6 +298,7 @@ MANY_CALLS = (
     "linked parts",
     "edits",
     "rendered note",
+    "text of the page",
 )
 
 

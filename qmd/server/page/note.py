@@ -64,6 +64,7 @@ class NoteView:
         text: The text as HTML; the first heading may be the title.
         has_title: Whether the text shows the title itself.
         outline: All headings of a text that has several parts; else those of ``text`` are shown.
+        may_edit: Whether it is a note, and the server may write.
         broken: The links that lead nowhere.
         links_left_out: Links behind `MOST_LINKS`.
     """
@@ -72,7 +73,7 @@ class NoteView:
     context: str | None
     text: ShownText
     is_markdown: bool
-    may_tick: bool
+    may_edit: bool
     outline: tuple[OutlinedHeading, ...]
     properties: list[ShownProperty]
     neighbours: list[Neighbour]
@@ -96,7 +97,7 @@ class NoteView:
     @property
     def has_tasks(self) -> bool:
         """Whether the text shows boxes that can be ticked."""
-        return self.may_tick and 'role="checkbox"' in self.text.html
+        return self.may_edit and 'role="checkbox"' in self.text.html
 
     @property
     def top_level(self) -> int:
@@ -246,11 +247,11 @@ def read_note(
     page_links = PageLinks(kb, document.file, create_title=create_title)
     is_canvas = format_of(document.path) is CANVAS
     is_markdown = is_canvas or fold(document.path).endswith(NOTE_SUFFIXES)
-    may_tick = is_markdown and not is_canvas and create_title != ""
+    may_edit = is_markdown and not is_canvas and create_title != ""
     if lines is not None:
         part = part_with_line(parts_of(read.text), lines[0])
     if is_markdown:
-        shown = shown_markdown(read.text, page_links, lines=lines, number=part, may_tick=may_tick)
+        shown = shown_markdown(read.text, page_links, lines=lines, number=part, may_tick=may_edit)
     else:
         shown = shown_plain(read.text, lines=lines, number=part)
     links = kb.links(document.file, limit=MOST_LINKS)
@@ -261,7 +262,7 @@ def read_note(
         context=read.context,
         text=shown,
         is_markdown=is_markdown,
-        may_tick=may_tick,
+        may_edit=may_edit,
         outline=kb.outline(document.file).headings if shown.parts > 1 else (),
         properties=shown_properties(details, page_links),
         neighbours=around,
