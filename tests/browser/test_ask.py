@@ -202,6 +202,18 @@ def test_a_page_loaded_again_goes_on_with_the_answer(with_model: Ask, page: Page
     expect(page.locator(".answer")).to_have_text("First part. Second part.", use_inner_text=True)
 
 
+def test_a_lost_connection_is_told_and_taken_up_again(with_model: Ask, page: Page) -> None:
+    page.expected.append("ERR_FAILED")  # type: ignore[attr-defined]
+    served = with_model(says("It is blue."))
+    page.route("**/events", lambda route: route.abort())
+    page.goto(f"{served.url}/ask")
+    ask(page, "Which colour has the boat?")
+    expect(page.get_by_role("alert")).to_contain_text("The connection to the server was lost.")
+    page.unroute("**/events")
+    page.get_by_role("button", name="Connect again").click()
+    expect(page.locator(".answer")).to_contain_text("It is blue.")
+
+
 def test_conversations_are_renamed_found_and_deleted(with_model: Ask, page: Page) -> None:
     served = with_model(says("Yes."))
     page.goto(f"{served.url}/ask")

@@ -12,6 +12,8 @@ from qmd.server.page.answer import answer_html, sources_of
 from qmd.server.page.ask_turn import TurnView
 from qmd.server.page.language import Texts
 
+TEXTS = Texts()
+
 
 def citation(answer: str, written: str, file: str, first: int, last: int, **fields: Any) -> Any:
     """A citation of an answer, as its event holds it."""
@@ -30,14 +32,17 @@ def citation(answer: str, written: str, file: str, first: int, last: int, **fiel
 
 
 def html_of(answer: str, *citations: dict[str, Any], unsupported: tuple[str, ...] = ()) -> str:
-    texts = Texts()
     turn = TurnView("1", 1, "?", answer=answer, unsupported=unsupported)
-    turn.citations, turn.sources = citations, sources_of(citations)
-    return answer_html(
-        turn,
-        lambda text: Markup(render_note(text, NoLinks()).html),
-        lambda name, **values: texts.text("en", name, **values),
-    )
+    turn.citations, turn.sources = citations, sources_of(citations, words)
+    return answer_html(turn, lambda text: Markup(render_note(text, NoLinks()).html), words)
+
+
+def words(name: str, **values: object) -> str:
+    return TEXTS.text("en", name, **values)
+
+
+def chinese(name: str, **values: object) -> str:
+    return TEXTS.text("zh", name, **values)
 
 
 def test_a_citation_is_a_link_to_the_lines() -> None:
@@ -114,3 +119,17 @@ def test_no_name_of_a_file_leaves_its_attribute(file: str) -> None:
     assert address.startswith("/note/notes/")
     assert address.endswith(".md?line=1")
     assert "<img" not in html
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("there is no such document", "没有这个文档。"),
+        ("the document has 12 lines", "该文档只有 12 行。"),
+        ("the lines do not have the number 9,000", "这几行里没有数字 9,000。"),
+        ("a reason of later", "a reason of later"),
+    ],
+)
+def test_the_reason_of_a_failure_is_in_the_language_of_the_person(reason: str, shown: str) -> None:
+    false = citation("[a/b.md:1]", "[a/b.md:1]", "a/b.md", 1, 1, status="not_found", reason=reason)
+    assert sources_of([false], chinese)[0].reason == shown

@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 from starlette.requests import Request
 
+from qmd.errors import ChatNotFoundError
 from qmd.server.page.ask_live import BrowserEvent, LiveTurn
 from qmd.server.page.ask_turn import Step, TurnView
 from qmd.server.page.ask_view import AskView
@@ -58,8 +59,11 @@ async def browser_events(
     yield _encoded([("started", {"html": html(shown)})])
     async for events in _batches(turn, heartbeat_s):
         yield await anyio.to_thread.run_sync(of_browser, events) if events else b": heartbeat\n\n"
-    kept = await anyio.to_thread.run_sync(view.turns, chat_id, language)
-    last = next(kept_turn for kept_turn in kept if kept_turn.number == turn.number)
+    try:
+        last = await anyio.to_thread.run_sync(view.last_turn, chat_id, language)
+    except ChatNotFoundError:
+        yield _encoded([("deleted", {})])
+        return
     ending = "ask.end_done" if last.status == "done" else "ask.end_other"
     end = {"html": html(last), "announce": site.texts.text(language, ending)}
     yield _encoded([("ended", end)])

@@ -149,6 +149,10 @@ class AskView:
             turn.may_retry = False
         return shown
 
+    def last_turn(self, chat_id: str, language: Language) -> TurnView:
+        """Raises ChatNotFoundError: the conversation was deleted meanwhile."""
+        return self.turn(chat_id, self._site.chats.chat(chat_id).turns[-1], language)
+
     def begun(self, turn: AgentTurn) -> TurnView:
         """A turn that runs, without what has happened in it."""
         stored = self._site.chats.chat(turn.chat).turns[turn.number - 1]
@@ -166,8 +170,9 @@ class AskView:
             if isinstance(step, WordsStep):
                 step.html = self.markdown(step.text)
         if turn.answer:
-            turn.sources = sources_of(turn.citations)
-            turn.html = answer_html(turn, self.markdown, self._words(language))
+            words = self._words(language)
+            turn.sources = sources_of(turn.citations, words)
+            turn.html = answer_html(turn, self.markdown, words)
         return turn
 
     def _words(self, language: Language) -> Words:

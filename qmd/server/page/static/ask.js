@@ -11,7 +11,7 @@ const composer = document.getElementById("composer");
 const trouble = document.getElementById("trouble");
 
 const NEAR_END = 120; // pixels from the end within which the page follows the newest text
-const PAUSES_MS = [500, 1500, 4000]; // before the server is tried again
+const PAUSES_MS = [300, 900, 2000]; // before the server is tried again
 const POLL_MS = 3000;
 
 const state = { chat: talk.dataset.chat, reader: null, turn: null, following: true };
@@ -160,6 +160,9 @@ const kinds = {
     if (focusIsInside) document.getElementById("question")?.focus({ preventScroll: true });
     refreshList();
   },
+  deleted() {
+    location.assign("/ask");
+  },
 };
 
 /** Show the events of a response; returns whether the turn has ended. */
@@ -169,7 +172,7 @@ async function follow(response) {
   let ended = false;
   for await (const { kind, data } of events(response, reader.signal)) {
     kinds[kind]?.(data);
-    ended ||= kind === "ended";
+    ended ||= kind === "ended" || kind === "deleted";
     if (kind === "idle") {
       await loadTurns();
       while (isAnswering()) {
