@@ -17,6 +17,8 @@ from qmd.render.raw_html import RawHtml
 from qmd.render.syntax import CALLOUTS, KINDS, parser
 
 _WIDTH = re.compile(r"(\d{1,4})(?:x(\d{1,4}))?")
+_BARE_ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]（）【】，。；：！？、]{1,2000}")
+_TRAILING = ".,;:!?*_~"
 _ALIGNED = re.compile(r"text-align:(left|right|center)")
 _LINE_BLOCKS_NAMES = """
 paragraph_open heading_open list_item_open tr_open blockquote_open callout_open fence
@@ -68,6 +70,7 @@ class HtmlWriter:
             "callout_close": self._callout_close,
         }
         self._texts: dict[str, Callable[[Token], str]] = {
+            "text": self._text,
             "link_open": self._link_open,
             "link_close": self._link_close,
             "wikilink": self._wikilink,
@@ -242,6 +245,20 @@ class HtmlWriter:
         parts.append(self._raw.leave(floor))
         return "".join(parts)
 
+    def _text(self, token: Token) -> str:
+        """Text, in which a bare web address is a link."""
+        content = token.content
+        if self._anchors or "://" not in content:
+            return escape(content)
+        parts, end = [], 0
+        for match in _BARE_ADDRESS.finditer(content):
+            address = _without_trailing(match[0])
+            parts.append(escape(content[end : match.start()]))
+            parts.append(f'<a class="{self._marked("to-web")}" href="{escape(address)}">')
+            parts.append(f"{escape(address)}</a>")
+            end = match.start() + len(address)
+        return "".join((*parts, escape(content[end:])))
+
     def _box(self, status: str, line: int) -> str:
         marked = self._marked
         is_done = status not in " "
@@ -371,3 +388,13 @@ def _line_attribute(token: Token) -> str:
 def _shown(target: str) -> str:
     """What a wikilink without a text of its own shows: ``note > heading``."""
     return " > ".join(part.lstrip("^") for part in target.split("#") if part) or target
+
+
+def _without_trailing(address: str) -> str:
+    """A bare address without the signs of the sentence around it."""
+    unmatched = address.count(")") - address.count("(")
+    end = len(address)
+    while end and (address[end - 1] in _TRAILING or (address[end - 1] == ")" and unmatched > 0)):
+        end -= 1
+        unmatched -= address[end] == ")"
+    return address[:end]
