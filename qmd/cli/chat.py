@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli.ask import model_options
+from qmd.cli.chat_ids import MOST, resolve
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
-from qmd.errors import AmbiguousNameError, ChatNotFoundError
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.values.chats import ChatInfo
-
-_MOST = 2_000  # conversations that are looked through for the beginning of an id
 
 
 class _ChatGroup(Group):
@@ -144,18 +141,6 @@ def _current(kb: KnowledgeBase, goes_on: bool, chat_id: str | None) -> str | Non
     return latest[0].id
 
 
-def resolve(kb: KnowledgeBase, beginning: str) -> ChatInfo:
-    """The conversation whose id begins so. Raises ChatNotFoundError, AmbiguousNameError."""
-    if not beginning:
-        raise ChatNotFoundError(beginning)
-    chats = [each for each in kb.chats(limit=_MOST).chats if each.id.startswith(beginning)]
-    if not chats:
-        raise ChatNotFoundError(beginning)
-    if len(chats) > 1:
-        raise AmbiguousNameError(beginning, [each.id for each in chats])
-    return chats[0]
-
-
 def _print_list(query: str, limit: int, offset: int, as_json: bool) -> None:
     with session().open() as kb:
         page = kb.chats(query, limit=limit, offset=offset)
@@ -173,7 +158,7 @@ def _print_list(query: str, limit: int, offset: int, as_json: bool) -> None:
         note("No conversation." if query else "No conversation yet: qmd chat 'QUESTION'")
 
 
-_limit = click.option("-n", "--limit", type=click.IntRange(1, _MOST), default=20,
+_limit = click.option("-n", "--limit", type=click.IntRange(1, MOST), default=20,
                       show_default=True, metavar="N", help="At most N.")  # fmt: skip
 _offset = click.option("--offset", type=click.IntRange(0), default=0, metavar="N",
                        help="Leave out the first N.")  # fmt: skip
@@ -194,7 +179,10 @@ def list_(limit: int, offset: int, as_json: bool) -> None:
 @_offset
 @json_option
 def search(text: tuple[str, ...], limit: int, offset: int, as_json: bool) -> None:
-    """List conversations whose names, questions or answers hold all words."""
+    """List conversations with all these words.
+
+    They may stand in the name, in questions and in answers.
+    """
     _print_list(" ".join(text), limit, offset, as_json)
 
 

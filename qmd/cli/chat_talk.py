@@ -12,6 +12,7 @@ import click
 
 from qmd.cli.ask_view import RunView, view_of_a_run
 from qmd.cli.ask_writes import WriteQuestions
+from qmd.cli.chat_ids import resolve
 from qmd.cli.terminal import note, one_line, write_json, write_text
 from qmd.errors import QmdError, TransientInferenceError
 
@@ -207,8 +208,6 @@ class Talk:
             note(f"{each.id}  {one_line(each.name)}")
 
     def _open(self, beginning: str) -> None:
-        from qmd.cli.chat import resolve
-
         info = resolve(self._kb, beginning)
         self._chat = info.id
         note(f"{one_line(info.name)} ({info.turns})")
