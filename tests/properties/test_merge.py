@@ -98,3 +98,11 @@ def test_different_changes_of_a_line_are_a_conflict() -> None:
     assert [part.kind for part in parts] == ["same", "conflict", "same"]
     assert merged_text(parts, {0: "theirs"}) == "a\ntheirs\nc\n"
     assert merged_text(parts, {0: "both"}) == "a\nmine\ntheirs\nc\n"
+
+
+def test_the_time_for_a_long_text_grows_with_its_length() -> None:
+    """A hundred thousand lines of which all stay but one are one merge of a moment."""
+    base = [f"line {number}\n" for number in range(100_000)]
+    mine = [*base[:500], "mine\n", *base[500:]]
+    parts = merge("".join(base), "".join(mine), "".join(base))
+    assert [part.kind for part in parts] == ["same", "mine", "same"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qmd.errors import EditError
@@ -403,6 +403,8 @@ def test_a_line_that_stays_keeps_its_own_line_end() -> None:
     assert replace_all(text, "a\nb\nnew\nd\n") == "a\r\nb\nnew\r\nd\r\n"
 
 
+@example("a\r\rb\nc\n", "a\n\nc\n")
+@example("\ra\n\n", "\n\na")
 @given(st.text("ab\r\n", max_size=12), st.text("ab\n", max_size=12))
 def test_what_was_typed_is_written_but_for_line_ends(text: str, typed: str) -> None:
     assert with_line_ends(replace_all(text, typed), "\n") == typed

@@ -56,19 +56,17 @@ def merge(base: str | None, mine: str, theirs: str) -> list[Part]:
     old = _lines(base)
     in_mine, in_theirs = dict(_kept(old, new_mine)), dict(_kept(old, new_theirs))
     kept = [(at, in_mine[at], in_theirs[at]) for at in sorted(in_mine) if at in in_theirs]
-    parts: list[Part] = []
+    parts = _Parts()
     before = (0, 0, 0)
     for place in (*kept, (len(old), len(new_mine), len(new_theirs))):
         spans = tuple(slice(start, end) for start, end in zip(before, place, strict=True))
-        _add(
-            parts,
-            _changed(*map("".join, (old[spans[0]], new_mine[spans[1]], new_theirs[spans[2]]))),
-        )
+        runs = old[spans[0]], new_mine[spans[1]], new_theirs[spans[2]]
+        parts.add(_changed(*map("".join, runs)))
         if place[0] < len(old):
             line = old[place[0]]
-            _add(parts, Part("same", line, line, line))
+            parts.add(Part("same", line, line, line))
         before = (place[0] + 1, place[1] + 1, place[2] + 1)
-    return parts
+    return parts.finished()
 
 
 def conflicts(parts: list[Part]) -> int:
@@ -114,27 +112,37 @@ def _changed(base: str, mine: str, theirs: str) -> Part:
 
 
 def _without_base(mine: list[str], theirs: list[str]) -> list[Part]:
-    parts: list[Part] = []
+    parts = _Parts()
     at = other = 0
     for own_line, other_line in (*_kept(mine, theirs), (len(mine), len(theirs))):
         left, right = "".join(mine[at:own_line]), "".join(theirs[other:other_line])
-        _add(parts, Part("conflict" if left or right else "same", "", left, right))
+        parts.add(Part("conflict" if left or right else "same", "", left, right))
         if own_line < len(mine):
             line = mine[own_line]
-            _add(parts, Part("same", line, line, line))
+            parts.add(Part("same", line, line, line))
         at, other = own_line + 1, other_line + 1
-    return parts
+    return parts.finished()
 
 
-def _add(parts: list[Part], part: Part) -> None:
-    """Add a part; one that follows another of its kind belongs to it."""
-    if not (part.base or part.mine or part.theirs):
-        return
-    if parts and parts[-1].kind == part.kind == "same":
-        last = parts.pop()
-        line = last.base + part.base
-        part = Part("same", line, line, line)
-    parts.append(part)
+class _Parts:
+    """Collects parts; lines that are the same and follow each other are one part."""
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+        self._same: list[str] = []
+
+    def add(self, part: Part) -> None:
+        if part.kind == "same":
+            self._same.append(part.base)
+        elif part.base or part.mine or part.theirs:
+            self.finished().append(part)
+
+    def finished(self) -> list[Part]:
+        same = "".join(self._same)
+        self._same.clear()
+        if same:
+            self._parts.append(Part("same", same, same, same))
+        return self._parts
 
 
 # --- which lines were kept ---------------------------------------------------------------

@@ -62,7 +62,10 @@ def replace_all(text: str, new: str) -> str:
     ended = [
         line + (ends[kept[number]] if number in kept else end) for number, line in enumerate(lines)
     ]
-    return "".join([*ended, last])
+    replaced = "".join([*ended, last])
+    # CR before an empty line that ends with LF would be one line end, CR LF.
+    is_whole = with_line_ends(replaced, "\n") == new
+    return replaced if is_whole else with_line_ends(new, end)
 
 
 def replace_section(text: str, heading: str, content: str) -> str:

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -37,6 +38,7 @@ _SALT_BYTES = 16
 _DIGEST_LENGTH = 64  # characters of a SHA-256 in hexadecimal
 _MAX_COOKIES = 8  # of one name; a browser sends several if they were set for several paths
 _MAX_FIELDS = 2_000
+_LONG = 64_000  # bytes of a form that is parsed beside the event loop
 
 
 class StaleFormError(RestError):
@@ -179,9 +181,17 @@ async def read_form(request: Request) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         return Form()
+    body = await request.body()
+    if len(body) > _LONG:  # 4 MiB take half a second
+        return await anyio.to_thread.run_sync(_parsed, body)
+    return _parsed(body)
+
+
+def _parsed(body: bytes) -> Form:
+    """Raises InputError."""
     try:
         pairs = parse_qsl(
-            (await request.body()).decode("ascii"),
+            body.decode("ascii"),
             keep_blank_values=True,
             errors="strict",
             max_num_fields=_MAX_FIELDS,
