@@ -255,6 +255,7 @@ def _as_json(turn: AgentTurn, model: str) -> dict[str, object]:
         "kept": turn.is_kept,
         "answer": turn.text(),
         "citations": answer.get("citations", []),
+        "unsupported": answer.get("unsupported", []),
         "tools": [
             dict(event.data) for event in events if event.kind in ("tool_started", "tool_finished")
         ],
