@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qmd.agent.citations import CheckedAnswer, Source, check_answer
+from qmd.agent.citations import CheckedAnswer, CitedLines, check_answer
 from qmd.agent.loop import CheckAnswer
 from qmd.agent.reading import Reading
 from qmd.errors import QmdError
@@ -17,7 +17,7 @@ def citation_check(kb: KnowledgeBase, before: Reading | None = None) -> CheckAns
         before: What the model has read in the turns before.
     """
 
-    def read_lines(name: str, first: int, last: int) -> Source | None:
+    def read_lines(name: str, first: int, last: int) -> CitedLines | None:
         try:
             document = kb.get(name, from_line=first, max_lines=last - first + 1)
         except QmdError:  # no document, several, or a name that no document can have
@@ -26,7 +26,7 @@ def citation_check(kb: KnowledgeBase, before: Reading | None = None) -> CheckAns
         whole = document.text if document.more_lines else document.text.removesuffix("\n")
         lines = whole.count("\n") + 1 if document.text else 0
         count = first - 1 + lines + document.more_lines if lines else 0
-        return Source(document.document.file, document.document.title, document.text, count)
+        return CitedLines(document.document.file, document.document.title, document.text, count)
 
     def similarity(claim: str, text: str) -> float | None:
         if not kb.model_loaded():

@@ -31,7 +31,7 @@ _SOURCE = re.compile(r"(.{1,900}?):L?(\d{1,7})(?:\s*[-–—]\s*L?(\d{1,7}))?")
 
 Status = Literal["ok", "not_found"]
 
-ReadLines = Callable[[str, int, int], "Source | None"]
+ReadLines = Callable[[str, int, int], "CitedLines | None"]
 """The lines ``first`` to ``last`` of a document named by its path; None if there is no such one."""
 
 Similarity = Callable[[str, str], "float | None"]
@@ -39,7 +39,7 @@ Similarity = Callable[[str, str], "float | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CitedLines:
     """Lines of a document: ``file`` is ``collection/path``, ``lines`` how many it has in all."""
 
     file: str
@@ -161,7 +161,7 @@ def _compared(
 ) -> Citation:
     first, last = written.from_line, written.to_line
 
-    def failed(reason: str, source: Source | None = None) -> Citation:
+    def failed(reason: str, source: CitedLines | None = None) -> Citation:
         file = written.name if source is None else source.file
         quote = "" if source is None else source.text[:MAX_QUOTE]
         return Citation(

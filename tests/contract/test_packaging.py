@@ -31,6 +31,8 @@ MODULE_OF = {
     "sqlean.py": "sqlean",
     "PyYAML": "yaml",
     "charset-normalizer": "charset_normalizer",
+    "markdown-it-py": "markdown_it",
+    "mdit-py-plugins": "mdit_py_plugins",
 }
 
 

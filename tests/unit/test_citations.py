@@ -14,7 +14,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.agent.checking import citation_check
 from qmd.agent.citations import (
     CheckedAnswer,
-    Source,
+    CitedLines,
     check_answer,
     format_citation,
     marked,
@@ -43,12 +43,12 @@ BACKUP = """\
 FILES = {"notes/release.md": RELEASE, "notes/备份 [旧].md": BACKUP, "notes/备份.md": BACKUP}
 
 
-def read_lines(name: str, first: int, last: int) -> Source | None:
+def read_lines(name: str, first: int, last: int) -> CitedLines | None:
     text = FILES.get(name)
     if text is None:
         return None
     lines = text.splitlines()
-    return Source(name, lines[0].lstrip("# "), "\n".join(lines[first - 1 : last]), len(lines))
+    return CitedLines(name, lines[0].lstrip("# "), "\n".join(lines[first - 1 : last]), len(lines))
 
 
 def check(text: str, reading: Reading | None = None) -> CheckedAnswer:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.server.page.suggest import KEPT_S, MAX_TYPED, Vocabulary, suggestions
+from qmd.server.page.suggest import KEPT_S, MAX_TYPED, SuggestedNames, suggestions
 
 NOTES = {
     "Harbour.md": "---\ntags: [work/boat, home]\nstatus: in review\nrating: 4\n---\n# Harbour\n",
@@ -53,12 +53,12 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     ],
 )
 def test_what_is_suggested(kb: KnowledgeBase, typed: str, expected: list[str]) -> None:
-    texts = [each.text for each in suggestions(kb, Vocabulary(kb), typed)]
+    texts = [each.text for each in suggestions(kb, SuggestedNames(kb), typed)]
     assert sorted(texts) == sorted(expected)
 
 
 def test_a_suggestion_replaces_the_last_word_alone(kb: KnowledgeBase) -> None:
-    vocabulary = Vocabulary(kb)
+    vocabulary = SuggestedNames(kb)
     assert suggestions(kb, vocabulary, "boat -#wo")[0].query == "boat -tag:work "
     assert suggestions(kb, vocabulary, "boat status:in")[0].query == 'boat status:"in review" '
     assert suggestions(kb, vocabulary, "boat rat")[0].query == "boat rating:"
@@ -66,7 +66,7 @@ def test_a_suggestion_replaces_the_last_word_alone(kb: KnowledgeBase) -> None:
 
 
 def test_each_suggested_condition_finds_notes(kb: KnowledgeBase) -> None:
-    vocabulary = Vocabulary(kb)
+    vocabulary = SuggestedNames(kb)
     for typed in ("#", "status:", "rating:"):
         for each in suggestions(kb, vocabulary, typed):
             assert kb.search(each.query).hits, each
@@ -75,12 +75,12 @@ def test_each_suggested_condition_finds_notes(kb: KnowledgeBase) -> None:
 @given(typed=st.text(max_size=60))
 @settings(deadline=None)
 def test_any_text_may_be_typed(kb: KnowledgeBase, typed: str) -> None:
-    assert len(suggestions(kb, Vocabulary(kb), typed)) <= 10
+    assert len(suggestions(kb, SuggestedNames(kb), typed)) <= 10
 
 
 def test_tags_are_read_again_after_a_while(kb: KnowledgeBase) -> None:
     now = 0.0
-    vocabulary = Vocabulary(kb, now=lambda: now)
+    vocabulary = SuggestedNames(kb, now=lambda: now)
     first = vocabulary.tags()
     now = KEPT_S - 1
     assert vocabulary.tags() is first

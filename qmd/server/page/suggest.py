@@ -58,7 +58,7 @@ class Suggestion:
     address: str = ""
 
 
-class Vocabulary:
+class SuggestedNames:
     """The tags and keys of properties, each with the number of its documents. Thread-safe."""
 
     def __init__(self, kb: KnowledgeBase, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -87,7 +87,7 @@ class Vocabulary:
             self._read_at = self._now()
 
 
-def suggestions(kb: KnowledgeBase, vocabulary: Vocabulary, typed: str) -> list[Suggestion]:
+def suggestions(kb: KnowledgeBase, vocabulary: SuggestedNames, typed: str) -> list[Suggestion]:
     """
     Ways to go on with a query.
 
@@ -128,7 +128,7 @@ def _notes(kb: KnowledgeBase, prefix: str) -> list[Suggestion]:
     ]
 
 
-def _tags(vocabulary: Vocabulary, before: str, prefix: str, limit: int) -> list[Suggestion]:
+def _tags(vocabulary: SuggestedNames, before: str, prefix: str, limit: int) -> list[Suggestion]:
     """The tags with a part that begins with the prefix; those that begin with it whole first."""
     sought = fold_value(prefix)
     suited = []
@@ -145,7 +145,7 @@ def _tags(vocabulary: Vocabulary, before: str, prefix: str, limit: int) -> list[
     ]
 
 
-def _keys(vocabulary: Vocabulary, before: str, prefix: str) -> list[Suggestion]:
+def _keys(vocabulary: SuggestedNames, before: str, prefix: str) -> list[Suggestion]:
     sought = fold_key(prefix)
     suited = [
         entry for entry in vocabulary.property_keys() if sought and entry[0].startswith(sought)
@@ -157,7 +157,7 @@ def _keys(vocabulary: Vocabulary, before: str, prefix: str) -> list[Suggestion]:
 
 
 def _values(
-    kb: KnowledgeBase, vocabulary: Vocabulary, before: str, key: str, prefix: str
+    kb: KnowledgeBase, vocabulary: SuggestedNames, before: str, key: str, prefix: str
 ) -> list[Suggestion]:
     folded_key = fold_key(key)
     if all(folded_key != each for each, _ in vocabulary.property_keys()):
@@ -187,7 +187,7 @@ def _quoted(value: str) -> str:
 
 
 def routes(site: Site) -> list[Route]:
-    vocabulary = Vocabulary(site.kb)
+    vocabulary = SuggestedNames(site.kb)
 
     async def suggest(request: Request) -> Response:
         typed = request.query_params.get("q", "")
