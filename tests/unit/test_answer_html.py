@@ -109,6 +109,13 @@ def test_a_sentence_without_a_source_is_marked_at_its_end() -> None:
     assert "red</em>.<span" in html
 
 
+def test_a_mark_in_a_table_stays_in_its_cell() -> None:
+    table = "| Colour | Age |\n|---|---|\n| It is red | It is old |\n"
+    html = html_of(table, unsupported=("| Colour | Age |\n", "| It is red | It is old |\n"))
+    assert "<table" in html
+    assert "It is old<span" in html
+
+
 @pytest.mark.parametrize(
     "file", ['notes/"><img src=x>.md', "notes/a?b#c.md", "notes/\ud800.md", "notes/年度.md"]
 )

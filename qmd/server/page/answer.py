@@ -104,7 +104,8 @@ def _unsupported_marks(turn: TurnView, words: Words) -> Iterator[Mark]:
         if start < 0:
             continue
         position = start + len(sentence)
-        end = start + len(sentence.rstrip())
+        # In a row of a table the mark belongs into the last cell.
+        end = start + len(sentence.rstrip(" \t\r\n|"))
         if any(start <= citation["start"] < position for citation in turn.citations):
             continue  # the link says so
         flag = Markup('<span class="unsupported" title="{}">{}</span>')

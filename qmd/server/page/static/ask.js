@@ -142,7 +142,9 @@ const kinds = {
     if (data.asks) {
       state.turn.doing(texts.waits);
       countDown(element);
-      element.querySelector("h3").focus();
+      state.following = false; // the end of a long change is not what is to be read first
+      element.scrollIntoView({ block: element.offsetHeight > innerHeight / 2 ? "start" : "nearest" });
+      element.querySelector("h3").focus({ preventScroll: true });
       announce(data.asks);
     }
   },
@@ -416,6 +418,7 @@ log.addEventListener("submit", async (event) => {
 });
 
 async function answer(form, body) {
+  state.following = true;
   for (const button of form.querySelectorAll("button")) button.disabled = true;
   try {
     await send(form.getAttribute("action"), { body, accept: "application/json" });
