@@ -41,6 +41,22 @@ def test_a_page_lets_nothing_run_and_loads_only_from_this_server(client: httpx.C
     assert not re.search(r"<[^>]+ (style|on\w+)=", answer.text)
 
 
+@pytest.mark.parametrize("address", ["/", "/?q=boat", "/ask", "/overview"])
+def test_the_first_view_is_light(client: httpx.Client, address: str) -> None:
+    """At most 150 KB over the wire: the page, its styles and icon, and the scripts they import."""
+    page = client.get(address, headers={"accept-encoding": "gzip"})
+    waiting = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
+    loaded: dict[str, int] = {}
+    while waiting:
+        file = waiting.pop()
+        if file not in loaded:
+            answer = client.get(file, headers={"accept-encoding": "gzip"})
+            loaded[file] = answer.num_bytes_downloaded
+            waiting += [f"/static/{name}" for name in re.findall(r'from "\./(.+?)"', answer.text)]
+    assert len(loaded) > 3
+    assert page.num_bytes_downloaded + sum(loaded.values()) <= 150_000
+
+
 def test_a_static_file_may_be_kept_as_long_as_it_is_the_same(client: httpx.Client) -> None:
     address = re.findall(r'href="(/static/base.css[^"]*)"', client.get("/").text)[0]
     answer = client.get(address)

@@ -2,7 +2,8 @@
 
 import { announce, fill, part, textsOf } from "./base.js";
 
-const TYPING_MS = 60; // from the last key to the search by words
+const TYPING_MS = 60; // from a key to the search by words, if it follows another one quickly
+const QUICK_MS = 120; // between two keys that follow each other quickly
 const PAUSE_MS = 350; // from the last key to the search by meaning, which takes longer
 
 const texts = textsOf("search");
@@ -14,6 +15,7 @@ document.documentElement.classList.add("scripted");
 
 let running = null; // the AbortController of the newest request
 let timers = [];
+let lastKey = 0; // when, in milliseconds
 let shown = location.search;
 
 /** The address of what the form says, without its empty fields. */
@@ -71,8 +73,10 @@ async function search(mode) {
 function later() {
   timers.forEach(clearTimeout);
   const mode = new FormData(form).get("mode");
+  const wait = performance.now() - lastKey > QUICK_MS ? 0 : TYPING_MS;
+  lastKey = performance.now();
   timers = [
-    ...(mode === "meaning" ? [] : [setTimeout(() => search("words"), TYPING_MS)]),
+    ...(mode === "meaning" ? [] : [setTimeout(() => search("words"), wait)]),
     ...(mode === "words" ? [] : [setTimeout(() => search(), PAUSE_MS)]),
   ];
 }
