@@ -66,7 +66,6 @@ def test_an_unknown_route_names_the_description_of_all(client: TestClient, path:
         ("POST", "/status", "GET, HEAD, OPTIONS"),
         ("PATCH", "/collections/notes", "GET, HEAD, DELETE, PUT, OPTIONS"),
         ("GET", "/contexts/notes", "DELETE, OPTIONS"),
-        ("POST", "/", "GET, HEAD, OPTIONS"),
         ("BREW", "/events", "GET, HEAD, OPTIONS"),
     ],
 )
@@ -80,7 +79,7 @@ def test_a_wrong_method_is_told_the_right_ones(
     assert (options.status_code, options.headers["allow"]) == (204, allowed)
 
 
-@pytest.mark.parametrize("path", ["/status", "/health", "/collections/notes", "/", "/events"])
+@pytest.mark.parametrize("path", ["/status", "/health", "/collections/notes", "/events"])
 def test_head_says_what_get_would(client: TestClient, path: str) -> None:
     head = client.head(path)
     assert head.status_code == 200
