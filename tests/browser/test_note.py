@@ -45,7 +45,9 @@ NOTES = {
     "plan.md": (
         "---\ntags: [work]\nstatus: draft\n---\n# Plan\n\nBuy a boat, see [[Harbour#Depth]].\n\n"
         + "".join(f"## Part {n}\n\n{'Some words. ' * 60}\n\n" for n in range(1, 9))
-        + "![[Harbour#Depth]]\n\n- [ ] paint the boat\n- [x] buy rope\n"
+        + "![[Harbour#Depth]]\n\n- [ ] paint the boat\n- [x] buy rope\n\n"
+        + f"| {'| '.join('Aheadingoftwenty' for _ in range(12))} |\n{'|--' * 12}|\n\n"
+        + f"```python\nx = '{'long' * 80}'\n```\n"
     ),
     "Harbour.md": (
         "# Harbour\n\n" + "The boat lies here.\n\n" * 40 + "## Depth\n\nFive metres.\n\n"

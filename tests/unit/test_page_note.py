@@ -204,3 +204,11 @@ def test_a_server_that_only_reads_shows_and_restores_nothing(tmp_path: Path) -> 
             assert client.post("/history/notes/Harbour.md", data=form).status_code == 403
             note = client.get("/note/notes/plan.md").text
             assert "/new?" not in note and "/edit/" not in note
+
+
+def test_the_list_of_tasks_is_offered_where_there_are_some(tmp_path: Path) -> None:
+    notes = {"tasks.md": "- [ ] paint\n", "around.md": "![[tasks]]\n"}
+    with serve(tmp_path, notes, embed=False) as server, httpx.Client(base_url=server.url) as client:
+        assert 'href="/tick/notes/tasks.md"' in client.get("/note/notes/tasks.md").text
+        around = client.get("/note/notes/around.md").text
+        assert 'role="checkbox"' in around and "/tick/" not in around

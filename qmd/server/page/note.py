@@ -52,6 +52,7 @@ MOST_LINKS = 500
 """Links and backlinks that are read for a note's lists and its graph."""
 
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
+_BOX = re.compile(r'role="checkbox"[^<>]* data-line=')  # only of a task of the note itself
 _COLUMN, _LARGE = 336, 960  # pixels: the width of a drawing beside the text, and of its own page
 
 
@@ -97,7 +98,7 @@ class NoteView:
     @property
     def has_tasks(self) -> bool:
         """Whether the text shows boxes that can be ticked."""
-        return self.may_edit and 'role="checkbox"' in self.text.html
+        return self.may_edit and _BOX.search(self.text.html) is not None
 
     @property
     def top_level(self) -> int:

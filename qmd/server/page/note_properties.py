@@ -21,6 +21,9 @@ MAX_VALUE = 300
 MAX_SEARCHED = 30
 """Characters of a value that leads to a search for it; a longer one is a sentence."""
 
+MAX_IN_A_ROW = 12
+"""Characters of a value that may stand in one line with others."""
+
 _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
 _WIKILINK = re.compile(r"\s*\[\[([^\[\]|\n]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]\s*")
 
@@ -47,6 +50,11 @@ class ShownProperty:
     key: str
     values: list[ShownValue]
     left_out: int = 0
+
+    @property
+    def is_in_a_row(self) -> bool:
+        """Whether the values are short enough to stand in one line."""
+        return len(self.values) > 2 and all(len(each.text) <= MAX_IN_A_ROW for each in self.values)
 
 
 def shown_properties(details: DocumentDetails, links: PageLinks) -> list[ShownProperty]:

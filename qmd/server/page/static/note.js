@@ -8,6 +8,11 @@ const texts = textsOf("note");
 const marked = document.querySelector(".content .at");
 if (marked !== null && !location.hash) marked.scrollIntoView({ block: "center" });
 
+// What is wider than the text scrolls by the arrow keys once it has the focus.
+for (const frame of document.querySelectorAll(".content :is(.scroll, pre, .formula)")) {
+  if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
+}
+
 // --- the current section ---
 
 const links = new Map();
