@@ -214,3 +214,8 @@ def test_a_name_in_a_citation_is_any_name_of_the_document(kb: KnowledgeBase) -> 
         ("#nothing", "not_found"),
     ]
     assert answer.citations[0].quote == "We deploy the parser every Tuesday at 9:00."
+
+
+def test_lines_behind_the_end_fail_with_the_length_of_the_document(kb: KnowledgeBase) -> None:
+    answer = citation_check(kb)("We deploy on Tuesday [notes/release.md:400].", Reading())
+    assert [each.reason for each in answer.citations] == ["the document has 6 lines"]
