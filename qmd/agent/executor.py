@@ -78,6 +78,10 @@ class ToolExecutor:
         """Whether the tool with this name is offered and changes files."""
         return name in self._tools and not self._tools[name].read_only
 
+    def only_reads(self, name: str) -> bool:
+        """Whether the tool with this name is offered and changes nothing."""
+        return name in self._tools and self._tools[name].read_only
+
     def execute(self, call: ToolCall) -> ToolResult:
         """Check the parameters, and run the tool if they are valid."""
         tool = self._tools.get(call.tool)

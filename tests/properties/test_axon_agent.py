@@ -206,6 +206,9 @@ def test_property_13_multiple_tool_calls_execute_in_order(
         def writes(self, name: str) -> bool:
             return False
 
+        def only_reads(self, name: str) -> bool:
+            return False
+
         def execute(self, call: ToolCall) -> ToolResult:
             ran.append(call)
             return ToolResult(success=True, data=str(len(ran)))
