@@ -65,8 +65,14 @@ class Reading:
 
 
 def lines_read(reply: Reply) -> Reading:
-    """The lines of documents in the reply of a tool: of `get`, `multi_get` and the searches."""
+    """
+    The lines of documents in the reply of a tool: of `get`, `multi_get`, the searches, and of
+    `read_note` where the notes are those of the collections.
+    """
     reading = Reading()
+    if reply.whole is not None:
+        file, lines = reply.whole
+        reading.add(file, 1, lines)
     for block in reply.blocks:
         if isinstance(block, DocumentBlock) and block.last_line:
             reading.add(block.document.file, block.first_line, block.last_line)

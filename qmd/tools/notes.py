@@ -7,6 +7,7 @@ Over MCP the text is ``data`` or ``error``, and the structured content is the wh
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -62,7 +63,8 @@ def invalid_parameters(tool: str, error: InvalidArgumentsError) -> InputError:
 def read_note(kb: KnowledgeBase, arguments: ReadNoteArguments, dialect: Dialect) -> Reply:
     note = kb.notes.read(arguments.path)
     other_path = None if note.path == note.requested else note.path
-    return _reply(NoteResult(success=True, data=note.text, path=other_path))
+    reply = _reply(NoteResult(success=True, data=note.text, path=other_path))
+    return replace(reply, whole=(note.path, len(note.text.splitlines())))
 
 
 def create_note(kb: KnowledgeBase, arguments: CreateNoteArguments, dialect: Dialect) -> Reply:

@@ -66,7 +66,7 @@ def test_a_citation_opens_the_note_at_the_line_and_a_false_one_is_marked(
     with_model: Ask, page: Page
 ) -> None:
     served = with_model(
-        calls("get", file="notes/Harbour.md"),
+        calls("read_note", path="notes/Harbour"),
         says(
             "The boat lies in the harbour [notes/Harbour.md:3]. "
             "The engine was repaired by a mechanic in March [notes/Harbour.md:3]. "

@@ -192,12 +192,13 @@ def kb(tmp_path: Path) -> Iterator[KnowledgeBase]:
         ("get", {"file": "release", "from_line": 3, "max_lines": 2}, (3, 4)),
         ("multi_get", {"pattern": "notes/*.md", "maxLines": 3}, (1, 3)),
         ("search", {"query": "roll back"}, (5, 5)),
+        ("read_note", {"path": "notes/release"}, (1, 6)),
     ],
 )
 def test_the_lines_that_a_tool_returns_were_read(
     kb: KnowledgeBase, tool: str, params: dict[str, object], lines: tuple[int, int]
 ) -> None:
-    executor = ToolExecutor(kb, select(("qmd",)).tools)
+    executor = ToolExecutor(kb, select(("qmd", "notes")).tools)
     result = executor.execute(ToolCall(tool, params))
     assert result.success, result.error
     assert result.reading.holds("notes/release.md", *lines)
