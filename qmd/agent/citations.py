@@ -3,17 +3,18 @@ Finds the citations in an answer, ``[collection/path:12-14]``, and compares each
 
 A citation passes if its document has the lines, the model has read them, and they share the words
 or the meaning of the sentence that they shall support. What fails is shown as "not found in the
-source", never dropped. The comparison is one of words and numbers, so it notices what is made up,
-not what is twisted.
+source", never dropped. The comparison is one of words and numbers: it notices what is made up, and
+not every sentence that twists what the lines say.
 """
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from qmd.agent.citation_syntax import Cited, find_citations, without_code
 from qmd.agent.claims import Sentence, has_claim, has_words, sentences, supports
 from qmd.agent.reading import Reading
 
@@ -25,9 +26,6 @@ MAX_LINES = 200
 
 MAX_QUOTE = 400
 """The most characters of a quote."""
-
-_CITATION = re.compile(r"\[([^\[\]\n]{1,1000})\]")
-_SOURCE = re.compile(r"(.{1,900}?):L?(\d{1,7})(?:\s*[-–—]\s*L?(\d{1,7}))?")
 
 Status = Literal["ok", "not_found"]
 
@@ -46,17 +44,6 @@ class CitedLines:
     title: str
     text: str
     lines: int
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenCitation:
-    """A citation as it stands in the answer, at the characters ``[start, end)``."""
-
-    name: str
-    from_line: int
-    to_line: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,28 +96,6 @@ class CheckedAnswer:
     unsupported: tuple[Sentence, ...] = ()
 
 
-def written_citations(text: str) -> Iterator[WrittenCitation]:
-    """
-    The citations in an answer, in their order; what stands in code is none.
-
-    Several in one bracket are separated by semicolons: ``[a/b.md:1; a/c.md:3-5]``.
-    """
-    for match in _CITATION.finditer(_without_code(text)):
-        parts = [_SOURCE.fullmatch(part.strip()) for part in match[1].split(";")]
-        if not all(parts):
-            continue
-        for part in parts:
-            assert part is not None
-            first = int(part[2])
-            last = int(part[3] or first)
-            yield WrittenCitation(part[1].strip(), first, last, match.start(), match.end())
-
-
-def format_citation(file: str, first: int, last: int) -> str:
-    """``[collection/path:12-14]``"""
-    return f"[{file}:{first}]" if first == last else f"[{file}:{first}-{last}]"
-
-
 def check_answer(
     text: str, reading: Reading, read_lines: ReadLines, similarity: Similarity
 ) -> CheckedAnswer:
@@ -140,20 +105,19 @@ def check_answer(
     Args:
         reading: What the model has read.
     """
-    split = sentences(_without_code(text))
-    citations: list[Citation] = []
-    for written in written_citations(text):
-        claims = _claims(text, split, written)
-        number = len(citations) + 1
-        if number > MAX_CITATIONS:
-            break
+    split = sentences(without_code(text))
+    every = find_citations(text)[:MAX_CITATIONS]
+    plain = _without(text, every)
+    citations = []
+    for number, written in enumerate(every, 1):
+        claims = _claims(plain, split, written, every)
         citations.append(_compared(number, written, claims, reading, read_lines, similarity))
-    return CheckedAnswer(tuple(citations), tuple(_unsupported(text, split, citations)))
+    return CheckedAnswer(tuple(citations), tuple(_unsupported(plain, split, citations)))
 
 
 def _compared(
     number: int,
-    written: WrittenCitation,
+    written: Cited,
     claims: Sequence[str],
     reading: Reading,
     read_lines: ReadLines,
@@ -162,7 +126,7 @@ def _compared(
     first, last = written.from_line, written.to_line
 
     def failed(reason: str, source: CitedLines | None = None) -> Citation:
-        file = written.name if source is None else source.file
+        file = written.file if source is None else source.file
         quote = "" if source is None else source.text[:MAX_QUOTE]
         return Citation(
             number, file, first, last, quote, "not_found", reason, written.start, written.end
@@ -170,7 +134,7 @@ def _compared(
 
     if not 1 <= first <= last or last - first >= MAX_LINES:
         return failed(f"a citation names 1 to {MAX_LINES} lines, the first one first")
-    source = read_lines(written.name, first, last)
+    source = read_lines(written.file, first, last)
     if source is None:
         return failed("there is no such document")
     if last > source.lines:
@@ -185,44 +149,51 @@ def _compared(
     return Citation(number, source.file, first, last, quote, "ok", "", written.start, written.end)
 
 
-def _claims(text: str, split: Sequence[Sentence], written: WrittenCitation) -> list[str]:
+def _claims(
+    plain: str, split: Sequence[Sentence], written: Cited, every: Sequence[Cited]
+) -> list[str]:
     """
     What a citation may support: its sentence as far as the citation, and the whole sentence if the
     citation is its last one; if no words stand before the citation, the sentence before.
+
+    Args:
+        plain: The answer with blanks in the place of all citations.
     """
-    before = [sentence for sentence in split if sentence.start < written.start]
-    for sentence in reversed(before[-2:]):
-        claim = _CITATION.sub(" ", text[sentence.start : min(sentence.end, written.start)])
+    place = bisect_left(split, written.start, key=lambda sentence: sentence.start)
+    for sentence in reversed(split[max(0, place - 2) : place]):
+        claim = plain[sentence.start : min(sentence.end, written.start)]
         if not has_words(claim):
             continue
-        rest = text[written.end : sentence.end]
-        if written.end < sentence.end and not _CITATION.search(rest):
-            return [claim, _CITATION.sub(" ", sentence.text)]
+        is_last = not any(written.end <= other.start < sentence.end for other in every)
+        if written.end < sentence.end and is_last:
+            return [claim, plain[sentence.start : sentence.end]]
         return [claim]
     return []
 
 
 def _unsupported(
-    text: str, split: Sequence[Sentence], citations: Sequence[Citation]
+    plain: str, split: Sequence[Sentence], citations: Sequence[Citation]
 ) -> Iterator[Sentence]:
     good = [citation for citation in citations if citation.status == "ok"]
+    claims = [has_claim(plain[sentence.start : sentence.end]) for sentence in split]
     for at, sentence in enumerate(split):
-        if not has_claim(_CITATION.sub(" ", sentence.text)):
+        if not claims[at]:
             continue
-        after = split[at + 1] if at + 1 < len(split) else None
         end = sentence.end
-        if after is not None and not has_claim(_CITATION.sub(" ", after.text)):
-            end = after.end  # a citation behind the full stop
+        if at + 1 < len(split) and not claims[at + 1]:
+            end = split[at + 1].end  # a citation behind the full stop
         if not any(sentence.start <= citation.start < end for citation in good):
             yield sentence
 
 
-_CODE = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]+`")
-
-
-def _without_code(text: str) -> str:
-    """The text with blanks in the place of code, so that positions stay."""
-    return _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+def _without(text: str, citations: Sequence[Cited]) -> str:
+    """The text with blanks in the place of the citations, so that positions stay."""
+    pieces, at = [], 0
+    for written in citations:
+        if written.start >= at:
+            pieces += [text[at : written.start], " " * (written.end - written.start)]
+            at = written.end
+    return "".join([*pieces, text[at:]])
 
 
 def marked(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:

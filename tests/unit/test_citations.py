@@ -8,22 +8,23 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.claims import FALSE_CLAIMS, TRUE_CLAIMS
 from support.embedder import HashEmbedder
 
 from qmd import KnowledgeBase, Settings
 from qmd.agent.checking import citation_check
+from qmd.agent.citation_syntax import find_citations, format_citation
 from qmd.agent.citations import (
     CheckedAnswer,
     CitedLines,
     check_answer,
-    format_citation,
     marked,
-    written_citations,
 )
 from qmd.agent.claims import sentences
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading
+from qmd.agent.wording import problem_with
 from qmd.tools.toolsets import select
 
 RELEASE = """\
@@ -81,10 +82,13 @@ def test_what_the_lines_say_passes(claim: str) -> None:
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
-        ("We deploy the parser at 10:30 [notes/release.md:3].", "number"),
-        ("We deploy the parser every third Tuesday, since 2019 [notes/release.md:3].", "number"),
-        ("The parser is deployed at ten [notes/release.md:3].", "number 10"),
-        ("The archive holds five photos [notes/release.md:6].", "number 5"),
+        ("We deploy the parser at 10:30 [notes/release.md:3].", "do not say"),
+        (
+            "We deploy the parser every third Tuesday, since 2019 [notes/release.md:3].",
+            "do not say",
+        ),
+        ("The parser is deployed at ten [notes/release.md:3].", "say 10"),
+        ("The archive holds five photos [notes/release.md:6].", "say 5"),
         ("Cheese [notes/release.md:3].", "something else"),
         ("The finance report is due in autumn [notes/release.md:3].", "something else"),
         ("公司收入增长很快 [notes/备份.md:3]。", "something else"),
@@ -107,8 +111,8 @@ def test_lines_that_were_not_read_prove_nothing() -> None:
 
 
 def test_code_and_links_are_no_citations() -> None:
-    text = "`[notes/release.md:3]`\n\n```\n[notes/release.md:3]\n```\n\n[a](notes/x.md:3)"
-    assert list(written_citations(text)) == []
+    text = "```\n[notes/release.md:3]\n```\n\n[a](notes/x.md:3)"
+    assert list(find_citations(text)) == []
 
 
 def test_the_answer_shows_what_failed_and_what_nothing_supports() -> None:
@@ -132,17 +136,47 @@ def test_an_answer_full_of_citations_ends_at_the_limit() -> None:
     assert len(checked.citations) == 100
 
 
+@pytest.mark.parametrize(("claim", "lines"), TRUE_CLAIMS)
+def test_true_claims_are_supported(claim: str, lines: str) -> None:
+    assert problem_with(claim, lines) == ""
+
+
+@pytest.mark.parametrize(("claim", "lines"), FALSE_CLAIMS)
+def test_false_claims_are_not(claim: str, lines: str) -> None:
+    assert problem_with(claim, lines) != ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[notes/my plan.md:3 – 7]", [("notes/my plan.md", 3, 7)]),
+        ("[notes/[draft] a.md:1]", [("notes/[draft] a.md", 1, 1)]),
+        ("每天备份【笔记/备份.md：8】。", [("笔记/备份.md", 8, 8)]),
+        ("[a/b.md:1-2; c d/e.md:5]", [("a/b.md", 1, 2), ("c d/e.md", 5, 5)]),
+        ("[a/b.md:1, 5-6]", [("a/b.md", 1, 1), ("a/b.md", 5, 6)]),
+        ("[a/b.md:L12-L15]", [("a/b.md", 12, 15)]),
+        ("[[a/b.md:3]]", [("a/b.md", 3, 3)]),
+        ("at [12:30], [x], [a/b.md], [a/b.md:], [:3], [http://localhost:8080]", []),
+        ("```\n[a/b.md:3]\n```\n~~~py\n[a/b.md:4]\n~~~\n[a/b.md:5]", [("a/b.md", 5, 5)]),
+        ("[a/b.md:\n3]", []),
+    ],
+)
+def test_what_is_a_citation(text: str, expected: list[tuple[str, int, int]]) -> None:
+    assert [(each.file, each.from_line, each.to_line) for each in find_citations(text)] == expected
+
+
 # --- properties -----------------------------------------------------------------------
 
-_NAMES = st.text(
-    st.characters(exclude_characters="[]\n\r`~;:", exclude_categories=("C", "Z")), min_size=1
-).map(lambda name: f"notes/{name}.md")
+_NAMES = (
+    st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=60)
+    | st.text("ab/.[]【】;；:：- %5B\n\r12", min_size=1, max_size=30)
+).map(lambda name: f"notes/{name}.md".replace("://", ""))
 
 
 @given(_NAMES, st.integers(1, 9_999), st.integers(0, 9_999))
 def test_a_citation_is_read_as_it_was_written(name: str, first: int, more: int) -> None:
-    (written,) = written_citations(f"So it is {format_citation(name, first, first + more)}.")
-    assert (written.name, written.from_line, written.to_line) == (name, first, first + more)
+    (written,) = find_citations(f"So it is {format_citation(name, first, first + more)}.")
+    assert (written.file, written.from_line, written.to_line) == (name, first, first + more)
 
 
 @given(st.integers(1, 6), st.integers(0, 5), st.sampled_from(["notes/release.md", "notes/备份.md"]))
@@ -207,12 +241,12 @@ def test_the_lines_that_a_tool_returns_were_read(
 
 def test_a_name_in_a_citation_is_any_name_of_the_document(kb: KnowledgeBase) -> None:
     answer = citation_check(kb)(
-        "We deploy on Tuesday [release:3]. Also at 9 [#nothing:3].",
+        "We deploy on Tuesday [release.md:3]. Also at 9 [nothing.md:3].",
         Reading({"notes/release.md": [(1, 6)]}),
     )
     assert [(each.file, each.status) for each in answer.citations] == [
         ("notes/release.md", "ok"),
-        ("#nothing", "not_found"),
+        ("nothing.md", "not_found"),
     ]
     assert answer.citations[0].quote == "We deploy the parser every Tuesday at 9:00."
 

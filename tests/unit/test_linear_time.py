@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from qmd.agent import parser as agent
+from qmd.agent.citations import CitedLines, check_answer, marked
+from qmd.agent.reading import Reading
 from qmd.errors import QmdError
 from qmd.files.edits.apply import edited
 from qmd.files.edits.diff import short_diff
@@ -222,6 +224,15 @@ def rendered(text: str) -> None:
     render_note(f"{text}\n\n```python\n{text[:500]}\n```\n\n$$ {text[:500]} $$", NoLinks())
 
 
+def cited_answer(text: str) -> None:
+    """An answer with citations whose documents say what the text says."""
+    source = CitedLines("a/b.md", "A", text[:4000], 9)
+    reading = Reading({"a/b.md": [(1, 9)]})
+    answer = f"{text} [a/b.md:1]。{text}[a/b.md:2-3; a/c.md:1]"
+    checked = check_answer(answer, reading, lambda *place: source, lambda claim, lines: 0.5)
+    marked(answer, checked, strict=True)
+
+
 def page_text(text: str) -> None:
     """What the page adds to a text that is shown, and the difference of two."""
     shown_plain(text, lines=(2, 9), number=1)
@@ -284,6 +295,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "canvas cards": (canvas, 2_000, FEW),
     "rendered note": (rendered, 1_000, (growth.line, growth.lines)),
     "text of the page": (page_text, 1_000, FEW),
+    "cited answer": (cited_answer, 1_000, PLAIN),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
 }
@@ -298,6 +310,7 @@ MANY_CALLS = (
     "linked parts",
     "edits",
     "rendered note",
+    "cited answer",
     "text of the page",
 )
 
