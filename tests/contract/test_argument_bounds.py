@@ -51,6 +51,7 @@ def client(kb: KnowledgeBase) -> Iterator[TestClient]:
 def least(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments that are right so far: each required one in its shortest form."""
     shortest = {"string": "x", "array": ["x"], "object": {}, "integer": 1, "number": 0}
+    shortest["boolean"] = False
     return {
         name: shortest[schema["properties"][name]["type"]] for name in schema.get("required", ())
     }
