@@ -147,7 +147,7 @@ def draw(path: Path, sky: str, ground: str) -> None:
 @contextmanager
 def demo() -> Iterator[Served]:
     """A server with notes in two languages, photos, and a model that answers one question."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix="qmd-demo-") as name:
         directory = Path(name)
         model = ModelServer(
             says("I look for it.\n\n" + CALL % ("query", '{"query": "restore a backup"}')),
@@ -159,7 +159,10 @@ def demo() -> Iterator[Served]:
             serve(
                 directory,
                 NOTES,
-                settings={"backends": BackendSettings(llm_url=model.url, llm_model="qwen3:8b")},
+                settings={
+                    "backends": BackendSettings(llm_url=model.url, llm_model="qwen3:8b"),
+                    "embedder": None,  # the built-in model
+                },
             ) as served,
         ):
             for path, ((sky, ground), tags, people, place) in PICTURES.items():
