@@ -154,6 +154,7 @@ def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     more = replace(view, limit=min(_MAX_HITS, view.limit + _STEP))
     is_full = len(reply.hits) == view.limit < _MAX_HITS
     return {
+        "titles": {hit.file: split(hit.title) for hit in reply.hits},
         "lines": {hit.file: _lines(hit.snippet, split) for hit in reply.hits},
         "photos": {hit.file for hit in reply.hits if hit.file.lower().endswith(_PHOTOS)},
         "more": more.address() if is_full else None,
