@@ -7,7 +7,8 @@ the links lead, and removes from the HTML whatever is not on a list (`clean`). I
 
 from qmd.render.anchors import heading_id, link_id
 from qmd.render.links import Embedded, LinkResolver, NoLinks, Target, WrittenTarget
-from qmd.render.note import Options, Rendered, RenderedHeading, render_note
+from qmd.render.note import render_note
+from qmd.render.values import Options, Rendered, RenderedHeading
 
 __all__ = [
     "Embedded",

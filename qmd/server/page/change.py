@@ -8,10 +8,10 @@ from starlette.routing import Route
 
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.files.edits.tasks import tasks_of
+from qmd.server.page.addresses import address
 from qmd.server.page.edit import WRITE_S, wants_json
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
-from qmd.server.page.templating import address
 from qmd.values.edits import UndoReply
 
 _LISTED = 50  # notes that the plan of a move names

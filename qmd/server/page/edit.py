@@ -22,11 +22,11 @@ from qmd.files.edits.merge import conflicts, merge, merged_text
 from qmd.kb import KnowledgeBase
 from qmd.render import NoLinks, render_note
 from qmd.server.page import conflict
+from qmd.server.page.addresses import address
 from qmd.server.page.browser import Form
 from qmd.server.page.links import PageLinks
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
-from qmd.server.page.templating import address
 from qmd.server.security import MAX_BODY_BYTES
 from qmd.values.edits import EditedNote, NoteSource
 

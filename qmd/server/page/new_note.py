@@ -10,11 +10,11 @@ from starlette.routing import Route
 
 from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
+from qmd.server.page.addresses import address
 from qmd.server.page.browser import Form
 from qmd.server.page.edit import WRITE_S, wants_json
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
-from qmd.server.page.templating import address
 from qmd.values import Collection
 
 _HEADING = re.compile(r"^(?:---\n.*?\n---\n)?\s*#?[ \t]*([^\n]*)", re.DOTALL)

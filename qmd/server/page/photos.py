@@ -13,11 +13,11 @@ from starlette.routing import Route
 from qmd.errors import InputError, QmdError
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
+from qmd.server.page.addresses import address
 from qmd.server.page.edit import WRITE_S
 from qmd.server.page.files import SANDBOX
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
-from qmd.server.page.templating import address
 from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata
 
 _PAGE = 60  # photos of one page of the grid

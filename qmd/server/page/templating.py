@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from qmd.server.page.addresses import address
 from qmd.server.page.language import Language, Texts
 from qmd.server.page.static_files import StaticFiles
 from qmd.values.names import file_stem
@@ -88,11 +88,6 @@ def minute(value: str | datetime) -> str:
 def clock_time(at: float) -> str:
     """``14:05:09`` for seconds since 1970, in the server's time zone."""
     return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S")
-
-
-def address(file: str) -> str:
-    """The part of an address for ``collection/path``: percent-encoded but for the slashes."""
-    return quote(file, safe="/", errors="surrogatepass")
 
 
 def _local(value: str | datetime) -> datetime:

@@ -1,0 +1,162 @@
+"""Renders one text: parses it, asks where its links lead, and writes the HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markdown_it.token import Token
+
+from qmd.parse.frontmatter import split
+from qmd.render.anchors import heading_id
+from qmd.render.clean import Marked
+from qmd.render.links import LinkResolver, Target, WrittenTarget
+from qmd.render.syntax import parser
+from qmd.render.values import Options, RenderedHeading
+from qmd.render.writer import HtmlWriter
+
+MAX_EMBEDS = 30
+MAX_EMBED_DEPTH = 3
+MAX_EMBEDDED_CHARACTERS = 200_000  # of all embedded texts of a note
+_MAX_RAW_IMAGES = 200  # images in raw HTML whose address is asked for
+
+_ENTITY_LINES = ("paragraph_open", "heading_open", "tr_open", "fence", "code_block", "math_block")
+
+
+@dataclass(slots=True)
+class Rendering:
+    """One rendering, with what is left of its budgets."""
+
+    marked: Marked = field(default_factory=Marked)
+    embeds_left: int = MAX_EMBEDS
+    characters_left: int = MAX_EMBEDDED_CHARACTERS
+
+    def render(
+        self, text: str, links: LinkResolver, options: Options, inside: tuple[str, ...]
+    ) -> tuple[str, tuple[RenderedHeading, ...]]:
+        """
+        The HTML of a text, not cleaned yet.
+
+        Args:
+            inside: The identities of the documents that embed this one.
+        """
+        body_start = split(text).body_start
+        before = text.count("\n", 0, body_start)
+        environment: dict[str, Any] = {}
+        tokens = parser().parse(text[body_start:], environment)
+        first_line = options.first_line + before
+        headings = _number_headings(tokens, first_line, is_outer=not inside)
+        writer = HtmlWriter(
+            self.marked,
+            _targets(tokens, links),
+            first_line=None if inside else first_line,
+            may_tick=options.may_tick,
+            embed=lambda target: self._embed(target, links, inside),
+        )
+        _mark_lines(tokens, options.lines, first_line)
+        return writer.html(tokens), headings
+
+    def _embed(self, target: str, links: LinkResolver, inside: tuple[str, ...]) -> str | None:
+        """The HTML of an embedded document; None to show a link instead."""
+        if len(inside) >= MAX_EMBED_DEPTH or not self.embeds_left:
+            return None
+        self.embeds_left -= 1
+        embedded = links.embedded(target)
+        if embedded is None or embedded.identity in inside:
+            return None
+        if len(embedded.text) > self.characters_left:
+            return None
+        self.characters_left -= len(embedded.text)
+        html, _ = self.render(
+            embedded.text, embedded.links, Options(), (*inside, embedded.identity)
+        )
+        return html
+
+    def clean(self, html: str, links: LinkResolver) -> str:
+        left = _MAX_RAW_IMAGES
+
+        def image_address(source: str) -> str | None:
+            nonlocal left
+            left -= 1
+            if left < 0 or not source or len(source) > 2_000:
+                return None
+            (target,) = links.resolve([WrittenTarget("image", source)])
+            return target.address if target.kind == "image" else None
+
+        return self.marked.clean(html, image_address)
+
+
+def _each(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        if token.children:
+            yield from _each(token.children)
+
+
+def _targets(tokens: Sequence[Token], links: LinkResolver) -> dict[int, Target]:
+    """What the links among some tokens lead to: id of the token → target."""
+    written: list[tuple[int, WrittenTarget]] = []
+    for token in _each(tokens):
+        if token.type in ("wikilink", "embed"):
+            written.append((id(token), WrittenTarget(token.type, token.content)))  # type: ignore[arg-type]
+        elif token.type == "link_open":
+            written.append((id(token), WrittenTarget("link", str(token.attrs.get("href", "")))))
+        elif token.type == "image":
+            written.append((id(token), WrittenTarget("image", str(token.attrs.get("src", "")))))
+    if not written:
+        return {}
+    targets = links.resolve([link for _, link in written])
+    return {key: target for (key, _), target in zip(written, targets, strict=True)}
+
+
+def _number_headings(
+    tokens: Sequence[Token], first_line: int, *, is_outer: bool
+) -> tuple[RenderedHeading, ...]:
+    """Give the headings ids; those of embedded documents get none."""
+    headings = []
+    counts: dict[str, int] = {}
+    for at, token in enumerate(tokens):
+        if token.type != "heading_open" or not is_outer:
+            continue
+        text = _plain_text(tokens[at + 1])
+        name = heading_id(text)
+        number = counts.get(name, 0)
+        counts[name] = number + 1
+        if number:
+            name = f"{name}-{number}"
+        token.meta = {**token.meta, "id": name}
+        line = first_line + (token.map[0] if token.map else 0)
+        headings.append(RenderedHeading(int(token.tag[1]), text, name, line))
+    return tuple(headings)
+
+
+def _plain_text(inline: Token) -> str:
+    parts = []
+    for token in inline.children or ():
+        if token.type in ("text", "code_inline"):
+            parts.append(token.content)
+        elif token.type in ("wikilink", "embed"):
+            parts.append(token.meta["shown"] or token.content)
+        elif token.type == "tag":
+            parts.append(f"#{token.content}")
+        elif token.type == "softbreak":
+            parts.append(" ")
+    return "".join(parts).strip()
+
+
+def _mark_lines(tokens: Sequence[Token], lines: tuple[int, int] | None, first_line: int) -> None:
+    """Note in the meta of the smallest blocks that they hold one of the lines to mark."""
+    if lines is None:
+        return
+    first, last = lines
+    is_first = True
+    for at, token in enumerate(tokens):
+        if token.type not in _ENTITY_LINES or token.map is None:
+            continue
+        begin, end = token.map[0] + first_line, token.map[1] + first_line
+        if begin <= last and first < end:
+            if token.hidden and at:  # the paragraph of a tight list has no element of its own
+                token = tokens[at - 1]  # noqa: PLW2901
+            token.meta = {**token.meta, "at": "first" if is_first else "next"}
+            is_first = False
