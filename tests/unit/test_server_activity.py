@@ -139,6 +139,7 @@ def test_each_face_records_its_calls_but_never_what_was_asked_for(tmp_path: Path
             client.get("/overview", headers={"accept": "text/html"})
             client.get("/part/overview/live")
             client.get("/part/hits?q=boat+secret&mode=meaning")
+            client.get("/health")  # answered when the call before it is recorded
 
         async def use(client: McpClient) -> Any:
             await client.call_tool("search", {"query": "boat secret"})
