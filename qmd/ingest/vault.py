@@ -54,6 +54,7 @@ def vault_settings(root: Path) -> VaultSettings | None:
         use_markdown_links=app.get("useMarkdownLinks") is True,
         link_format=formats.get(_text(app.get("newLinkFormat")), "shortest"),
         template_folder=_text(templates.get("folder")).strip("/"),
+        strict_line_breaks=app.get("strictLineBreaks") is True,
         problem=app_problem or templates_problem,
     )
 

@@ -76,6 +76,18 @@ class CollectionMethods(Parts):
         with self._store.reading() as reader:
             return reader.collections.by_name(name)
 
+    def breaks_lines(self, name: str) -> bool:
+        """
+        Whether a line end inside a paragraph is shown as one, as Obsidian shows it in a vault.
+
+        Raises CollectionNotFoundError. False outside vaults, and in a vault with "Strict line
+        breaks".
+        """
+        from qmd.ingest.vault import vault_settings
+
+        settings = vault_settings(Path(self.collection(name).path))
+        return settings is not None and not settings.strict_line_breaks
+
     def remove_collection(self, name: str) -> Collection:
         """
         Remove a collection from the index and return it; its files stay on the disk.

@@ -47,17 +47,21 @@ class Rendering:
         tokens = parser().parse(text[body_start:], environment)
         first_line = options.first_line + before
         headings = _number_headings(tokens, first_line, is_outer=not inside)
+        embedded_options = Options(breaks_lines=options.breaks_lines)
         writer = HtmlWriter(
             self.marked,
             _targets(tokens, links),
             first_line=None if inside else first_line,
             may_tick=options.may_tick,
-            embed=lambda target: self._embed(target, links, inside),
+            breaks_lines=options.breaks_lines,
+            embed=lambda target: self._embed(target, links, embedded_options, inside),
         )
         _mark_lines(tokens, options.lines, first_line)
         return writer.html(tokens), headings
 
-    def _embed(self, target: str, links: LinkResolver, inside: tuple[str, ...]) -> str | None:
+    def _embed(
+        self, target: str, links: LinkResolver, options: Options, inside: tuple[str, ...]
+    ) -> str | None:
         """The HTML of an embedded document; None to show a link instead."""
         if len(inside) >= MAX_EMBED_DEPTH or not self.embeds_left:
             return None
@@ -68,9 +72,7 @@ class Rendering:
         if len(embedded.text) > self.characters_left:
             return None
         self.characters_left -= len(embedded.text)
-        html, _ = self.render(
-            embedded.text, embedded.links, Options(), (*inside, embedded.identity)
-        )
+        html, _ = self.render(embedded.text, embedded.links, options, (*inside, embedded.identity))
         return html
 
     def clean(self, html: str, links: LinkResolver) -> str:

@@ -15,11 +15,14 @@ class Options:
             the id ``at``.
         first_line: The number of the text's first line.
         may_tick: Whether the boxes of tasks are said to be changeable (``data-task``).
+        breaks_lines: Whether a single line end inside a paragraph is shown as a line end; in
+            Markdown it is a space.
     """
 
     lines: tuple[int, int] | None = None
     first_line: int = 1
     may_tick: bool = False
+    breaks_lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)

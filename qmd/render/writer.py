@@ -35,6 +35,7 @@ class HtmlWriter:
         targets: What its links lead to: id of the token → target.
         first_line: The number of the text's first line; None to leave out the lines.
         may_tick: Whether the boxes of its tasks can be changed.
+        breaks_lines: Whether a line end inside a paragraph is shown as one.
         embed: The HTML of an embedded document; None to show a link.
     """
 
@@ -45,12 +46,14 @@ class HtmlWriter:
         *,
         first_line: int | None,
         may_tick: bool,
+        breaks_lines: bool,
         embed: Callable[[str], str | None],
     ) -> None:
         self._marked = marked
         self._targets = targets
         self._first_line = first_line
         self._may_tick = may_tick
+        self._soft_break = "<br>\n" if breaks_lines else "\n"
         self._embed = embed
         self._painter = Painter()
         self._raw = RawHtml()
@@ -71,6 +74,7 @@ class HtmlWriter:
         }
         self._texts: dict[str, Callable[[Token], str]] = {
             "text": self._text,
+            "softbreak": lambda _: self._soft_break,
             "link_open": self._link_open,
             "link_close": self._link_close,
             "wikilink": self._wikilink,

@@ -21,6 +21,8 @@ class VaultSettings:
         use_markdown_links: New links are ``[text](path)`` instead of ``[[path]]``.
         link_format: How the paths of new links are written.
         template_folder: The folder of the core plugin "Templates"; "" without one.
+        strict_line_breaks: Whether a single line end inside a paragraph is shown as a space, as
+            in Markdown, and not as a line end.
         problem: A sentence, if a file of settings could not be read; "" without one.
     """
 
@@ -29,4 +31,5 @@ class VaultSettings:
     use_markdown_links: bool = False
     link_format: LinkFormat = "shortest"
     template_folder: str = ""
+    strict_line_breaks: bool = False
     problem: str = ""

@@ -387,6 +387,23 @@ def test_a_change_that_others_built_on_is_not_undone(served: Served, client: htt
     assert text_of(served) == "by hand\n"
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_broken"), [(None, False), ("{}", True), ('{"strictLineBreaks": true}', False)]
+)
+def test_line_ends_in_a_vault_are_shown_as_in_obsidian(
+    served: Served, client: httpx.Client, settings: str | None, is_broken: bool
+) -> None:
+    if settings is not None:
+        (served.folder / ".obsidian").mkdir()
+        (served.folder / ".obsidian/app.json").write_text(settings, "utf-8")
+    (served.folder / "poem.md").write_text("One\ntwo\n", "utf-8")
+    served.kb.index()
+    preview = post(client, "/part/preview", file="notes/new.md", text="One\ntwo\n").text
+    for shown in (client.get("/note/notes/poem.md").text, preview):
+        assert ("One<br>\ntwo" in shown) is is_broken
+        assert ("One\ntwo" in shown) is not is_broken
+
+
 def test_a_preview_is_rendered_as_the_note_would_be(client: httpx.Client) -> None:
     answer = post(client, "/part/preview", file="notes/x.md", text="# A\n\n[[plan]] <script>")
     assert "/note/notes/plan.md" in answer.text

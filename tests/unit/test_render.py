@@ -259,3 +259,17 @@ def test_no_mixture_of_markup_is_dangerous(text: str) -> None:
 @given(st.text(max_size=200))
 def test_any_text_can_be_rendered(text: str) -> None:
     assert problems(text) == []
+
+
+def test_line_ends_inside_a_paragraph_are_shown_if_asked() -> None:
+    text = "one\ntwo\n\n- a\n  b\n\n![[other]]\n"
+    plain = html(text, other="three\nfour")
+    assert "<br" not in plain
+    broken = html(text, Options(breaks_lines=True), other="three\nfour")
+    assert [part.rsplit(">", 1)[-1] for part in broken.split("<br>\n")[:-1]] == [
+        "one",
+        "a",
+        "three",
+    ]
+    code = html("```\na\nb\n```\n", Options(breaks_lines=True))
+    assert "<br" not in code

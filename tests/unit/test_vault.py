@@ -129,13 +129,14 @@ def test_settings_are_read(tmp_path: Path) -> None:
     app = {
         "attachmentFolderPath": "./media",
         "newLinkFormat": "relative",
+        "strictLineBreaks": True,
         "useMarkdownLinks": True,
         "userIgnoreFilters": ["Old/"],
     }
     make(tmp_path, [], app)
     (tmp_path / ".obsidian/templates.json").write_text('{"folder": "Templates/"}', "utf-8")
     assert vault_settings(tmp_path) == VaultSettings(
-        ("Old/",), "./media", True, "relative", "Templates", ""
+        ("Old/",), "./media", True, "relative", "Templates", True, ""
     )
 
 

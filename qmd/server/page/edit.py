@@ -20,7 +20,7 @@ from qmd.errors import (
 )
 from qmd.files.edits.merge import conflicts, merge, merged_text
 from qmd.kb import KnowledgeBase
-from qmd.render import NoLinks, render_note
+from qmd.render import NoLinks, Options, render_note
 from qmd.server.page import conflict
 from qmd.server.page.addresses import address
 from qmd.server.page.browser import Form
@@ -228,7 +228,8 @@ class _Editor:
 def _html(kb: KnowledgeBase, file: str, text: str) -> str:
     """The preview of a text; its links lead nowhere if the collection is not known."""
     try:
-        return render_note(text, PageLinks(kb, file)).html
+        options = Options(breaks_lines=kb.breaks_lines(file.partition("/")[0]))
+        return render_note(text, PageLinks(kb, file), options).html
     except (CollectionNotFoundError, InvalidPathError):
         return render_note(text, NoLinks()).html
 

@@ -252,7 +252,14 @@ def read_note(
     if lines is not None:
         part = part_with_line(parts_of(read.text), lines[0])
     if is_markdown:
-        shown = shown_markdown(read.text, page_links, lines=lines, number=part, may_tick=may_edit)
+        shown = shown_markdown(
+            read.text,
+            page_links,
+            lines=lines,
+            number=part,
+            may_tick=may_edit,
+            breaks_lines=kb.breaks_lines(document.collection),
+        )
     else:
         shown = shown_plain(read.text, lines=lines, number=part)
     links = kb.links(document.file, limit=MOST_LINKS)

@@ -74,12 +74,14 @@ def shown_markdown(
     lines: tuple[int, int] | None,
     number: int,
     may_tick: bool = False,
+    breaks_lines: bool = False,
 ) -> ShownText:
     """
     Render a part of a text of Markdown.
 
     Args:
         lines: The first and the last line to mark.
+        breaks_lines: Whether a line end inside a paragraph is shown as one.
         number: Of the part, from 1; a greater one than there are is the last.
     """
     parts = parts_of(text)
@@ -88,7 +90,8 @@ def shown_markdown(
     shown, first_line = text[part.start : part.end], part.first_line
     if number > 1:  # what looks like frontmatter there is none
         shown, first_line = f"\n{shown}", first_line - 1
-    rendered = render_note(shown, links, Options(lines, first_line, may_tick))
+    options = Options(lines, first_line, may_tick, breaks_lines)
+    rendered = render_note(shown, links, options)
     return ShownText(_focused(rendered.html), rendered.headings, number, len(parts))
 
 
