@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli.ask import MODEL_TIME_S, model_options
 from qmd.cli.command import command, json_option
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_bench import bench_object, render_bench
@@ -22,6 +23,7 @@ from qmd.evaluate.systems import SYSTEMS, systems_for
 
 if TYPE_CHECKING:
     from qmd.evaluate.judgments import Judgments
+    from qmd.evaluate.run import BenchReport
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     examples=(
         "qmd bench questions.json -c notes",
         "qmd bench beir/scifact --keep ~/bench --json",
+        "qmd bench --agent questions.json --llm-model qwen3:8b --json",
         "qmd bench topics.txt --qrels qrels.txt --system 'query --no-rerank'",
     ),
 )
@@ -78,8 +81,16 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Keep there what is built for a fixture with documents, and use it again.",
 )
-@json_option  # fmt: skip
+@click.option(
+    "--agent",
+    is_flag=True,
+    help="Measure the answers of 'qmd ask': citations, facts, rounds, tokens, time.",
+)
+@model_options
+@json_option
+@click.pass_context
 def bench(
+    ctx: click.Context,
     fixture: Path,
     qrels: Path | None,
     baseline: str,
@@ -87,6 +98,8 @@ def bench(
     collections: tuple[str, ...],
     limit: int | None,
     keep: Path | None,
+    agent: bool,
+    max_rounds: int,
     as_json: bool,
 ) -> None:
     """
@@ -98,7 +111,16 @@ def bench(
     also without that. Printed are nDCG@10, MRR@10, success and recall, and the paired
     differences from the baseline with their 95 % intervals. docs/evaluation.md describes files
     and figures.
+
+    With --agent a language model answers the questions of FIXTURE, each in a conversation of its
+    own that only reads. The options of the model, and the time limit for each question, are
+    those of 'qmd ask'. A question that fails is reported and does not end the run.
     """
+    if agent:
+        if qrels or systems or collections or keep:
+            raise click.UsageError("--qrels, --system, -c and --keep have no meaning with --agent.")
+        _measure_agent(ctx, fixture.expanduser(), limit, max_rounds, as_json)
+        return
     judgments = fixtures.read(fixture.expanduser(), qrels.expanduser() if qrels else None)
     if limit is not None:
         judgments = judgments.first(limit)
@@ -118,6 +140,32 @@ def bench(
             ids=ids,
             progress=progress,
         )
+    _warn(report)
+    if as_json:
+        write_json(bench_object(report))
+    else:
+        render_bench(report)
+
+
+def _measure_agent(
+    ctx: click.Context, fixture: Path, limit: int | None, max_rounds: int, as_json: bool
+) -> None:
+    """Print the figures of the agent; the exit status is 1 if all questions fail."""
+    from qmd.cli.bench_agent import bench_agent
+
+    has_answers = bench_agent(
+        fixture,
+        limit=limit,
+        max_rounds=max_rounds,
+        model_time_s=session().settings.ask_timeout or MODEL_TIME_S,
+        as_json=as_json,
+    )
+    if not has_answers:
+        ctx.exit(1)
+
+
+def _warn(report: BenchReport) -> None:
+    """Name on stderr what could not be measured."""
     for system, reason in report.left_out.items():
         note(f"qmd: left out {system}: {reason}", style="warning")
     if report.unknown:
@@ -127,10 +175,6 @@ def bench(
             f"{', …' if len(report.unknown) > 3 else ''})",
             style="warning",
         )
-    if as_json:
-        write_json(bench_object(report))
-    else:
-        render_bench(report)
 
 
 @contextmanager

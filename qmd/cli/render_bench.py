@@ -47,7 +47,7 @@ def _means(report: BenchReport) -> list[str]:
         [name, *(f"{system.means[metric]:.3f}" for metric in METRICS), _milliseconds(system)]
         for name, system in report.systems.items()
     ]
-    return ["", *_table(["", *(_SHORT.get(name, name) for name in METRICS), "ms"], rows)]
+    return ["", *table(["", *(_SHORT.get(name, name) for name in METRICS), "ms"], rows)]
 
 
 def _differences(report: BenchReport) -> list[str]:
@@ -61,7 +61,7 @@ def _differences(report: BenchReport) -> list[str]:
     lines = []
     if rows:
         lines += ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
-        lines += _table(["", *_COMPARED_METRICS], rows)
+        lines += table(["", *_COMPARED_METRICS], rows)
     return lines
 
 
@@ -78,7 +78,7 @@ def _gains(report: BenchReport) -> list[str]:
     lines = []
     if rows:
         lines += ["", "What each part of query gains, beside query --without it"]
-        lines += _table(["", *_COMPARED_METRICS], rows)
+        lines += table(["", *_COMPARED_METRICS], rows)
     is_compared = any(system.differences for system in report.systems.values())
     if is_compared and report.answerable < _ENOUGH_QUESTIONS:
         lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
@@ -100,10 +100,11 @@ def _relevances(report: BenchReport) -> list[str]:
         for name, system in report.systems.items()
     ]
     title = f"Relevance of the best hit ({count(unanswerable, 'question')} without an answer)"
-    return ["", title, *_table(["", "answered", "not there"], rows)]
+    return ["", title, *table(["", "answered", "not there"], rows)]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table: the first column is set to the left, the others to the right."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     return [
         "  ".join(

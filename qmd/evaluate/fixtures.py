@@ -16,7 +16,7 @@ from qmd.errors import InputError
 from qmd.evaluate import trec
 from qmd.evaluate.judgments import JudgedQuestion, Judgments
 
-_HINT = "docs/evaluation.md shows what a fixture looks like."
+HINT = "docs/evaluation.md shows what a fixture looks like."
 
 
 def read(path: Path, qrels: Path | None = None) -> Judgments:
@@ -39,7 +39,7 @@ def read(path: Path, qrels: Path | None = None) -> Judgments:
         raise _wrong(path.name, "the file is empty")
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = list(_lines(text, path.name))
     if isinstance(value, dict) and "queries" not in value and "query" in value:
         value = [value]  # JSON lines of one line
@@ -47,19 +47,41 @@ def read(path: Path, qrels: Path | None = None) -> Judgments:
     return _fixture(fixture, path.name)
 
 
+def objects(path: Path, key: str, field: str) -> list[dict[str, Any]]:
+    """
+    The entries of a fixture: a list, an object with a list ``key``, or JSON lines.
+
+    Args:
+        field: What each entry has; by it an object is told from one entry.
+
+    Raises:
+        InputError: The file cannot be read, is empty, or holds something else.
+    """
+    text = _text(path)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = list(_lines(text, path.name))
+    if isinstance(value, dict):
+        value = [value] if key not in value and field in value else value.get(key)
+    if not isinstance(value, list) or not value or not all(isinstance(e, dict) for e in value):
+        raise _wrong(path.name, f'no "{key}", which is a list of objects with "{field}"')
+    return value
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError(f"There is no file {path}", hint=_HINT) from None
+        raise InputError(f"There is no file {path}", hint=HINT) from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a directory", hint=_HINT) from None
+        raise InputError(f"{path} is a directory", hint=HINT) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}", hint=_HINT) from None
+        raise InputError(f"{path} cannot be read: {error}", hint=HINT) from None
 
 
 def _wrong(place: str, problem: str) -> InputError:
-    return InputError(f"{place}: {problem}", hint=_HINT)
+    return InputError(f"{place}: {problem}", hint=HINT)
 
 
 def _lines(text: str, name: str) -> Iterator[dict[str, Any]]:
@@ -69,7 +91,7 @@ def _lines(text: str, name: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _wrong(f"{name}, line {number}", f"no JSON ({error})") from None
         if not isinstance(value, dict):
             raise _wrong(f"{name}, line {number}", "no JSON object")

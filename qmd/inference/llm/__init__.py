@@ -11,7 +11,7 @@ The agent holds conversations with it (`LlmClient`); expansion, reranking and em
 question at a time (`qmd.inference.llm.endpoint`).
 """
 
-from qmd.inference.llm.answer import ChatAnswer, Delta, Event, Message, Retry
+from qmd.inference.llm.answer import ChatAnswer, Delta, Event, Message, Retry, Usage
 from qmd.inference.llm.client import LlmClient
 from qmd.inference.llm.key import read_key
 from qmd.inference.llm.settings import (
@@ -32,5 +32,6 @@ __all__ = [
     "LlmSettings",
     "Message",
     "Retry",
+    "Usage",
     "read_key",
 ]

@@ -12,6 +12,9 @@ from qmd.system.surrogates import whole
 MAX_CHARS = 1_000_000
 """The longest answer. No model writes that much; a broken server may."""
 
+MAX_TOKENS = 1_000_000_000
+"""A server that counts more tokens in one request is not believed."""
+
 SECRET_CHARS = 8
 """A shorter key is not masked: it is a placeholder such as "ollama", an ordinary word."""
 
@@ -30,17 +33,37 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of one request, as the server counts them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+def usage_of(reply: Mapping[str, Any]) -> Usage | None:
+    """The ``usage`` of a reply, or of the last chunk of a stream; None without a valid one."""
+    usage = reply.get("usage")
+    if not isinstance(usage, Mapping):
+        return None
+    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+    prompt, completion = (n if type(n) is int and 0 <= n <= MAX_TOKENS else None for n in counts)
+    return None if prompt is None or completion is None else Usage(prompt, completion)
+
+
+@dataclass(frozen=True, slots=True)
 class ChatAnswer:
     """
     One turn of the model.
 
     ``reasoning`` holds the thoughts before ``text``, if the model shows them. ``finish_reason`` is
-    the server's word: ``stop``, ``length`` (the answer was cut off), or another.
+    the server's word: ``stop``, ``length`` (the answer was cut off), or another. ``usage`` is None
+    if the server does not count tokens.
     """
 
     text: str
     reasoning: str = ""
     finish_reason: str | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +101,7 @@ class Assembly:
         self._reasoning: list[str] = []
         self.size = 0  # characters of text and thoughts that came
         self.finish_reason: str | None = None
+        self.usage: Usage | None = None
         self._has_tool_calls = False  # in fields of the reply, which qmd does not offer
 
     def add(self, choice: Mapping[str, Any], part: Literal["delta", "message"]) -> str:
@@ -122,7 +146,7 @@ class Assembly:
             raise TransientInferenceError(
                 "The model answered with nothing.", hint="Try again, or choose another model."
             )
-        return ChatAnswer(text, reasoning, self.finish_reason)
+        return ChatAnswer(text, reasoning, self.finish_reason, self.usage)
 
     def _take(self, text: str) -> str:
         shown, thought = self._split.feed(text)

@@ -15,7 +15,7 @@ from typing import Any
 
 from qmd.errors import ConfigError, TransientInferenceError
 from qmd.inference.llm import trouble
-from qmd.inference.llm.answer import Assembly, ChatAnswer, Delta, Event, Message, Retry
+from qmd.inference.llm.answer import Assembly, ChatAnswer, Delta, Event, Message, Retry, usage_of
 from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.inference.llm.event_stream import chunks, json_object
 from qmd.inference.llm.settings import LlmSettings
@@ -171,6 +171,7 @@ class LlmClient:
         for chunk in chunks(self.settings, reply.pieces()):
             if chunk is None:
                 return
+            assembly.usage = usage_of(chunk) or assembly.usage
             choice = _first_choice(chunk)
             if choice is not None:
                 size_before = assembly.size
@@ -190,6 +191,7 @@ class LlmClient:
             if len(body) > _MAX_BYTES:
                 raise trouble.not_an_answer(self.settings, f"more than {_MAX_BYTES >> 20} MB", "")
         completion = json_object(self.settings, bytes(body))
+        assembly.usage = usage_of(completion)
         choice = _first_choice(completion)
         if choice is not None:
             return assembly.add(choice, "message")

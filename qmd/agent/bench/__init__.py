@@ -1,0 +1,1 @@
+"""Measures the agent on questions whose answers are known."""
