@@ -158,4 +158,10 @@ def test_the_view_is_accessible_and_fits(
     assert_fits(page)
     page.goto(f"{served.url}/graph/notes/plan.md")
     assert_fits(page)
+    formula = "$" + "a+" * 80 + "b$"
+    (served.folder / "sums.md").write_text(f"{formula}\n\n- {formula}\n", "utf-8")
+    served.kb.index()
+    page.goto(f"{served.url}/note/notes/sums.md")
+    expect(page.locator(".content :is(p, ul)[tabindex='0']")).to_have_count(2)
+    assert_fits(page)
     assert_accessible(page)

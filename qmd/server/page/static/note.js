@@ -9,7 +9,7 @@ const marked = document.querySelector(".content .at");
 if (marked !== null && !location.hash) marked.scrollIntoView({ block: "center" });
 
 // What is wider than the text scrolls by the arrow keys once it has the focus.
-for (const frame of document.querySelectorAll(".content :is(.scroll, pre, .formula)")) {
+for (const frame of document.querySelectorAll(".content :is(.scroll, pre, .formula, p, ul, ol)")) {
   if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
 }
 
