@@ -404,6 +404,12 @@ def test_line_ends_in_a_vault_are_shown_as_in_obsidian(
         assert ("One\ntwo" in shown) is not is_broken
 
 
+def test_a_note_that_is_edited_does_not_stand_under_new_notes(client: httpx.Client) -> None:
+    for address, view in (("/edit/notes/plan.md", "/"), ("/new", "/new")):
+        current = re.findall(r'<a href="([^"]+)"[^>]*aria-current="page"', client.get(address).text)
+        assert current == [view]
+
+
 def test_a_preview_is_rendered_as_the_note_would_be(client: httpx.Client) -> None:
     answer = post(client, "/part/preview", file="notes/x.md", text="# A\n\n[[plan]] <script>")
     assert "/note/notes/plan.md" in answer.text
