@@ -34,6 +34,11 @@ ROUNDS = 10
 MODEL_TIME_S = 600.0
 
 
+strict_option = click.option(
+    "--strict", is_flag=True, help="Mark each sentence that no citation supports."
+)
+
+
 def model_options(function: F) -> F:
     options = [
         setting_option("llm_url"),
@@ -65,7 +70,7 @@ def model_options(function: F) -> F:
 )
 @click.option("--yes", is_flag=True, help="With --write: agree to every write in advance.")
 @click.option("--read-only", is_flag=True, help="Only read: the default.")
-@click.option("--strict", is_flag=True, help="Mark each sentence that no citation supports.")
+@strict_option
 @tool_options
 @json_option
 def ask(

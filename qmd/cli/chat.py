@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd.cli.ask import model_options
+from qmd.cli.ask import model_options, strict_option
 from qmd.cli.chat_ids import MOST, resolve
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.serve import tool_options
@@ -18,6 +18,7 @@ from qmd.cli.terminal import note, one_line, write, write_json, write_text
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
+    from qmd.values.chats import ChatMode
 
 
 class _ChatGroup(Group):
@@ -68,6 +69,7 @@ def chat() -> None:
 @click.option("--read-only", is_flag=True, help="Refuse mode write.")
 @model_options
 @setting_option("llm_window", click.IntRange(1))
+@strict_option
 @tool_options
 @json_option
 def ask(
@@ -78,6 +80,7 @@ def ask(
     yes: bool,
     read_only: bool,
     max_rounds: int,
+    strict: bool,
     toolsets: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -99,7 +102,8 @@ def ask(
     with _open(command_session, read_only=read_only) as kb:
         chats = Chats(kb, toolsets=toolsets, may_write=not read_only, max_rounds=max_rounds)
         current = _current(kb, goes_on, chat_id)
-        talk = Talk(kb, chats, current, mode="write" if may_write else "read", yes=yes)
+        mode: ChatMode = "write" if may_write else "read"
+        talk = Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
         try:
             if is_interactive:
                 talk.hold(text.strip())

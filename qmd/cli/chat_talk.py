@@ -40,16 +40,25 @@ class Talk:
     Args:
         chat: The conversation to go on with; None for a new one.
         yes: Agree to every write.
+        strict: Mark the sentences of answers that no citation supports.
     """
 
     def __init__(
-        self, kb: KnowledgeBase, chats: Chats, chat: str | None, *, mode: ChatMode, yes: bool
+        self,
+        kb: KnowledgeBase,
+        chats: Chats,
+        chat: str | None,
+        *,
+        mode: ChatMode,
+        yes: bool,
+        strict: bool = False,
     ) -> None:
         self._kb = kb
         self._chats = chats
         self._chat = chat
         self._mode: ChatMode = mode
         self._yes = yes
+        self._strict = strict
         self._model = chats.model_name or "the model"
         self._is_over = False
 
@@ -114,7 +123,7 @@ class Talk:
 
     def _turn(self, start: Callable[[RunView], AgentTurn], *, silent: bool = False) -> AgentTurn:
         """Start a turn and show it until it has ended. Ctrl-C stops it."""
-        with view_of_a_run(self._model, silent=silent) as view:
+        with view_of_a_run(self._model, silent=silent, strict=self._strict) as view:
             questions = WriteQuestions(yes=self._yes, pause=view.end, answering=nullcontext)
             turn = start(view)
             try:

@@ -325,6 +325,9 @@ class ChatReply:
     kept: Annotated[bool, Describe("Whether the conversation is in the database")]
     answer: Annotated[str, Describe("Markdown; empty without an answer")]
     citations: tuple[Mapping[str, object], ...]
+    unsupported: Annotated[
+        tuple[str, ...], Describe("The sentences of the answer that no citation supports")
+    ]
     tools: Annotated[
         tuple[ChatEvent, ...], Describe("The events tool_started and tool_finished of all calls")
     ]

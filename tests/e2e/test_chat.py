@@ -46,6 +46,12 @@ class TestScripts:
             third = chat(scratch, server, "--chat", reply["chat"][:6], "more?")
             assert third.code == 0
 
+    def test_sentences_without_support_are_marked_when_strict(self, scratch: Scratch) -> None:
+        with ModelServer(says("The sea is full of whales.")) as server:
+            assert chat(scratch, server, "whales?").out == "The sea is full of whales.\n"
+            strict = chat(scratch, server, "--strict", "whales?")
+        assert strict.out == "The sea is full of whales. (without support)\n"
+
     def test_kept_conversations(self, scratch: Scratch) -> None:
         with ModelServer(says("In **March**.")) as server:
             ident = json.loads(chat(scratch, server, "--json", "when do we deploy?").out)["chat"]

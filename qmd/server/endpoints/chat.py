@@ -32,12 +32,14 @@ def _reply(turn: AgentTurn, *, wait: bool) -> models.ChatReply:
     if wait:
         turn.wait()
     citations: tuple[Mapping[str, object], ...] = ()
+    unsupported: tuple[str, ...] = ()
     error: Mapping[str, object] | None = None
     events = turn.log.all()
     for event in events:
         if event.kind == "answer":
-            listed = event.data["citations"]
+            listed, without = event.data["citations"], event.data["unsupported"]
             citations = tuple(listed) if isinstance(listed, (list, tuple)) else ()
+            unsupported = tuple(without) if isinstance(without, (list, tuple)) else ()
         elif event.kind == "error":
             error = event.data
     return models.ChatReply(
@@ -48,6 +50,7 @@ def _reply(turn: AgentTurn, *, wait: bool) -> models.ChatReply:
         kept=turn.is_kept,
         answer=turn.text(),
         citations=citations,
+        unsupported=unsupported,
         tools=tuple(event for event in events if event.kind in _TOOL_EVENTS),
         error=error,
     )
