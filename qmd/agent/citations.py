@@ -206,6 +206,8 @@ def marked(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
     if strict:
         for sentence in checked.unsupported:
             notes.setdefault(sentence.end, " (without support)")
-    for place in sorted(notes, reverse=True):
-        text = f"{text[:place]}{notes[place]}{text[place:]}"
-    return text
+    pieces, at = [], 0
+    for place in sorted(notes):
+        pieces += [text[at:place], notes[place]]
+        at = place
+    return "".join([*pieces, text[at:]])

@@ -177,5 +177,6 @@ class TestTerminal:
             leave.set()
             terminal.type("/retry\n")
             terminal.until("In March.")
+            terminal.until("> ")  # before the prompt, the terminal would swallow Ctrl-D
             terminal.type("\x04")
             assert terminal.end() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -46,7 +47,9 @@ def on_terminal(scratch: Scratch, *args: str) -> tuple[int, str]:
 
 
 def read_terminal(fd: int) -> bytes:
-    """What is there; nothing once the other side has closed."""
+    """What is there; nothing once the other side has closed, or if nothing comes any more."""
+    if not select.select([fd], [], [], TIMEOUT_S)[0]:
+        return b""
     try:
         return os.read(fd, 65536)
     except OSError:  # Linux's way to say that the other side has closed

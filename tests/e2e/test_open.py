@@ -146,7 +146,7 @@ def test_a_link_lets_a_browser_in_once(start: Start, scratch: Scratch) -> None:
     assert cookie.startswith(f"qmd_session_{urlsplit(server.url).port}=")
     page = request(server.url, "GET", "/", None, browser)
     assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert b'<form role="search"' in page.body
+    assert b'role="search"' in page.body
 
     again, nobody = enter(server.url, link)
     assert (again.status, "set-cookie" in again.headers) == (403, False)

@@ -86,6 +86,10 @@ def problems(connection: Connection) -> Iterator[str]:
         if "token_states" in tables:  # not before 0006
             yield from _in_token_states(connection)
         yield from _in_revisions(connection)
+        # Last, because it takes longest: whether the indexes agree with their tables.
+        for (message,) in connection.execute("PRAGMA integrity_check(20)"):
+            if message != b"ok":
+                yield _decoded(message)
     except FAILURES as error:
         if not is_damage(error):  # a lock, for example
             raise
@@ -150,6 +154,11 @@ def _in_documents(connection: Connection) -> Iterator[str]:
     ).fetchone()[0]
     if homeless:
         yield f"documents.collection_id: {homeless} documents of no collection"
+    homeless = connection.execute(
+        "SELECT count(*) FROM chunks WHERE document_id NOT IN (SELECT id FROM documents)"
+    ).fetchone()[0]
+    if homeless:
+        yield f"chunks.document_id: {homeless} chunks of no document"
 
 
 def _in_vectors(connection: Connection) -> Iterator[str]:

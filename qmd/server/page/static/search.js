@@ -96,3 +96,5 @@ form.addEventListener("submit", (event) => {
   search();
 });
 window.addEventListener("popstate", () => location.reload());
+// What was typed while this script was on its way.
+if (field.value !== field.defaultValue) later();
