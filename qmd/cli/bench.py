@@ -117,8 +117,12 @@ def bench(
     those of 'qmd ask'. A question that fails is reported and does not end the run.
     """
     if agent:
-        if qrels or systems or collections or keep:
-            raise click.UsageError("--qrels, --system, -c and --keep have no meaning with --agent.")
+        default = click.core.ParameterSource.DEFAULT
+        names_baseline = ctx.get_parameter_source("baseline") is not default
+        if qrels or systems or collections or keep or names_baseline:
+            raise click.UsageError(
+                "--qrels, --baseline, --system, -c and --keep have no meaning with --agent."
+            )
         _measure_agent(ctx, fixture.expanduser(), limit, max_rounds, as_json)
         return
     judgments = fixtures.read(fixture.expanduser(), qrels.expanduser() if qrels else None)

@@ -136,9 +136,10 @@ def test_a_model_that_never_answers_has_failed(scratch: Scratch) -> None:
     assert (result.code, "no answer within 2 rounds" in result.err) == (1, True)
 
 
-def test_options_of_the_searches_are_refused(scratch: Scratch) -> None:
+@pytest.mark.parametrize("options", [("-c", "notes"), ("--baseline", "query")])
+def test_options_of_the_searches_are_refused(scratch: Scratch, options: tuple[str, ...]) -> None:
     with ModelServer(says("x")) as server:
-        result = bench(scratch, server, "-c", "notes")
+        result = bench(scratch, server, *options)
         assert (result.code, server.requests) == (2, [])
     assert "no meaning with --agent" in result.err
 
