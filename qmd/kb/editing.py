@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
     from qmd.files.edits.tasks import Task
     from qmd.files.notes.vault import Vault
-    from qmd.store import Store
+    from qmd.store import Reader, Store
     from qmd.values import Collection
     from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
@@ -211,7 +211,7 @@ class EditingMethods(FileMethods):
             try:
                 file = resolve(reader, name)[0].file
             except DocumentNotFoundError:
-                path = _path_on_disk(vault, name)
+                path = _note_on_disk(reader, vault, name)
                 folder = None if path is not None else _folder_on_disk(vault, name)
                 if folder is not None:
                     raise NotFoundError(
@@ -221,14 +221,38 @@ class EditingMethods(FileMethods):
                 if path is None:
                     raise
                 return NotePlace(path, vault.locate(path))
+            path = _note_on_disk(reader, vault, name)
         place = vault.locate(file)
-        path = _path_on_disk(vault, name)
         if path is not None and path != file:
             # A new file at just this path, not the one that the index has under a similar path.
             there = vault.locate(path)
             if not (place.target.exists() and place.target.samefile(there.target)):
                 return NotePlace(path, there)
         return NotePlace(file, place)
+
+
+def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
+    """
+    ``collection/path`` if a file is there that the rules of its collection include.
+
+    What they leave out, such as ``.git/config``, is no note: its text is nobody's to read here.
+    """
+    from qmd.errors import NotFoundError
+    from qmd.ingest.collection_paths import locate
+    from qmd.ingest.rules import Rules
+    from qmd.ingest.verdict import judge_path
+
+    path = _path_on_disk(vault, name)
+    location = None if path is None else locate(path, reader.collections.all())
+    if location is None:
+        return None
+    collection, relative = location
+    root = Path(collection.path)
+    rules = Rules(root, collection.pattern, collection.ignore)
+    try:
+        return path if judge_path(root, rules, relative).included else None
+    except NotFoundError:  # it has gone
+        return None
 
 
 def _path_on_disk(vault: Vault, name: str) -> str | None:
