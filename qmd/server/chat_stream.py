@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 import anyio
 
@@ -21,6 +21,20 @@ async def stream(turn: AgentTurn, *, heartbeat_s: float) -> AsyncGenerator[bytes
     If none comes for ``heartbeat_s`` seconds, a comment is sent. A client that leaves ends its
     subscription, and not the turn.
     """
+    yield b": qmd\n\n"  # shows the client that it is connected
+    async with aclosing(batches(turn, heartbeat_s)) as every:
+        async for events in every:
+            if events:
+                yield b"".join(encoded(event.kind, event.data) for event in events)
+            else:
+                yield b": heartbeat\n\n"
+
+
+async def batches(turn: AgentTurn, heartbeat_s: float) -> AsyncGenerator[list[ChatEvent], None]:
+    """
+    Yield the events of a turn, several at once if they come fast, until it has ended; an empty
+    list if none comes for ``heartbeat_s`` seconds.
+    """
     loop = asyncio.get_running_loop()
     waiting: deque[ChatEvent] = deque()
     arrived = asyncio.Event()
@@ -29,24 +43,19 @@ async def stream(turn: AgentTurn, *, heartbeat_s: float) -> AsyncGenerator[bytes
         waiting.append(event)
         arrived.set()
 
-    def publish(event: ChatEvent) -> None:
+    def listen(event: ChatEvent) -> None:
         with suppress(RuntimeError):  # the loop is closed: the server is ending
             loop.call_soon_threadsafe(add, event)
 
-    unsubscribe = turn.subscribe(publish)
+    unsubscribe = turn.subscribe(listen)
     try:
-        yield b": qmd\n\n"  # shows the client that it is connected
         while True:
+            with anyio.move_on_after(heartbeat_s):
+                await arrived.wait()
             arrived.clear()
-            if not waiting:
-                with anyio.move_on_after(heartbeat_s) as timeout:
-                    await arrived.wait()
-                if timeout.cancelled_caught:
-                    yield b": heartbeat\n\n"
-                    continue
             events = [waiting.popleft() for _ in range(len(waiting))]
-            yield b"".join(encoded(event.kind, event.data) for event in events)
-            if events[-1].kind == "ended":
+            yield events
+            if events and events[-1].kind == "ended":
                 return
     finally:
         unsubscribe()

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-import anyio
 import anyio.to_thread
 from starlette.requests import Request
 
 from qmd.errors import ChatNotFoundError
+from qmd.server.chat_stream import batches
+from qmd.server.event_stream import encoded
 from qmd.server.page.ask_live import BrowserEvent, LiveTurn
 from qmd.server.page.ask_turn import Step, TurnView
 from qmd.server.page.ask_view import AskView
 from qmd.values.chats import ChatEvent
 
 if TYPE_CHECKING:
-    from qmd.agent.chat import AgentTurn
     from qmd.server.page.site import Site
 
 
@@ -57,8 +54,12 @@ async def browser_events(
         return _encoded(sent)
 
     yield _encoded([("started", {"html": html(shown)})])
-    async for events in _batches(turn, heartbeat_s):
-        yield await anyio.to_thread.run_sync(of_browser, events) if events else b": heartbeat\n\n"
+    async with aclosing(batches(turn, heartbeat_s)) as every:
+        async for events in every:
+            if events:
+                yield await anyio.to_thread.run_sync(of_browser, events)
+            else:
+                yield b": heartbeat\n\n"
     try:
         last = await anyio.to_thread.run_sync(view.last_turn, chat_id, language)
     except ChatNotFoundError:
@@ -69,34 +70,5 @@ async def browser_events(
     yield _encoded([("ended", end)])
 
 
-async def _batches(turn: AgentTurn, heartbeat_s: float) -> AsyncIterator[list[ChatEvent]]:
-    """The events of a turn, several at once if they come fast; [] if none comes for a while."""
-    loop = asyncio.get_running_loop()
-    waiting: deque[ChatEvent] = deque()
-    arrived = asyncio.Event()
-
-    def add(event: ChatEvent) -> None:
-        waiting.append(event)
-        arrived.set()
-
-    def listen(event: ChatEvent) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the server is ending
-            loop.call_soon_threadsafe(add, event)
-
-    unsubscribe = turn.subscribe(listen)
-    try:
-        while True:
-            with anyio.move_on_after(heartbeat_s):
-                await arrived.wait()
-            arrived.clear()
-            events = [waiting.popleft() for _ in range(len(waiting))]
-            yield events
-            if events and events[-1].kind == "ended":
-                return
-    finally:
-        unsubscribe()
-
-
 def _encoded(events: list[BrowserEvent]) -> bytes:
-    # json.dumps writes ASCII, so no line separator of Unicode can end a field early.
-    return "".join(f"event: {kind}\ndata: {json.dumps(data)}\n\n" for kind, data in events).encode()
+    return b"".join(encoded(kind, data) for kind, data in events)

@@ -14,7 +14,7 @@ const NEAR_END = 120; // pixels from the end within which the page follows the n
 const PAUSES_MS = [300, 900, 2000]; // before the server is tried again
 const POLL_MS = 3000;
 
-const state = { chat: talk.dataset.chat, reader: null, turn: null, following: true };
+const state = { chat: talk.dataset.chat, reader: null, turn: null, following: true, asksNext: false };
 
 // --- what is said by the server ------------------------------------------------------------
 
@@ -251,6 +251,10 @@ function setRunning(running) {
   stop.hidden = !running;
   send_.hidden = running;
   if (hadFocus) document.getElementById("question").focus();
+  if (!running && state.asksNext) {
+    state.asksNext = false;
+    setTimeout(ask); // after the turn that ends has been shown
+  }
 }
 
 function setChat({ chat, name, export_path: exportPath }) {
@@ -342,7 +346,11 @@ addEventListener("scroll", () => {
 async function ask() {
   const question = document.getElementById("question");
   const text = question.value.trim();
-  if (!text || talk.hasAttribute("data-running")) return;
+  if (!text) return;
+  if (talk.hasAttribute("data-running")) {
+    state.asksNext = true; // sent when the answer is complete, unless it is typed on
+    return;
+  }
   const body = new URLSearchParams(new FormData(composer));
   question.value = "";
   grow();
@@ -359,6 +367,7 @@ async function ask() {
 }
 
 function stop() {
+  state.asksNext = false;
   if (!talk.hasAttribute("data-running") || !state.chat) return;
   send(`/ask/${state.chat}/stop`, { body: {}, accept: "application/json" })
     .catch((error) => complain(error.message));
@@ -384,7 +393,10 @@ document.getElementById("question")?.addEventListener("keydown", (event) => {
   event.preventDefault();
   ask();
 });
-document.getElementById("question")?.addEventListener("input", grow);
+document.getElementById("question")?.addEventListener("input", () => {
+  state.asksNext = false;
+  grow();
+});
 document.getElementById("newest")?.addEventListener("click", () => {
   state.following = true;
   keepUp();
