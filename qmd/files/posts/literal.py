@@ -60,7 +60,8 @@ class Literal:
         """
         Where a line holds the literal, from left to right without overlaps.
 
-        A sign that folds to several belongs to an occurrence as a whole.
+        A sign that folds to several belongs to an occurrence as a whole. Each is the shortest
+        that ends where it ends.
         """
         folded = line.casefold()
         origin: Sequence[int] = range(len(line))
@@ -71,9 +72,11 @@ class Literal:
         while start >= 0:
             end = start + len(self._folded)
             last = origin[end - 1]
-            spans.append((origin[start], last + 1))
             while end < len(origin) and origin[end] == last:
                 end += 1
+            # In "Sß", folded to "sss", the shortest occurrence of "ss" begins at the second sign.
+            start = folded.rfind(self._folded, start, end)
+            spans.append((origin[start], last + 1))
             start = folded.find(self._folded, end)
         return spans
 
