@@ -117,12 +117,7 @@ def bench(
     those of 'qmd ask'. A question that fails is reported and does not end the run.
     """
     if agent:
-        default = click.core.ParameterSource.DEFAULT
-        names_baseline = ctx.get_parameter_source("baseline") is not default
-        if qrels or systems or collections or keep or names_baseline:
-            raise click.UsageError(
-                "--qrels, --baseline, --system, -c and --keep have no meaning with --agent."
-            )
+        _refuse_options_of_searches(ctx)
         _measure_agent(ctx, fixture.expanduser(), limit, max_rounds, as_json)
         return
     judgments = fixtures.read(fixture.expanduser(), qrels.expanduser() if qrels else None)
@@ -149,6 +144,16 @@ def bench(
         write_json(bench_object(report))
     else:
         render_bench(report)
+
+
+def _refuse_options_of_searches(ctx: click.Context) -> None:
+    """Raises click.UsageError: An option was given that has no meaning with --agent."""
+    default = click.core.ParameterSource.DEFAULT
+    names = ("qrels", "baseline", "systems", "collections", "keep")
+    if any(ctx.get_parameter_source(name) is not default for name in names):
+        raise click.UsageError(
+            "--qrels, --baseline, --system, -c and --keep have no meaning with --agent."
+        )
 
 
 def _measure_agent(
