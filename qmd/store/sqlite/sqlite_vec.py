@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from qmd.errors import VectorsUnavailableError
 from qmd.store.sqlite.library import Connection, OperationalError, extensions_loadable
+
+if TYPE_CHECKING:
+    from qmd.system.installation import Installation
 
 
 def load(connection: Connection) -> str:
@@ -21,24 +26,32 @@ def load(connection: Connection) -> str:
     if not extensions_loadable():
         raise VectorsUnavailableError(
             "This Python's SQLite cannot load extensions, so there is no vector search.",
-            hint="pip install pysqlite3 (or sqlean.py), then run the command again.",
+            hint=f"{_installation().install('pysqlite3')} (or sqlean.py), then run the command "
+            "again.",
         )
     try:
         import sqlite_vec
     except ImportError as error:
         raise VectorsUnavailableError(
             "sqlite-vec is not installed, so there is no vector search.",
-            hint="pip install sqlite-vec (it has no build for every platform).",
+            hint=f"{_installation().install('sqlite-vec')} (it has no build for every platform).",
         ) from error
     connection.enable_load_extension(True)
     try:
         sqlite_vec.load(connection)
     except OperationalError as error:
         raise VectorsUnavailableError(
-            f"sqlite-vec cannot be loaded: {error}", hint="pip install --force-reinstall sqlite-vec"
+            f"sqlite-vec cannot be loaded: {error}",
+            hint=_installation().reinstall("sqlite-vec"),
         ) from error
     finally:
         connection.enable_load_extension(False)
     # A scan for the nearest vectors reads the whole table: copying its pages took half the time.
     connection.execute(f"PRAGMA mmap_size = {1 << 30}")
     return str(connection.execute("SELECT vec_version()").fetchone()[0])
+
+
+def _installation() -> Installation:
+    from qmd.system import installation  # only for hints: it takes a millisecond to import
+
+    return installation.current()
