@@ -9,15 +9,15 @@ relative path in it is relative to that directory, elsewhere to the working dire
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qmd.config.table import SETTINGS, Setting
 from qmd.errors import ConfigError, InputError
+from qmd.system.user_dirs import user_dir
 
-__all__ = ["SETTINGS", "Configuration", "Setting", "load_settings", "user_dir"]
+__all__ = ["SETTINGS", "Configuration", "Setting", "load_settings"]
 
 
 # A NamedTuple for the reason given in `table`.
@@ -88,25 +88,6 @@ def load_settings(
     values["db"] = values["db"] or user_dir("data", environ) / "index.sqlite"
     values["cache_dir"] = values["cache_dir"] or user_dir("cache", environ)
     return Configuration(**values, config_file=config_file, sources=sources)
-
-
-def user_dir(kind: str, environ: Mapping[str, str] | None = None) -> Path:
-    """
-    The user's ``config``, ``data`` or ``cache`` directory for qmd, the same as in platformdirs.
-
-    On Linux this function computes it: importing platformdirs takes as long as a whole search.
-    """
-    environ = os.environ if environ is None else environ
-    if sys.platform == "linux" and "ANDROID_DATA" not in environ:
-        base = environ.get(f"XDG_{kind.upper()}_HOME", "").strip()
-        if not os.path.isabs(base):  # noqa: PTH117 - the XDG rule: a relative path is ignored
-            default = {"config": ".config", "data": ".local/share", "cache": ".cache"}[kind]
-            base = os.path.join(os.path.expanduser("~"), default)  # noqa: PTH111, PTH118
-        return Path(base) / "qmd"
-    import platformdirs
-
-    directory: Path = getattr(platformdirs, f"user_{kind}_path")("qmd", appauthor=False)
-    return directory
 
 
 def _file_values(config_file: Path) -> dict[str, list[str]]:

@@ -44,9 +44,9 @@ class EmbedderChoice:
     @property
     def cache_dir(self) -> Path:
         if self._cache_dir is None:
-            from platformdirs import user_cache_dir
+            from qmd.system.user_dirs import user_dir
 
-            self._cache_dir = user_cache_dir("qmd", appauthor=False)
+            self._cache_dir = user_dir("cache")
         return Path(self._cache_dir).expanduser()
 
     # -- names -------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Tour:
     @property
     def own_directories(self) -> list[Path]:
         home = self.root / "home"
-        return [home / ".local/share/qmd", home / ".cache/qmd", home / ".config/qmd"]
+        return [home / ".local/share/qmd", home / ".cache/qmd-python", home / ".config/qmd"]
 
     def all_files(self) -> frozenset[Path]:
         return frozenset(self.root.rglob("*"))

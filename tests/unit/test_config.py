@@ -6,10 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-import platformdirs
 import pytest
 
-from qmd.config import SETTINGS, Configuration, load_settings, user_dir
+from qmd.config import SETTINGS, Configuration, load_settings
 from qmd.errors import ConfigError, InputError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="platformdirs is asked elsewhere")
@@ -36,7 +35,7 @@ class TestOrder:
     def test_without_any_source_the_defaults_hold(self, environ: dict[str, str]) -> None:
         found = load_settings(environ=environ)
         assert found.db == Path(environ["XDG_DATA_HOME"], "qmd", "index.sqlite")
-        assert found.cache_dir == Path(environ["XDG_CACHE_HOME"], "qmd")
+        assert found.cache_dir == Path(environ["XDG_CACHE_HOME"], "qmd-python")
         assert found.model is None
         assert dict(found.sources) == dict.fromkeys(SETTINGS, "default")
 
@@ -201,20 +200,7 @@ class TestRefusals:
             load_settings(index=name, environ=environ)
 
 
-class TestPlaces:
-    @pytest.mark.parametrize("kind", ["config", "data", "cache"])
-    @pytest.mark.parametrize("base", [None, "/srv/x", "relative", "  "])
-    def test_they_are_those_of_platformdirs(
-        self, kind: str, base: str | None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        name = f"XDG_{kind.upper()}_HOME"
-        if base is None:
-            monkeypatch.delenv(name, raising=False)
-        else:
-            monkeypatch.setenv(name, base)
-        expected = getattr(platformdirs, f"user_{kind}_path")("qmd", appauthor=False)
-        assert user_dir(kind) == expected
-
+class TestVariables:
     def test_every_setting_has_a_variable_of_its_name(self) -> None:
         found = [setting.variable for setting in SETTINGS.values()]
         assert found == [f"QMD_{name.upper()}" for name in SETTINGS]

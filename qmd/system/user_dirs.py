@@ -1,0 +1,78 @@
+"""
+Where a user's files lie: settings, databases, and the cache that holds models.
+
+The cache is not ``~/.cache/qmd``, where tobi/qmd keeps its index and its models: a person may use
+both programs, and delete the cache of one. qmd 1.3 and earlier kept models there; they are moved.
+"""
+
+# `os` is used instead of Path, because every command calls this:
+# ruff: noqa: PTH111, PTH112, PTH117, PTH118
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["config", "data", "cache"]
+
+_NAMES: dict[Kind, str] = {"config": "qmd", "data": "qmd", "cache": "qmd-python"}
+_DEFAULTS: dict[Kind, str] = {"config": ".config", "data": ".local/share", "cache": ".cache"}
+#: The directory of the cache up to version 1.3, beside the present one.
+_OLD_CACHE = "qmd"
+#: What qmd itself kept there: the built-in model, and what was downloaded from a hub.
+_OLD_MODELS = "multilingual-e5-small-int8-"
+_OLD_DOWNLOADS = "fastembed"
+
+
+def user_dir(kind: Kind, environ: Mapping[str, str] | None = None) -> Path:
+    """
+    The user's directory of one kind, the same as in platformdirs.
+
+    The first call for the cache moves models there that version 1.3 or earlier has kept.
+    """
+    environ = os.environ if environ is None else environ
+    directory = _directory(kind, _NAMES[kind], environ)
+    if kind == "cache" and not os.path.isdir(directory):
+        _move_models(_directory(kind, _OLD_CACHE, environ), directory)
+    return Path(directory)
+
+
+def _directory(kind: Kind, name: str, environ: Mapping[str, str]) -> str:
+    """On Linux without platformdirs, whose import takes as long as a whole search."""
+    if sys.platform == "linux" and "ANDROID_DATA" not in environ:
+        base = environ.get(f"XDG_{kind.upper()}_HOME", "").strip()
+        if not os.path.isabs(base):  # the XDG rule: a relative path is ignored
+            base = os.path.join(os.path.expanduser("~"), _DEFAULTS[kind])
+        return os.path.join(base, name)
+    import platformdirs
+
+    return str(getattr(platformdirs, f"user_{kind}_dir")(name, appauthor=False))
+
+
+def _move_models(old: str, new: str) -> None:
+    """
+    Move the models of qmd from the old cache to the new one; all else in the old one stays.
+
+    The new directory appears at once with all models. If they cannot be moved, to another disk for
+    example, they stay, and are built or downloaded again.
+    """
+    places = [*Path(old, "models").glob(f"{_OLD_MODELS}*"), *Path(old).glob(_OLD_DOWNLOADS)]
+    if not places:
+        return
+    import shutil  # slow to import, and needed once in a lifetime
+
+    temporary = Path(f"{new}.{os.getpid()}")
+    moves = [(place, temporary / place.relative_to(old)) for place in places]
+    try:
+        (temporary / "models").mkdir(parents=True)
+        for place, target in moves:
+            place.rename(target)
+        temporary.rename(new)
+    except OSError:  # another process is at it, or the directory is read-only
+        for place, target in moves:
+            if target.exists():
+                target.rename(place)
+        shutil.rmtree(temporary, ignore_errors=True)
