@@ -215,7 +215,7 @@ def rename(chat_id: str, name: str) -> None:
     write(f"Renamed {renamed.id} to {one_line(renamed.name)}\n")
 
 
-@command("delete", examples=("qmd chat delete 3f9a",))
+@command("delete", examples=("qmd chat delete 3f9a",), destroys=True)
 @click.argument("chat_id", metavar="ID")
 def delete(chat_id: str) -> None:
     """Delete a conversation for good."""

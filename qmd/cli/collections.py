@@ -14,10 +14,18 @@ from qmd.cli.terminal import one_line, write, write_json
 from qmd.errors import InputError
 from qmd.values.wire import to_wire
 
+_NO_HOOKS = (
+    "qmd runs no commands before it indexes. 'qmd update --pull' pulls the git repositories; or"
+    " write your command and 'qmd index' into one script."
+)
+
 
 @click.group(
     "collection",
     cls=Group,
+    # tobi/qmd has these names, so its users' habits and scripts carry over.
+    aliases={"rm": "remove", "mv": "rename", "info": "show"},
+    elsewhere={"update-cmd": _NO_HOOKS, "set-update": _NO_HOOKS},
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:
@@ -110,7 +118,7 @@ def show(name: str, as_json: bool) -> None:
         write(f"{label:<11}{one_line(value)}\n")
 
 
-@command("remove", examples=("qmd collection remove notes",))
+@command("remove", examples=("qmd collection remove notes",), destroys=True)
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove a collection from the index; its files stay as they are."""

@@ -47,12 +47,20 @@ def database_options(*, hidden: bool) -> list[click.Option]:
 
 
 class Command(click.Command):
-    """A command with ``examples``: command lines shown at the end of its help."""
+    """
+    A command with ``examples``: command lines shown at the end of its help.
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+    ``destroys`` says that it removes or replaces something without a question. No hint suggests
+    such a command to a person who typed another name.
+    """
+
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), destroys: bool = False, **kwargs: Any
+    ) -> None:
         kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
+        self.destroys = destroys
         self.params.extend(database_options(hidden=True))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -68,6 +76,8 @@ class Group(click.Group):
     A group whose commands live in other modules and are imported when they are called.
 
     ``lazy`` maps a name to ``module:attribute``; ``sections`` orders the names in the help.
+    ``aliases`` maps another name of a command to its name here, and ``elsewhere`` a name that other
+    programs have to the sentence that says what to do here.
     """
 
     def __init__(
@@ -75,6 +85,8 @@ class Group(click.Group):
         *args: Any,
         lazy: Mapping[str, str] | None = None,
         sections: Mapping[str, Collection[str]] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        elsewhere: Mapping[str, str] | None = None,
         examples: Sequence[str] = (),
         root: bool = False,
         **kwargs: Any,
@@ -83,6 +95,8 @@ class Group(click.Group):
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy or {})
         self.sections = dict(sections or {})
+        self.aliases = dict(aliases or {})
+        self.elsewhere = dict(elsewhere or {})
         self.examples = tuple(examples)
         self.params.extend(database_options(hidden=not root))
 
@@ -92,6 +106,7 @@ class Group(click.Group):
         return list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = self.aliases.get(cmd_name, cmd_name)
         if cmd_name in self.lazy:
             module, _, attribute = self.lazy[cmd_name].partition(":")
             command = getattr(importlib.import_module(module), attribute)
@@ -108,16 +123,20 @@ class Group(click.Group):
             return command.name, command, args[1:]
         if name.startswith("-"):
             return super().resolve_command(ctx, args)
+        raise UnknownCommand(f"No such command: {name}", self._remedy(ctx, name), ctx)
+
+    def _remedy(self, ctx: click.Context, name: str) -> str:
+        """What a person who typed an unknown name may want instead."""
+        if name in self.elsewhere:
+            return self.elsewhere[name]
         import difflib
 
-        names = [*self.list_commands(ctx), *self.lazy]
-        similar_names = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = (
-            f"Did you mean: {similar_names[0]}"
-            if similar_names
-            else f"Run '{ctx.command_path} --help'."
-        )
-        raise UnknownCommand(f"No such command: {name}", hint, ctx)
+        names = dict.fromkeys([*self.list_commands(ctx), *self.lazy, *self.aliases])
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        # A person may run what is suggested without reading what it does.
+        if near and not getattr(self.get_command(ctx, near[0]), "destroys", False):
+            return f"Did you mean: {near[0]}"
+        return f"Run '{ctx.command_path} --help'."
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections = self.sections or {"Commands": self.list_commands(ctx)}

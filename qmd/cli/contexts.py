@@ -13,6 +13,7 @@ from qmd.cli.terminal import one_line, write, write_json
 @click.group(
     "context",
     cls=Group,
+    aliases={"remove": "rm"},
     examples=('qmd context add ~/notes/work "notes of the platform team"', "qmd context list"),
 )
 def context() -> None:
@@ -55,7 +56,9 @@ def list_(as_json: bool) -> None:
         render_contexts(contexts)
 
 
-@command("rm", examples=("qmd context rm ~/notes/work", "qmd context rm qmd://notes/2025"))
+@command(
+    "rm", examples=("qmd context rm ~/notes/work", "qmd context rm qmd://notes/2025"), destroys=True
+)
 @click.argument("path")
 def rm(path: str) -> None:
     """Remove a context, named as it was added or as it is listed."""

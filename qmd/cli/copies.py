@@ -32,7 +32,7 @@ def backup(file: str, force: bool, as_json: bool) -> None:
         write(f"Wrote {one_line(target)} ({size:,} bytes)\n")
 
 
-@command("restore-db", examples=("qmd restore-db ~/backups/notes.sqlite",))
+@command("restore-db", examples=("qmd restore-db ~/backups/notes.sqlite",), destroys=True)
 @click.argument("file")
 @json_option
 def restore_db(file: str, as_json: bool) -> None:
@@ -55,7 +55,7 @@ def restore_db(file: str, as_json: bool) -> None:
     write("Run 'qmd index' to take in what has changed on the disk since.\n")
 
 
-@command("rescue", examples=("qmd rescue", "qmd rescue --db ~/notes.sqlite"))
+@command("rescue", examples=("qmd rescue", "qmd rescue --db ~/notes.sqlite"), destroys=True)
 @json_option
 def rescue(as_json: bool) -> None:
     """

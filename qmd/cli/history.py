@@ -54,6 +54,7 @@ def history(path: str, show: int | None, as_json: bool) -> None:
 @command(
     "restore",
     examples=("qmd restore notes/plan.md", "qmd restore notes/plan.md --revision 12"),
+    destroys=True,
 )
 @click.argument("path")
 @click.option(
@@ -81,6 +82,7 @@ def restore(path: str, revision: int | None, as_json: bool) -> None:
 @command(
     "undo",
     examples=("qmd undo", "qmd undo --list", "qmd undo 12", "qmd undo --session cli-1a2b3c4d"),
+    destroys=True,
 )
 @click.argument("change", type=int, required=False)
 @click.option("--session", "session_name", metavar="ID", help="Undo all changes of this session.")
@@ -143,7 +145,7 @@ def _list_changes(session_name: str | None, *, as_json: bool) -> None:
             write(f"        {revision.action:<6}  {one_line(origin + revision.path)}\n")
 
 
-@command("rm", examples=("qmd rm notes/old.md", "qmd rm 'Old plan' && qmd undo"))
+@command("rm", examples=("qmd rm notes/old.md", "qmd rm 'Old plan' && qmd undo"), destroys=True)
 @click.argument("name")
 @click.option("--preview", is_flag=True, help="Show what would go, and delete nothing.")
 @setting_option("write_roots")

@@ -89,6 +89,14 @@ _OTHER_NAMES = {
     "deep-search": "qmd.cli.search:query",
     "pull": "qmd.cli.models:pull",
 }
+#: Names of commands that tobi/qmd has and qmd lacks.
+_ELSEWHERE = {
+    "init": "qmd needs no preparation: 'qmd up FOLDER' indexes a folder. For an index of its own,"
+    " name it: 'qmd --index NAME up FOLDER'.",
+    "trust": "qmd runs no commands of configuration files, so there is nothing to approve.",
+    "skill": "See docs/mcp.md for how an AI client uses qmd.",
+    "skills": "See docs/mcp.md for how an AI client uses qmd.",
+}
 _LAZY = {
     name: place for commands in _SECTIONS.values() for name, place in commands.items()
 } | _OTHER_NAMES
@@ -104,6 +112,7 @@ _EXAMPLES = (
     cls=Group,
     root=True,
     lazy=_LAZY,
+    elsewhere=_ELSEWHERE,
     sections=_SECTIONS,
     examples=_EXAMPLES,
     help="Search folders of Markdown by words and by meaning; one SQLite file holds it all.",

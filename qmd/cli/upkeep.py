@@ -43,7 +43,7 @@ def why(path: str, as_json: bool) -> None:
         render_explanation(explanation)
 
 
-@command("cleanup", examples=("qmd cleanup --dry-run", "qmd cleanup"))
+@command("cleanup", examples=("qmd cleanup --dry-run", "qmd cleanup"), destroys=True)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @json_option
 def cleanup(dry_run: bool, as_json: bool) -> None:

@@ -101,6 +101,13 @@ class TestCollections:
         assert scratch.ok("search", "SQLite", "--json").json() == []
         assert (scratch.root / "notes/plan.md").exists()
 
+    def test_the_names_of_tobis_commands_work(self, scratch: Scratch) -> None:
+        assert scratch.ok("collection", "mv", "notes", "work").out == "Renamed 'notes' to 'work'\n"
+        assert "Documents  3\n" in scratch.ok("collection", "info", "work").out
+        assert scratch.ok("collection", "rm", "work").out == "Removed collection 'work'\n"
+        scratch.ok("context", "add", "/", "everything")
+        assert scratch.ok("context", "remove", "/").out == "Removed context for /\n"
+
 
 class TestContexts:
     def test_they_are_added_listed_and_removed(self, scratch: Scratch) -> None:
