@@ -15,6 +15,9 @@ from qmd.inference.embedded import source
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
 
+# The SDKs of others, which need an environment of their own: see tests/clients/run.
+collect_ignore = ["clients"]
+
 # How long an example takes is the machine's business: a fifth of a second, Hypothesis's own
 # limit, can pass while another process has the core.
 settings.register_profile("qmd", deadline=None)

@@ -377,7 +377,7 @@ def _listed(tool: Tool[Any]) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=dict(tool.input_schema()),
+        input_schema=tool.input_schema(),
         output_schema=None if tool.output_schema is None else tool.output_schema(texts.MCP),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments, input_schema
+from qmd.tools.published import published
 from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
 from qmd.values import DocumentInfo, LeftOut
@@ -121,9 +122,9 @@ class Tool(Generic[ArgumentsT]):
     refusal: Refusal = invalid_arguments
     failed: Callable[[QmdError], Reply] | None = None
 
-    def input_schema(self, *, camel_case: bool = True) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments. It is shared: do not change it."""
-        return input_schema(self.arguments, camel_case=camel_case)
+    def input_schema(self, *, camel_case: bool = True) -> dict[str, Any]:
+        """The JSON Schema of the arguments, as clients get it."""
+        return published(input_schema(self.arguments, camel_case=camel_case))
 
     def parse(self, raw: Mapping[str, Any] | None, *, camel_case: bool = True) -> ArgumentsT:
         """

@@ -5,27 +5,42 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pydantic import Field
+
+from qmd.errors import CollectionNotFoundError
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
-from qmd.tools.arguments import Arguments
+from qmd.tools.arguments import Arguments, OptionalText
 from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
+from qmd.tools.spelling import closest
 from qmd.tools.texts import Dialect
 from qmd.values import Collection, CollectionStatus, Freshness, IndexStatus
 from qmd.values.wire import to_wire
 
 
 class StatusArguments(Arguments):
-    pass
+    collection: OptionalText = Field(None, description="List only this one")
 
 
 def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> Reply:
     status = kb.status()
+    if arguments.collection is not None:
+        status = replace(status, collections=_named(arguments.collection, status.collections))
     index = IndexStatus(status, tuple(map(_collection_status, status.collections)))
     structured: dict[str, Any] = to_wire(index, dialect.field)
     structured["freshness"] = to_wire(kb.freshness(), dialect.field)
     sentences = (texts.status_text(status), texts.status_advice(status))
     return Reply(tuple(TextBlock(text) for text in sentences if text is not None), structured)
+
+
+def _named(name: str, collections: tuple[Collection, ...]) -> tuple[Collection, ...]:
+    """The collection of this name, alone. Raises CollectionNotFoundError."""
+    for collection in collections:
+        if collection.name == name:
+            return (collection,)
+    similar_name = closest(name, [collection.name for collection in collections])
+    raise CollectionNotFoundError(name, [similar_name] if similar_name else ())
 
 
 def _collection_status(collection: Collection) -> CollectionStatus:

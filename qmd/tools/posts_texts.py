@@ -29,6 +29,10 @@ def authors(names: Sequence[str]) -> str:
     return f"已下载的作者（共 {len(names)} 位）：\n" + "".join(f"- {name}\n" for name in names)
 
 
+def no_author(name: str) -> str:
+    return f"未找到名称包含 '{name}' 的作者。"
+
+
 def posts(listing: AuthorPosts) -> str:
     if not listing.groups:
         return f"作者 {listing.author} 下没有任何文章。"

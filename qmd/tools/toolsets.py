@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -20,9 +20,6 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "notes": ("Axon", "qmd.tools.notes"),
     "images": ("MetaTag Genie", "qmd.tools.images"),
 }
-
-#: (Toolset, tool) → the tool's name on a server with several toolsets, where names must differ.
-_NAMES_TOGETHER = {("posts", "search"): "search_posts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +59,10 @@ def select(names: Sequence[str] = (), *, read_only: bool = False) -> ToolSelecti
     tools: list[Tool[Any]] = []
     withheld: list[Tool[Any]] = []
     for name in chosen:
-        for tool in import_module(TOOLSETS[name][1]).TOOLS:
-            new_name = _NAMES_TOGETHER.get((name, tool.name)) if len(chosen) > 1 else None
-            renamed = replace(tool, name=new_name) if new_name else tool
-            (withheld if read_only and not tool.read_only else tools).append(renamed)
+        module = import_module(TOOLSETS[name][1])
+        together = getattr(module, "TOGETHER", {}) if len(chosen) > 1 else {}
+        for listed in module.TOOLS:
+            tool = together.get(listed.name, listed)
+            (withheld if read_only and not tool.read_only else tools).append(tool)
     server_name = TOOLSETS[chosen[0]][0] if len(chosen) == 1 else "qmd"
     return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld))

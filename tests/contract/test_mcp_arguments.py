@@ -128,7 +128,7 @@ def test_an_unknown_argument_is_refused_with_the_list_of_known_ones() -> None:
         "known arguments: file, fromLine, maxLines, maxTokens, lineNumbers"
     )
     assert refusal("status", {"verbose": None}) == (
-        'Invalid arguments for status: unknown argument "verbose"; known arguments: none'
+        'Invalid arguments for status: unknown argument "verbose"; known arguments: collection'
     )
 
 

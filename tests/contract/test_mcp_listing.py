@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.server import Server
@@ -15,7 +18,9 @@ from support.mcp_client import Mode, with_client
 
 from qmd import KnowledgeBase, __version__
 from qmd.server.mcp import McpFace, guide
+from qmd.tools.arguments import input_schema
 from qmd.tools.knowledge import TOOLS
+from qmd.tools.toolsets import select
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +75,53 @@ def test_all_schemas_are_valid_json_schema(server: Server[Any]) -> None:
     listed = with_client(server, lambda client: client.list_tools())
     for tool in listed.tools:
         Draft202012Validator.check_schema(tool.input_schema)
-        assert tool.input_schema["additionalProperties"] is False
         if tool.output_schema is not None:
             Draft202012Validator.check_schema(tool.output_schema)
+
+
+def test_input_schemas_are_in_the_dialect_that_the_sdks_of_all_models_take() -> None:
+    """tests/clients shows it with the SDKs; this is what tripped them."""
+    for tool in select().tools:
+        schema = tool.input_schema()
+        assert schema["properties"], f"{tool.name}: strict mode of OpenAI's SDK"
+        for each in subschemas(schema):
+            assert "additionalProperties" not in each, f"{tool.name}: Google's SDK"
+            assert "anyOf" in each or isinstance(each["type"], str), tool.name
+            assert each.get("type") != "array" or each["items"], tool.name
+
+
+def subschemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield schema
+    items = [schema["items"]] if "items" in schema else []
+    for member in (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *items):
+        yield from subschemas(member)
+
+
+json_values = st.recursive(
+    st.booleans() | st.integers(-5, 5) | st.floats(-5, 5, allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+@given(data=st.data())
+def test_the_published_schema_allows_what_the_checked_one_allows(data: st.DataObject) -> None:
+    tool = data.draw(st.sampled_from(select().tools))
+    checked = input_schema(tool.arguments)
+    name = data.draw(st.sampled_from(sorted(checked["properties"])))
+    value = data.draw(json_values)
+    of_both = [
+        Draft202012Validator(schema["properties"][name]).is_valid(value)
+        for schema in (checked, tool.input_schema())
+    ]
+    is_closed = checked["properties"][name].get("type") == "object"
+    assert of_both[0] == of_both[1] or is_closed, (tool.name, name, value)
+
+
+def test_an_unknown_argument_is_refused_although_no_schema_says_so(server: Server[Any]) -> None:
+    reply = with_client(server, lambda client: client.call_tool("status", {"colection": "notes"}))
+    assert reply.is_error
+    assert 'unknown argument "colection" (did you mean collection?)' in reply.content[0].text
 
 
 def test_resources_are_found_by_template_and_never_listed(server: Server[Any]) -> None:

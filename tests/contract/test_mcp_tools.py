@@ -322,6 +322,17 @@ def test_a_pattern_that_matches_nothing_is_an_error(server: Server[Any]) -> None
 # --- status --------------------------------------------------------------------------
 
 
+def test_status_lists_one_collection_on_request(server: Server[Any]) -> None:
+    whole = call(server, "status").structured_content
+    name = whole["collections"][0]["name"]
+    one = call(server, "status", collection=name)
+    assert one.structured_content["collections"] == whole["collections"][:1]
+    assert one.structured_content["totalDocuments"] == whole["totalDocuments"]
+    wrong = call(server, "status", collection=f"{name}s")
+    assert wrong.is_error
+    assert f"Did you mean: {name}" in texts(wrong)[0]
+
+
 def test_status_says_the_same_in_text_and_structure(server: Server[Any]) -> None:
     result = call(server, "status")
     structured = result.structured_content

@@ -150,6 +150,19 @@ def test_beside_other_toolsets_the_search_has_a_name_of_its_own(archive: Path) -
     assert len(names) == len(set(names))
 
 
+def test_beside_others_list_authors_finds_authors_by_a_part_of_their_names(
+    archive: Path, tmp_path: Path
+) -> None:
+    settings = Settings(posts_dir=archive)
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", settings, create=True) as kb:
+        face = McpFace(kb, select(["qmd", "posts"]))
+        one = call(face, "list_authors", name="Q9")
+        none = call(face, "list_authors", name="乙")
+        assert call(face, "list_authors", name="") == call(face, "list_authors")
+    assert one == ("已下载的作者（共 1 位）：\n- q9adg\n", False)
+    assert none == ("未找到名称包含 '乙' 的作者。", False)
+
+
 # --- what is answered ----------------------------------------------------------------
 
 

@@ -116,7 +116,7 @@ def test_property_11_parameter_validation_rejects_invalid_params(
     given_params: dict[str, Any] = data.draw(params)
     wrong: list[str] = []
     for name, each in schema["properties"].items():
-        kinds = each["type"] if isinstance(each["type"], list) else [each["type"]]
+        kinds = [option["type"] for option in each.get("anyOf", [each])]
         what = data.draw(st.sampled_from(["good", "absent", "null", "wrong"]))
         if what == "good":
             given_params[name] = {"string": "text", "integer": 1, "number": 0.5, "boolean": True,

@@ -71,7 +71,7 @@ _STATUS = reply_model(IndexStatus, "StatusReply", content=str, freshness=Freshne
 
 
 def _status(call: Call) -> Answer:
-    reply = tool.run("status", call.kb, StatusArguments())
+    reply = tool.run("status", call.kb, StatusArguments(collection=None))
     return tool.answer(_STATUS, reply)
 
 
