@@ -29,7 +29,7 @@ _NO_HOOKS = (
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:
-    """Add, list, show, remove, rename indexed directories."""
+    """Add, list, show, remove, rename or leave out directories."""
 
 
 @command(
@@ -109,6 +109,7 @@ def show(name: str, as_json: bool) -> None:
         ("Path", details.path),
         ("Mask", details.pattern),
         *(("Ignore", pattern) for pattern in details.ignore),
+        *(() if details.included else (("Searched", "only if named: -c " + details.name),)),
         ("Documents", f"{details.documents:,}"),
         ("Changed", details.last_updated or "never"),
         ("Indexed", details.last_indexed or "never"),
@@ -137,6 +138,25 @@ def rename(old: str, new: str) -> None:
     write(f"Renamed '{one_line(old)}' to '{one_line(renamed.name)}'\n")
 
 
-_COMMANDS: tuple[Command, ...] = (add, list_, show, remove, rename)
+@command("exclude", examples=("qmd collection exclude archive",))
+@click.argument("name")
+def exclude(name: str) -> None:
+    """Search a collection only when -c or --path names it."""
+    with session().open(write=True) as kb:
+        excluded = kb.include_collection(name, included=False)
+    shown = one_line(excluded.name)
+    write(f"Searches leave '{shown}' out, unless they name it: -c {shown}\n")
+
+
+@command("include", examples=("qmd collection include archive",))
+@click.argument("name")
+def include(name: str) -> None:
+    """Search a collection again when no collection is named."""
+    with session().open(write=True) as kb:
+        included = kb.include_collection(name, included=True)
+    write(f"Searches look in '{one_line(included.name)}' again.\n")
+
+
+_COMMANDS: tuple[Command, ...] = (add, list_, show, remove, rename, exclude, include)
 for _command in _COMMANDS:
     collection.add_command(_command)

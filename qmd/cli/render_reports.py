@@ -81,7 +81,8 @@ def render_collections(collections: Sequence[Collection]) -> None:
         name = paint(padded(one_line(collection.name), width), "title", color)
         documents = count(collection.documents, "document")
         path = paint(one_line(collection.path), "file", color)
-        write(f"{name}  {documents:>16}  {path}  {one_line(collection.pattern)}\n")
+        excluded = "" if collection.included else paint("  excluded", "dim", color)
+        write(f"{name}  {documents:>16}  {path}  {one_line(collection.pattern)}{excluded}\n")
 
 
 def render_contexts(contexts: Sequence[Context]) -> None:

@@ -111,6 +111,17 @@ class CollectionMethods(Parts):
         check_name(new)
         return self._store.write(lambda writer: writer.collections.rename(old, new))
 
+    def include_collection(self, name: str, *, included: bool) -> Collection:
+        """
+        Say whether searches that name no collection look in this one; it is kept up to date anyway.
+
+        Raises:
+            CollectionNotFoundError.
+        """
+        return self._store.write(
+            lambda writer: writer.collections.set_included(name, included=included)
+        )
+
     def add_context(self, path: str, text: str) -> Context:
         """
         Describe what lies below a path; an earlier description of it is replaced.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.errors import InputError
 from qmd.search.named import find_named, written_name
 from qmd.search.query.dates import iso_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys
@@ -69,7 +70,7 @@ def with_exclusions(reader: Reader, question: Question) -> Question:
 
 def parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | None) -> Question:
     """As `parse_request`, for ``text`` instead of the request's query, and another depth."""
-    filters = _with_iso_dates(request.filters)
+    filters = _with_collections(reader, _with_iso_dates(request.filters))
     name = written_name(text)
     if name is not None and "/" not in name:
         bare = parse(name)
@@ -91,6 +92,23 @@ def parse_query(reader: Reader, text: str) -> ParsedQuery:
     """Parse a query; conditions are on properties that documents of this snapshot have."""
     keys = possible_keys(text)
     return parse(text, reader.properties.existing_keys(keys) if keys else keys)
+
+
+def _with_collections(reader: Reader, filters: Filters) -> Filters:
+    """
+    The filters; without a collection or a path, those that a person left out are left out.
+
+    Raises InputError if all are.
+    """
+    if filters.collections or filters.path:
+        return filters
+    names = reader.collections.included_names()
+    if names == []:
+        raise InputError(
+            "All collections are left out of searches that name none.",
+            hint="Name one with -c NAME, or 'qmd collection include NAME'.",
+        )
+    return filters if names is None else replace(filters, collections=tuple(names))
 
 
 def _with_iso_dates(filters: Filters) -> Filters:

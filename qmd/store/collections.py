@@ -44,6 +44,10 @@ class Collections(Protocol):
         """
         ...
 
+    def included_names(self) -> list[str] | None:
+        """The collections in which searches look that name none; None if these are all."""
+        ...
+
     def definitions(self) -> list[tuple[object, ...]]:
         """
         The settings of all collections, to be compared with an earlier result.
@@ -101,6 +105,15 @@ class CollectionsWriter(Collections, Protocol):
         Raises:
             CollectionNotFoundError: There is none named ``old``.
             ConflictError: There is one named ``new``.
+        """
+        ...
+
+    def set_included(self, name: str, *, included: bool) -> Collection:
+        """
+        Say whether searches that name no collection look in this one.
+
+        Raises:
+            CollectionNotFoundError: There is none of this name.
         """
         ...
 

@@ -52,3 +52,6 @@ class Collection:
     documents: Annotated[int, Range(0)]
     last_updated: Annotated[str | None, Describe("When a document last changed, ISO 8601")]
     last_indexed: Annotated[str | None, Describe("When it was last scanned to the end, ISO 8601")]
+    included: Annotated[bool, Describe("Whether searches that name no collection look in it")] = (
+        True
+    )

@@ -144,6 +144,10 @@ def test_collections_by_name(store: Store) -> None:
         with pytest.raises(CollectionNotFoundError) as caught:
             writer.collections.by_name("page")
         assert "pages" in (caught.value.hint or "")
+        assert writer.collections.included_names() is None
+        assert not writer.collections.set_included("pages", included=False).included
+        assert writer.collections.included_names() == []
+        assert writer.collections.set_included("pages", included=True) == renamed
         assert writer.collections.remove("pages") == renamed
         with pytest.raises(CollectionNotFoundError):
             writer.collections.require_unchanged(renamed)

@@ -81,6 +81,7 @@ class TestCollections:
             "documents",
             "last_updated",
             "last_indexed",
+            "included",
         ]
         assert found["notes"]["documents"] == 3
         shown = scratch.ok("collection", "show", "notes", "--json").json()
@@ -107,6 +108,17 @@ class TestCollections:
         assert scratch.ok("collection", "rm", "work").out == "Removed collection 'work'\n"
         scratch.ok("context", "add", "/", "everything")
         assert scratch.ok("context", "remove", "/").out == "Removed context for /\n"
+
+    def test_an_excluded_one_is_searched_only_by_name(self, scratch: Scratch) -> None:
+        assert "unless they name it: -c notes" in scratch.ok("collection", "exclude", "notes").out
+        assert scratch.ok("search", "SQLite", "--json").json() == []
+        assert scratch.ok("search", "SQLite", "-c", "notes", "--json").json() != []
+        assert scratch.ok("collection", "list").out.count("  excluded\n") == 1
+        assert "only if named: -c notes\n" in scratch.ok("collection", "show", "notes").out
+        assert scratch.ok("collection", "include", "notes").out == (
+            "Searches look in 'notes' again.\n"
+        )
+        assert scratch.ok("search", "SQLite", "--json").json() != []
 
 
 class TestContexts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from qmd.errors import (
     NotFoundError,
     QmdError,
 )
+from qmd.values import Filters
 from tests.support.embedder import HashEmbedder
 
 
@@ -36,6 +38,39 @@ def kb(tmp_path: Path, root: Path) -> Iterator[KnowledgeBase]:
         kb.add_collection(root)
         kb.index()
         yield kb
+
+
+# --- included collections ---------------------------------------------------------------
+
+
+def test_searches_leave_out_an_excluded_collection_unless_they_name_it(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "archive/old.md").write_text("# Old\n\nsourdough\n")
+    kb.add_collection(tmp_path / "archive")
+    kb.index()
+    kb.embed()
+
+    def collections(**filters: Any) -> set[str]:
+        searches = (kb.search, kb.vsearch, kb.query)
+        replies = [ask("sourdough", limit=50, filters=Filters(**filters)) for ask in searches]
+        sets = [{hit.file.partition("/")[0] for hit in reply.hits} for reply in replies]
+        assert sets[0] == sets[1] == sets[2]
+        return sets[0]
+
+    assert collections() == {"notes", "archive"}
+    assert not kb.include_collection("archive", included=False).included
+    assert collections() == {"notes"}
+    assert collections(collections=("archive",)) == {"archive"}
+    assert collections(path="archive") == {"archive"}
+    kb.include_collection("notes", included=False)
+    with pytest.raises(InputError, match="left out"):
+        collections()
+    kb.include_collection("archive", included=True)
+    assert collections() == {"archive"}
+    with pytest.raises(CollectionNotFoundError):
+        kb.include_collection("archiv", included=False)
 
 
 # --- collections -----------------------------------------------------------------------

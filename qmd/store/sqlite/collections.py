@@ -18,20 +18,29 @@ from qmd.values import Collection
 _COLUMNS = """
     SELECT c.id, c.name, c.path, c.pattern, c.ignore,
            (SELECT count(*) FROM documents d WHERE d.collection_id = c.id),
-           c.updated_at, c.indexed_at
+           c.updated_at, c.indexed_at, c.included
     FROM collections c
 """
 
 
 def _collection(row: Sequence[Any]) -> Collection:
-    require_types(row, int, str, str, str, str, int, str | None, str | None)
-    collection_id, name, path, pattern, ignore, documents, updated_at, indexed_at = row
+    require_types(row, int, str, str, str, str, int, str | None, str | None, int)
+    *identity, ignore, documents, updated_at, indexed_at, included = row
+    collection_id, name, path, pattern = identity
     ignored = json.loads(ignore)
     require_types(ignored, *[str] * len(ignored))
     if not is_directory_path(path):
         raise ValueError("a collection's path is none")
     return Collection(
-        collection_id, name, path, pattern, tuple(ignored), documents, updated_at, indexed_at
+        collection_id,
+        name,
+        path,
+        pattern,
+        tuple(ignored),
+        documents,
+        updated_at,
+        indexed_at,
+        bool(included),
     )
 
 
@@ -83,6 +92,12 @@ class SqliteCollections:
 
     def ids(self, names: Sequence[str]) -> list[int]:
         return [self.by_name(name).id for name in names]
+
+    def included_names(self) -> list[str] | None:
+        rows = self._connection.execute("SELECT name, included FROM collections").fetchall()
+        if all(included for _, included in rows):
+            return None
+        return [name for name, included in rows if included]
 
     def definitions(self) -> list[tuple[object, ...]]:
         rows = self._connection.execute(
@@ -143,6 +158,13 @@ class SqliteCollectionsWriter(SqliteCollections):
             )
         tables.table(self._connection, "collections").update(collection.id, {"name": new})
         return self.by_name(new)
+
+    def set_included(self, name: str, *, included: bool) -> Collection:
+        collection = self.by_name(name)
+        tables.table(self._connection, "collections").update(
+            collection.id, {"included": int(included)}
+        )
+        return self.by_name(name)
 
     def remove(self, name: str) -> Collection:
         collection = self.by_name(name)

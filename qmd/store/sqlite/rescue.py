@@ -67,19 +67,24 @@ def _check_projection(
         raise ValueError
 
 
-#: What stands for columns that older databases lack: kind before 0003, the others before 0011.
+#: What stands for columns that older databases lack: kind before 0003, included before 0015, the
+#: others before 0011.
 _BEFORE = {
     "kind": "'content'",
     "change_id": "NULL",
     "action": "'write'",
     "hash_after": "NULL",
     "moved_from": "NULL",
+    "included": "1",
 }
 
 _TABLES = (
     _Table(
         "collections",
-        {"id": int, "name": str, "path": str, "pattern": str, "ignore": str, "created_at": str},
+        {
+            **{"id": int, "name": str, "path": str, "pattern": str, "ignore": str},
+            **{"created_at": str, "included": int},
+        },
         _check_collection,
     ),
     _Table(
