@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.ask import model_options, strict_option
 from qmd.cli.chat_ids import MOST, resolve
 from qmd.cli.command import Group, command, json_option
@@ -62,7 +63,13 @@ def chat() -> None:
 )
 @click.argument("question", nargs=-1, metavar="[QUESTION]...")
 @click.option("--continue", "goes_on", is_flag=True, help="Go on with the latest conversation.")
-@click.option("--chat", "chat_id", metavar="ID", help="Go on with this conversation.")
+@click.option(
+    "--chat",
+    "chat_id",
+    metavar="ID",
+    help="Go on with this conversation.",
+    shell_complete=complete.chats,
+)
 @click.option("--write", "may_write", is_flag=True, help="Begin in mode write: it may change notes,"
               " after asking you each time.")  # fmt: skip
 @click.option("--yes", is_flag=True, help="With --write: agree to every write in advance.")
@@ -191,7 +198,7 @@ def search(text: tuple[str, ...], limit: int, offset: int, as_json: bool) -> Non
 
 
 @command("show", examples=("qmd chat show 3f9a", "qmd chat show 3f9a --json"))
-@click.argument("chat_id", metavar="ID")
+@click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
 @json_option
 def show(chat_id: str, as_json: bool) -> None:
     """Show a conversation; ID may be the beginning of its id."""
@@ -206,7 +213,7 @@ def show(chat_id: str, as_json: bool) -> None:
 
 
 @command("rename", examples=("qmd chat rename 3f9a 'Backups'",))
-@click.argument("chat_id", metavar="ID")
+@click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
 @click.argument("name")
 def rename(chat_id: str, name: str) -> None:
     """Give a conversation another name."""
@@ -216,7 +223,7 @@ def rename(chat_id: str, name: str) -> None:
 
 
 @command("delete", examples=("qmd chat delete 3f9a",), destroys=True)
-@click.argument("chat_id", metavar="ID")
+@click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
 def delete(chat_id: str) -> None:
     """Delete a conversation for good."""
     with session().open(write=True) as kb:
@@ -226,7 +233,7 @@ def delete(chat_id: str) -> None:
 
 
 @command("export", examples=("qmd chat export 3f9a notes/backups.md",))
-@click.argument("chat_id", metavar="ID")
+@click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
 @click.argument("path", metavar="NOTE")
 def export(chat_id: str, path: str) -> None:
     """Write a conversation into a new note, as collection/path."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import render_collections
@@ -39,7 +40,7 @@ def collection() -> None:
         "qmd collection add . --name docs --mask '**/*.{md,mdx}' --ignore 'drafts/**'",
     ),
 )
-@click.argument("path", default=".", metavar="[PATH]")
+@click.argument("path", default=".", metavar="[PATH]", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection.  [default: the directory's]")
 @click.option(
     "--mask",
@@ -93,7 +94,7 @@ def list_(as_json: bool) -> None:
 
 
 @command("show", examples=("qmd collection show notes",))
-@click.argument("name")
+@click.argument("name", shell_complete=complete.collections)
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Show one collection: its directory, rules, contexts and counts."""
@@ -120,7 +121,7 @@ def show(name: str, as_json: bool) -> None:
 
 
 @command("remove", examples=("qmd collection remove notes",), destroys=True)
-@click.argument("name")
+@click.argument("name", shell_complete=complete.collections)
 def remove(name: str) -> None:
     """Remove a collection from the index; its files stay as they are."""
     with session().open(write=True) as kb:
@@ -129,7 +130,7 @@ def remove(name: str) -> None:
 
 
 @command("rename", examples=("qmd collection rename notes work",))
-@click.argument("old")
+@click.argument("old", shell_complete=complete.collections)
 @click.argument("new")
 def rename(old: str, new: str) -> None:
     """Rename a collection, without indexing it again."""

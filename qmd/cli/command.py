@@ -138,6 +138,15 @@ class Group(click.Group):
             return f"Did you mean: {near[0]}"
         return f"Run '{ctx.command_path} --help'."
 
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem[str]]:
+        """Commands, without importing them for their help texts, which bash does not show."""
+        from qmd.cli.complete import commands
+
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*commands(self, ctx, incomplete), *options]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections = self.sections or {"Commands": self.list_commands(ctx)}
         for title, names in sections.items():

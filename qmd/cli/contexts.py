@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.render_reports import render_contexts
 from qmd.cli.session import session
@@ -28,7 +29,9 @@ def context() -> None:
         'qmd context add / "everything I wrote"',
     ),
 )
-@click.argument("words", nargs=-1, required=True, metavar="[PATH] TEXT")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[PATH] TEXT", shell_complete=complete.documents
+)
 def add(words: tuple[str, ...]) -> None:
     """
     Describe everything below PATH.
@@ -59,7 +62,7 @@ def list_(as_json: bool) -> None:
 @command(
     "rm", examples=("qmd context rm ~/notes/work", "qmd context rm qmd://notes/2025"), destroys=True
 )
-@click.argument("path")
+@click.argument("path", shell_complete=complete.documents)
 def rm(path: str) -> None:
     """Remove a context, named as it was added or as it is listed."""
     with session().open(write=True) as kb:

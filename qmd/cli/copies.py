@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
@@ -14,7 +15,7 @@ from qmd.values.wire import to_wire
 
 
 @command("backup", examples=("qmd backup ~/backups/notes.sqlite", "qmd backup --force notes.bak"))
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @json_option
 def backup(file: str, force: bool, as_json: bool) -> None:
@@ -33,7 +34,7 @@ def backup(file: str, force: bool, as_json: bool) -> None:
 
 
 @command("restore-db", examples=("qmd restore-db ~/backups/notes.sqlite",), destroys=True)
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @json_option
 def restore_db(file: str, as_json: bool) -> None:
     """

@@ -7,6 +7,7 @@ import subprocess
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.places import Places
 from qmd.cli.session import session
@@ -27,7 +28,7 @@ _HINT = (
         "qmd edit '#a1b2c3' --editor obsidian",
     ),
 )
-@click.argument("name", metavar="NAME[:LINE | #HEADING]")
+@click.argument("name", metavar="NAME[:LINE | #HEADING]", shell_complete=complete.documents)
 @setting_option("editor")
 def edit(name: str) -> None:
     """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.listings import ListingOptions, ListingView, listing_options
 from qmd.cli.session import session
@@ -22,7 +23,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _collection(function: F) -> F:
     return click.option(
-        "-c", "--collection", metavar="NAME", help="Only documents of this collection."
+        "-c",
+        "--collection",
+        metavar="NAME",
+        help="Only documents of this collection.",
+        shell_complete=complete.collections,
     )(function)
 
 
@@ -39,7 +44,7 @@ def _limit(default: int) -> Callable[[F], F]:
 
 
 @command("links", examples=("qmd links notes/MOC.md", "qmd links MOC --json"))
-@click.argument("file")
+@click.argument("file", shell_complete=complete.documents)
 @_limit(100)
 @listing_options()
 def links(file: str, limit: int, options: ListingOptions) -> None:
@@ -76,7 +81,7 @@ def _destination(link: NoteLink, view: ListingView, color: bool) -> str:
 
 
 @command("backlinks", examples=("qmd backlinks notes/MOC.md", "qmd backlinks MOC -n 20"))
-@click.argument("file")
+@click.argument("file", shell_complete=complete.documents)
 @_limit(100)
 @listing_options()
 def backlinks(file: str, limit: int, options: ListingOptions) -> None:
@@ -158,7 +163,7 @@ def broken(collection: str | None, limit: int, options: ListingOptions) -> None:
 
 
 @command("similar", examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json"))
-@click.argument("file")
+@click.argument("file", shell_complete=complete.documents)
 @_collection
 @_limit(10)
 @listing_options()
@@ -188,7 +193,7 @@ def similar(file: str, collection: str | None, limit: int, options: ListingOptio
 
 
 @command("tags", examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"))
-@click.argument("prefix", metavar="[PREFIX/]", default="")
+@click.argument("prefix", metavar="[PREFIX/]", default="", shell_complete=complete.tags)
 @_collection
 @_limit(100)
 @listing_options(has_files=False)

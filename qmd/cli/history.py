@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     "history",
     examples=("qmd history notes/plan.md", "qmd history ~/notes/plan.md --show 12"),
 )
-@click.argument("path")
+@click.argument("path", shell_complete=complete.files)
 @click.option("--show", type=int, metavar="N", help="Print what revision N holds.")
 @json_option
 def history(path: str, show: int | None, as_json: bool) -> None:
@@ -56,7 +57,7 @@ def history(path: str, show: int | None, as_json: bool) -> None:
     examples=("qmd restore notes/plan.md", "qmd restore notes/plan.md --revision 12"),
     destroys=True,
 )
-@click.argument("path")
+@click.argument("path", shell_complete=complete.files)
 @click.option(
     "--revision", type=int, metavar="N", help="The revision's number, from 'qmd history'."
 )
@@ -146,7 +147,7 @@ def _list_changes(session_name: str | None, *, as_json: bool) -> None:
 
 
 @command("rm", examples=("qmd rm notes/old.md", "qmd rm 'Old plan' && qmd undo"), destroys=True)
-@click.argument("name")
+@click.argument("name", shell_complete=complete.documents)
 @click.option("--preview", is_flag=True, help="Show what would go, and delete nothing.")
 @setting_option("write_roots")
 @json_option
@@ -173,8 +174,8 @@ def rm(name: str, preview: bool, as_json: bool) -> None:
         "qmd mv 'Old plan' archive/ --preview",
     ),
 )
-@click.argument("name")
-@click.argument("new_path")
+@click.argument("name", shell_complete=complete.documents)
+@click.argument("new_path", shell_complete=complete.documents)
 @click.option("--preview", is_flag=True, help="Show what would change, and write nothing.")
 @click.option(
     "--rewrite-links/--no-rewrite-links",

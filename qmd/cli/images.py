@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
@@ -34,7 +35,7 @@ def image() -> None:
         "qmd image tag paris.jpg --tag night --append",
     ),
 )
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @click.option("--tag", "tags", multiple=True, metavar="T", help="A keyword; repeatable.")
 @click.option(
     "--person", "people", multiple=True, metavar="P", help="Someone in the photo; repeatable."
@@ -81,7 +82,7 @@ def tag(
 
 
 @command("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @json_option
 def show(file: str, as_json: bool) -> None:
     """

@@ -79,6 +79,7 @@ _SECTIONS = {
         "server": "qmd.cli.serve:server",
         "mcp": "qmd.cli.serve:mcp",
         "open": "qmd.cli.open:open_",
+        "completion": "qmd.cli.shell_completion:completion",
     },
 }
 #: Other names of commands, which the help does not list.
@@ -140,6 +141,8 @@ def main(args: Sequence[str]) -> int:
     All errors are reported here: no other function prints an error or ends the process.
     """
     if "_QMD_COMPLETE" in os.environ:  # the shell asks for completions
+        from qmd.cli import shell_completion  # noqa: F401 - registers the scripts of the shells
+
         cli.main(list(args), prog_name="qmd")
     prepare_streams()
     session = Session()

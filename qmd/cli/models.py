@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_documents import readable_size
@@ -54,7 +55,7 @@ def list_(ready: bool, as_json: bool) -> None:
     "pull",
     examples=("qmd models pull", "qmd models pull BAAI/bge-small-zh-v1.5"),
 )
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.models)
 @json_option
 def pull(name: str | None, as_json: bool) -> None:
     """
@@ -93,7 +94,7 @@ def pull(name: str | None, as_json: bool) -> None:
         "qmd models use openai:nomic-embed-text",
     ),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=complete.models)
 @json_option
 def use(name: str, as_json: bool) -> None:
     """

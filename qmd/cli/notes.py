@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
@@ -45,7 +46,7 @@ def note_() -> None:
     "read",
     examples=("qmd note read notes/2025/plan", "qmd note read plan --vault ~/vault > plan.md"),
 )
-@click.argument("path")
+@click.argument("path", shell_complete=complete.documents)
 @setting_option("vault")
 @json_option
 def read(path: str, as_json: bool) -> None:
@@ -75,7 +76,7 @@ def read(path: str, as_json: bool) -> None:
         "date | qmd note create notes/log --append -",
     ),
 )
-@click.argument("path")
+@click.argument("path", shell_complete=complete.documents)
 @click.option("--append", is_flag=True, help="Put the text behind what is there.")
 @content_options
 @setting_option("vault")
@@ -100,7 +101,7 @@ def create(path: str, source: str | None, append: bool, content: str | None, as_
 
 
 @command("list", examples=("qmd note list", "qmd note list notes/2025", "qmd note list --json"))
-@click.argument("path", default="")
+@click.argument("path", default="", shell_complete=complete.documents)
 @setting_option("vault")
 @json_option
 def list_(path: str, as_json: bool) -> None:

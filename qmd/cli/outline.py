@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.listings import ListingOptions, ListingView, listing_options
 from qmd.cli.session import session
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     "outline",
     examples=("qmd outline plan", "qmd outline 'plan#Next steps'", "qmd outline MOC --json"),
 )
-@click.argument("file", metavar="FILE[#HEADING]")
+@click.argument("file", metavar="FILE[#HEADING]", shell_complete=complete.documents)
 @listing_options()
 def outline(file: str, options: ListingOptions) -> None:
     """

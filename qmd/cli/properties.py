@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.listings import ListingOptions, listing_options
 from qmd.cli.session import session
@@ -17,7 +18,7 @@ from qmd.cli.terminal import note, one_line, paint, use_color, write
     "properties",
     examples=("qmd properties", "qmd properties status", "qmd properties --json"),
 )
-@click.argument("key", default="")
+@click.argument("key", default="", shell_complete=complete.property_keys)
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N lines.")
 @listing_options(has_files=False)
 def properties(key: str, limit: int | None, options: ListingOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.formats import format_options
 from qmd.cli.listings import max_tokens_option
@@ -37,7 +38,7 @@ _line_numbers = click.option(
         "qmd get '#a1b2c3' --no-line-numbers > plan.md",
     ),
 )
-@click.argument("file", metavar="FILE[:LINE[:COUNT]]")
+@click.argument("file", metavar="FILE[:LINE[:COUNT]]", shell_complete=complete.documents)
 @click.option("--from", "from_line", type=int, metavar="L", help="Start at this line.")
 @click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines.")
 @click.option("--full", is_flag=True, hidden=True, expose_value=False)  # it always is
@@ -93,7 +94,9 @@ def get(
         "qmd multi-get 'notes/**/*.md' --max-bytes 200000 --json",
     ),
 )
-@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.argument(
+    "patterns", nargs=-1, required=True, metavar="PATTERN...", shell_complete=complete.documents
+)
 @click.option("-l", "--lines", type=click.IntRange(1), metavar="N", help="At most N lines of each.")
 @click.option(
     "--max-bytes",
@@ -167,7 +170,9 @@ def multi_get(
         "qmd ls notes --group-by status --json",
     ),
 )
-@click.argument("prefix", metavar="[COLLECTION[/PREFIX]]", default="")
+@click.argument(
+    "prefix", metavar="[COLLECTION[/PREFIX]]", default="", shell_complete=complete.documents
+)
 @click.option(
     "-p",
     "--property",
@@ -175,9 +180,20 @@ def multi_get(
     multiple=True,
     metavar="KEY:VALUE",
     help="Only such as rating:>4; repeat for several.",
+    shell_complete=complete.conditions,
 )
-@click.option("--sort", metavar="BY", help="By date, title or a property; -BY descends.")
-@click.option("--group-by", metavar="KEY", help="Put those with the same property together.")
+@click.option(
+    "--sort",
+    metavar="BY",
+    help="By date, title or a property; -BY descends.",
+    shell_complete=complete.sort_keys,
+)
+@click.option(
+    "--group-by",
+    metavar="KEY",
+    help="Put those with the same property together.",
+    shell_complete=complete.property_keys,
+)
 @full_path_option
 @json_option
 def ls(

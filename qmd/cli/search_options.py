@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.formats import format_options
 from qmd.cli.places import full_path_option
 from qmd.values.facts import (
@@ -51,12 +52,14 @@ class _Spelling(NamedTuple):
         metavar: The placeholder for the value in the help.
         help: The help text; None for the description of the field.
         without: The name and the help of the option that sets the field to None.
+        completions: The values that the shell offers.
     """
 
     names: tuple[str, ...] = ()
     metavar: str | None = None
     help: str | None = None
     without: tuple[str, str] | None = None
+    completions: complete.Completions | None = None
 
 
 #: In the order of the help; a field without a line comes last.
@@ -72,23 +75,37 @@ _SPELLINGS = {
         help="Most tokens to print, estimated: shortens snippets, then leaves out the last hits."
     ),
     "collections": _Spelling(
-        ("-c", "--collection"), "NAME", help="Only this collection; repeat for several."
+        ("-c", "--collection"),
+        "NAME",
+        help="Only this collection; repeat for several.",
+        completions=complete.collections,
     ),
     "path": _Spelling(
-        metavar="PREFIX", help="Only below this folder, with or without the collection in front."
+        metavar="PREFIX",
+        help="Only below this folder, with or without the collection in front.",
+        completions=complete.documents,
     ),
     "tags": _Spelling(
-        ("--tag",), "T", help="Only documents with all of these tags; repeat for several."
+        ("--tag",),
+        "T",
+        help="Only documents with all of these tags; repeat for several.",
+        completions=complete.tags,
     ),
-    "properties": _Spelling(("-p", "--property"), "KEY:VALUE"),
+    "properties": _Spelling(("-p", "--property"), "KEY:VALUE", completions=complete.conditions),
     "after": _Spelling(
         metavar="DATE", help="Only of this date or later: the note's own, else the file's (ISO)."
     ),
     "before": _Spelling(metavar="DATE", help="Only before this date."),
     "sort": _Spelling(
-        metavar="BY", help="By date, title or a property instead of by rank; -BY descends."
+        metavar="BY",
+        help="By date, title or a property instead of by rank; -BY descends.",
+        completions=complete.sort_keys,
     ),
-    "group_by": _Spelling(metavar="KEY", help="Put hits with the same property together."),
+    "group_by": _Spelling(
+        metavar="KEY",
+        help="Put hits with the same property together.",
+        completions=complete.property_keys,
+    ),
     "explain": _Spelling(help="Say how each score came about."),
     "rerank": _Spelling(("--no-rerank",), help="Leave the fused order as it is."),
     "expand": _Spelling(
@@ -175,6 +192,7 @@ def _request_options(command: SearchCommand) -> Iterator[Callable[..., Any]]:
             metavar=spelling.metavar or _metavar(field),
             help=spelling.help or _help(field),
             hidden=commands is not None and command not in commands.names,
+            shell_complete=spelling.completions,
             **{**_type_of_option(field, default), **_refusal(field, command)},
         )
         if spelling.without is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
@@ -20,7 +21,7 @@ from qmd.errors import QmdError, SummaryError
         "qmd summary plan.md --overwrite - < draft.md",
     ),
 )
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @click.option("--overwrite", is_flag=True, help="Replace what the file holds.")
 @content_options
 @setting_option("write_roots")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
 from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
@@ -34,7 +35,7 @@ _WORD = re.compile("[\u4e00-\u9fff]{2,4}|[^\\W\\d_]{4,}")
     "up",
     examples=("qmd up ~/notes", "qmd up ~/notes ~/work/docs", "qmd up --once ~/notes", "qmd up"),
 )
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete.folders)
 @address_options
 @click.option("--once", is_flag=True, help="Index and embed, then leave: no server, no watching.")
 def up(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.render_reports import (
     render_checks,
@@ -30,7 +31,7 @@ def status(as_json: bool) -> None:
 
 
 @command("why", examples=("qmd why ~/notes/build/report.md",))
-@click.argument("path")
+@click.argument("path", shell_complete=complete.files)
 @json_option
 def why(path: str, as_json: bool) -> None:
     """Explain why a file is a document, or which rule leaves it out."""

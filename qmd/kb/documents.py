@@ -168,6 +168,26 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return reader.documents.with_file_name_prefix(key, limit)
 
+    def paths_from(self, prefix: str, *, limit: int = 100) -> list[str]:
+        """
+        What ``collection/path`` may continue with: the entries of one folder that begin so.
+
+        Folders and collections end with ``/``. Letter case matters. The cost grows with the number
+        of entries that are returned, not with that of the documents below them.
+
+        Args:
+            prefix: The beginning of a path. Without a slash it is that of a collection's name.
+        """
+        from qmd.system.surrogates import whole
+
+        collection, slash, path = whole(prefix).partition("/")
+        with self._store.reading() as reader:
+            if slash:
+                names = reader.documents.entries(collection, path, limit)
+                return [f"{collection}/{name}" for name in names]
+            names = sorted(each.name for each in reader.collections.all())
+            return [f"{name}/" for name in names if name.startswith(collection)][:limit]
+
     def documents(
         self,
         prefix: str = "",

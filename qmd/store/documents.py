@@ -132,6 +132,15 @@ class Documents(Protocol):
         """The first ``collection/path`` whose file name begins so, folded as `name_key`."""
         ...
 
+    def entries(self, collection: str, prefix: str, limit: int) -> list[str]:
+        """
+        The first paths that begin with ``prefix``, cut behind the next slash, each once.
+
+        ``notes/20`` gives the folder ``notes/2025/`` and the document ``notes/20.md``, in order.
+        One step in the index for each of them.
+        """
+        ...
+
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
         """The documents with an alias or a title whose `qmd.values.names.fold` is one of these."""
         ...

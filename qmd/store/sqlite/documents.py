@@ -153,6 +153,23 @@ class SqliteDocuments:
         )
         return [file for (file,) in rows]
 
+    def entries(self, collection: str, prefix: str, limit: int) -> list[str]:
+        entries: list[str] = []
+        start = prefix
+        while len(entries) < limit:
+            row = self._connection.execute(
+                "SELECT d.path FROM documents d JOIN collections c ON c.id = d.collection_id"
+                " WHERE c.name = ? AND d.path >= ? AND d.path < ? ORDER BY d.path LIMIT 1",
+                [collection, start, f"{prefix}\U0010ffff"],
+            ).fetchone()
+            if row is None:
+                break
+            path = str(row[0])
+            slash = path.find("/", len(prefix))
+            entries.append(path if slash < 0 else path[: slash + 1])
+            start = f"{path}\0" if slash < 0 else f"{path[:slash]}0"  # "0" follows "/"
+        return entries
+
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
         folded = list(keys)
         array = json.dumps(folded)

@@ -1,0 +1,167 @@
+"""
+Completes arguments and options for the shell: documents, collections, tags, properties, models.
+
+Each function is the ``shell_complete`` of a parameter. `shell_completion` has the scripts that the
+shells run. A shell shows errors in the middle of the command line, so if the database cannot be
+read, there are no completions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from qmd.cli.session import Session
+from qmd.errors import QmdError
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+
+    from qmd.kb import KnowledgeBase
+
+    Items = list[CompletionItem[str]]
+
+Completions = Callable[["click.Context", "click.Parameter", str], "Items"]
+"""What click calls with the context, the parameter and what was typed of its value."""
+
+MOST = 500
+"""The most completions; a shell asks before it shows as many."""
+
+SHORT_HELP = 66
+"""The most characters of the help text of a command."""
+
+#: Kinds of completions besides click's "plain", "file" and "dir".
+DOCUMENT = "path"
+FOLDER = "part"  # the user goes on typing behind it, so the shell adds no space
+
+
+def commands(group: click.Group, ctx: click.Context, incomplete: str) -> Items:
+    """The commands of a group, each imported only if the shell shows its help text."""
+    from click.shell_completion import CompletionItem
+
+    class CommandItem(CompletionItem[str]):
+        def __getattribute__(self, name: str) -> object:
+            if name == "help":
+                command = group.get_command(ctx, self.value)
+                return None if command is None else command.get_short_help_str(SHORT_HELP)
+            return super().__getattribute__(name)
+
+    return [CommandItem(name) for name in group.list_commands(ctx) if name.startswith(incomplete)]
+
+
+def documents(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Documents, folder by folder; or file names, as long as no collection begins so."""
+    return _of_database(ctx, lambda kb: _documents(kb, incomplete))
+
+
+def collections(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Names of collections, with their directories."""
+    return _of_database(
+        ctx,
+        lambda kb: _items(sorted((each.name, each.path) for each in kb.collections()), incomplete),
+    )
+
+
+def tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Tags that documents have, with the number of documents."""
+    return _of_database(ctx, lambda kb: _tags(kb, incomplete))
+
+
+def property_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Properties that documents have."""
+    return _of_database(ctx, lambda kb: _items(_keys(kb), incomplete))
+
+
+def sort_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """What documents can be sorted by."""
+    fixed = [("date", ""), ("title", "")]
+    return _of_database(ctx, lambda kb: _items([*fixed, *_keys(kb)], incomplete))
+
+
+def conditions(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """``KEY:VALUE``: first the properties, then the values of one."""
+    return _of_database(ctx, lambda kb: _conditions(kb, incomplete))
+
+
+def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Models, those of the database first; takes 0.7 s, because fastembed lists most of them."""
+    return _of_database(
+        ctx, lambda kb: _items(((model.name, "") for model in kb.models.list()), incomplete)
+    )
+
+
+def chats(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Ids of conversations, with their names."""
+    return _of_database(
+        ctx,
+        lambda kb: _items(((chat.id, chat.name) for chat in kb.chats(limit=100).chats), incomplete),
+    )
+
+
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Files on the disk, which the shell completes."""
+    return [_item(incomplete, "file")]
+
+
+def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Directories on the disk, which the shell completes."""
+    return [_item(incomplete, "dir")]
+
+
+def _of_database(ctx: click.Context, read: Callable[[KnowledgeBase], Items]) -> Items:
+    try:
+        with ctx, ctx.ensure_object(Session).open() as kb:
+            return read(kb)
+    except (QmdError, OSError):
+        return []
+
+
+def _documents(kb: KnowledgeBase, incomplete: str) -> Items:
+    scheme = "qmd://" if incomplete.startswith("qmd://") else ""
+    prefix = incomplete.removeprefix("qmd://")
+    names = [name for name in kb.paths_from(prefix, limit=MOST) if name.isprintable()]
+    if not names and not scheme and "/" not in prefix:
+        # A file name alone also names a document, and begins with what was typed.
+        paths = kb.files_named(prefix, limit=MOST)
+        names = list(dict.fromkeys(path.rpartition("/")[2] for path in paths))
+    return [
+        _item(scheme + name, FOLDER if name.endswith("/") else DOCUMENT)
+        for name in names
+        if name.isprintable()
+    ]
+
+
+def _tags(kb: KnowledgeBase, incomplete: str) -> Items:
+    mark = "#" if incomplete.startswith("#") else ""
+    counts = kb.tags(limit=1000).tags
+    return _items(((mark + each.tag, str(each.documents)) for each in counts), incomplete)
+
+
+def _keys(kb: KnowledgeBase) -> Iterable[tuple[str, str]]:
+    return ((each.key, "") for each in kb.properties())
+
+
+def _conditions(kb: KnowledgeBase, incomplete: str) -> Items:
+    key, colon, _ = incomplete.partition(":")
+    if not colon:
+        return [_item(f"{item.value}:", FOLDER) for item in _items(_keys(kb), incomplete)]
+    values = kb.property_values(key, limit=MOST)
+    return _items(((f"{key}:{each.value}", "") for each in values), incomplete)
+
+
+def _items(rows: Iterable[tuple[str, str]], incomplete: str) -> Items:
+    """Those of the values, each with a help text, that begin with what was typed."""
+    begin = incomplete.casefold()
+    matching = [
+        _item(value, help_text=help_text)
+        for value, help_text in rows
+        if value.casefold().startswith(begin) and value.isprintable()
+    ]
+    return matching[:MOST]
+
+
+def _item(value: str, kind: str = "plain", help_text: str = "") -> CompletionItem[str]:
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(value, type=kind, help=help_text or None)
