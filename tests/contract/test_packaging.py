@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import qmd
 from qmd.store.sqlite import migrate
 
 if sys.version_info >= (3, 11):
@@ -57,7 +58,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     names = build(tmp_path, "--target", "wheel")
     assert {name.partition("/")[0] for name in names} == {
         "qmd",
-        f"qmd_python-{PROJECT['version']}.dist-info",
+        f"qmd_python-{qmd.__version__}.dist-info",
     }
     assert {f"qmd/migrations/{name}" for name in MIGRATIONS} <= set(names)
     data = {

@@ -114,7 +114,7 @@ def _python_with_pip(scratch: Path) -> str:
     """
     A Python that has pip: this one, or one in a new environment in ``scratch``.
 
-    `uv tool` and `uvx` make environments without pip.
+    Environments that uv makes have pip only if a package requires it.
     """
     if importlib.util.find_spec("pip") is not None:
         return sys.executable
