@@ -34,7 +34,7 @@ class DocumentBlock:
     puts it there.
     """
 
-    SENT: ClassVar = (
+    SENT: ClassVar[tuple[str, ...]] = (
         "uri",
         "name",
         "title",

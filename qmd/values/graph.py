@@ -69,7 +69,7 @@ class RecentChange:
         session: The session in which the tool was called; "" for other programs.
     """
 
-    SENT: ClassVar = ("file", "title", "docid", "modified", "by", "session")
+    SENT: ClassVar[tuple[str, ...]] = ("file", "title", "docid", "modified", "by", "session")
 
     document: DocumentInfo
     by: Annotated[str, Describe('The tool that wrote it, or "disk" for other programs')]
@@ -114,7 +114,7 @@ class SimilarDocument:
         linked: Whether one of both links to the other.
     """
 
-    SENT: ClassVar = ("file", "title", "docid", "similarity", "line", "linked")
+    SENT: ClassVar[tuple[str, ...]] = ("file", "title", "docid", "similarity", "line", "linked")
 
     document: DocumentInfo
     similarity: Annotated[float, Range(0, 1), Describe("1 for the same text")]

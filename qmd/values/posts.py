@@ -70,7 +70,7 @@ class PostHit:
         spans: Where the query occurs in the line: half-open ranges of characters.
     """
 
-    SENT: ClassVar = ("path", "line", "text", "spans", "context")
+    SENT: ClassVar[tuple[str, ...]] = ("path", "line", "text", "spans", "context")
 
     path: str
     line: int
@@ -91,7 +91,7 @@ class PostHit:
 class PostHits:
     """The first hits of ``total``; ``unread`` are files and folders that could not be read."""
 
-    SENT: ClassVar = ("query", "total", "hits")
+    SENT: ClassVar[tuple[str, ...]] = ("query", "total", "hits")
 
     query: str
     hits: tuple[PostHit, ...]

@@ -15,7 +15,7 @@ from qmd.values.stored import Collection
 class SkippedFile:
     """A file that matches the collection's mask and still is no document, with the reason."""
 
-    SENT: ClassVar = ("file", "reason", "detail")
+    SENT: ClassVar[tuple[str, ...]] = ("file", "reason", "detail")
 
     collection: str
     path: str

@@ -64,7 +64,7 @@ def encode_uri(file: str) -> str:
 class Context:
     """A description of what lies below a path prefix; collection None means all collections."""
 
-    SENT: ClassVar = ("path", "uri", "collection", "prefix", "text")
+    SENT: ClassVar[tuple[str, ...]] = ("path", "uri", "collection", "prefix", "text")
 
     collection: str | None
     prefix: str  # below the collection, "" for all of it
@@ -83,7 +83,16 @@ class Context:
 class DocumentInfo:
     """A document without its text: a row of `qmd ls`."""
 
-    SENT: ClassVar = ("file", "collection", "path", "title", "docid", "bytes", "modified", "group")
+    SENT: ClassVar[tuple[str, ...]] = (
+        "file",
+        "collection",
+        "path",
+        "title",
+        "docid",
+        "bytes",
+        "modified",
+        "group",
+    )
 
     id: int
     collection: str

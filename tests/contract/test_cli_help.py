@@ -22,7 +22,8 @@ HEAVY = ("numpy", "onnxruntime", "fastembed", "pydantic", "mcp", "sqlite_utils",
 #: Modules of the standard library that `qmd search` does without: each takes 1 to 10 ms to load.
 SLOW = (
     *("asyncio", "concurrent.futures", "difflib", "email", "http.client", "importlib.metadata"),
-    *("logging", "platformdirs", "shlex", "shutil", "subprocess", "tempfile", "tomllib"),
+    *("logging", "platformdirs", "shlex", "shutil", "tempfile", "tomllib"),
+    *(("subprocess",) if sys.version_info >= (3, 11) else ()),  # the uuid of 3.10 loads it
 )
 #: Modules of qmd that it does without: protocols are for mypy, the values are of other commands.
 UNUSED = (

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 
 import httpx
 import pytest
-import tomllib
 from support.site import Served, serve
 
 import qmd.server.page
 from qmd.server.page.language import language_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 FOLDER = Path(qmd.server.page.__file__).parent
 

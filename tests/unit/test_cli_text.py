@@ -7,12 +7,13 @@ import csv
 import io
 import json
 import re
+import sys
 import unicodedata
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -88,6 +89,7 @@ def printed(reply: SearchReply, output: str, bodies: list[str] | None = None) ->
 
 
 def read_csv(text: str) -> list[list[str]]:
+    assume("\0" not in text or sys.version_info >= (3, 11))  # the reader of 3.10 refuses it
     return list(csv.reader(io.StringIO(text, newline=""), strict=True))
 
 

@@ -38,7 +38,7 @@ class Sample:
 class Parcel:
     """A value that sends properties too, and of the place only its line."""
 
-    SENT: ClassVar = ("label", "place", "weight")
+    SENT: ClassVar[tuple[str, ...]] = ("label", "place", "weight")
 
     weight: int
     place: Annotated[Place, Inline("line")]
