@@ -54,6 +54,12 @@ if MEASURED in os.environ:
     measure_worker_processes()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _log_of_the_servers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the servers that tests start from writing into the log of the person who runs them."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """For tests that look at time, memory, modules or files: coverage would be in the picture."""

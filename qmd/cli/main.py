@@ -79,6 +79,7 @@ _SECTIONS = {
         "server": "qmd.cli.serve:server",
         "mcp": "qmd.cli.serve:mcp",
         "open": "qmd.cli.open:open_",
+        "logs": "qmd.cli.logs:logs",
         "completion": "qmd.cli.shell_completion:completion",
     },
 }

@@ -11,6 +11,7 @@ import click
 from qmd.cli.command import command
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
+from qmd.system.log_file import log_file
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -166,4 +167,5 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         log_format=options["log_format"],
         access_log=options["access_log"],
         editor=session().settings.editor,
+        log_file=log_file(),
     )

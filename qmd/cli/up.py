@@ -22,6 +22,7 @@ from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write
 from qmd.errors import QmdError
 from qmd.system import running
+from qmd.system.log_file import log_file
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
@@ -108,6 +109,7 @@ def _serve(
         allow_other_users=session().settings.allow_other_users,
         adopt_posts=adopt_posts,
         editor=session().settings.editor,
+        log_file=log_file(),
     )
 
     def beside(kb: KnowledgeBase, url: str, stop: threading.Event) -> None:

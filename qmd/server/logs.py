@@ -1,15 +1,27 @@
-"""Writes the log of a server to stderr, as text for people or as JSON for programs."""
+"""
+Writes the log of a server: to stderr, as text for people or as JSON for programs; and to a file.
+
+No record has the text of a query or a document, a token or the id of a session.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import traceback
+from collections.abc import Mapping
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, Literal
 
+from qmd.system.log_file import LogWriter
+
 LogFormat = Literal["text", "json"]
+
+FILE_ONLY = "file_only"
+"""The attribute of a record that goes to the file, but not to stderr."""
 
 
 def log_to_stderr(log_format: LogFormat, level: int = logging.INFO) -> None:
@@ -19,6 +31,8 @@ def log_to_stderr(log_format: LogFormat, level: int = logging.INFO) -> None:
     Below errors, libraries would log session ids and data of clients.
     """
     handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(level)
+    handler.addFilter(lambda record: not hasattr(record, FILE_ONLY))
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -26,6 +40,44 @@ def log_to_stderr(log_format: LogFormat, level: int = logging.INFO) -> None:
     logging.getLogger("qmd").setLevel(level)
     logging.getLogger("mcp").setLevel(logging.ERROR)
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
+
+
+def log_to_file(path: Path, database: Path | None) -> None:
+    """
+    Also log to a file, from level "info" on, as JSON with the process and the database.
+
+    If the file cannot be written, one line on stderr says so.
+    """
+    try:
+        writer = LogWriter(path)
+    except OSError as error:
+        logging.getLogger("qmd.server").warning(
+            "The log %s cannot be written: %s", path, error.strerror or error
+        )
+        return
+    handler = _FileHandler(writer)
+    handler.setFormatter(JsonLines({"pid": os.getpid(), "database": str(database or "")}))
+    handler.setLevel(logging.INFO)
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("qmd").setLevel(logging.INFO)
+
+
+class _FileHandler(logging.Handler):
+    """Writes records to a log file until that fails; stderr has all of them anyway."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        super().__init__()
+        self._writer = writer
+        self._has_failed = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._writer.write(self.format(record))
+            self._has_failed = False
+        except OSError as error:
+            if not self._has_failed:
+                sys.stderr.write(f"qmd: warning: The log cannot be written: {error.strerror}\n")
+            self._has_failed = True
 
 
 class TextLines(logging.Formatter):
@@ -39,7 +91,15 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one JSON object: time (ISO 8601, UTC), level, logger, message, fields."""
+    """
+    Formats a record as one JSON object: time (ISO 8601, UTC), level, logger, message, fields.
+
+    ``constant``: fields that each record has besides its own.
+    """
+
+    def __init__(self, constant: Mapping[str, object] | None = None) -> None:
+        super().__init__()
+        self._constant = dict(constant or {})
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -49,6 +109,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **self._constant,
             **_fields(record),
         }
         if frames := _frames(record):

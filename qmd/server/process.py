@@ -31,7 +31,7 @@ from qmd import __version__
 from qmd.errors import ConfigError, ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import stdio
-from qmd.server.logs import LogFormat, log_to_stderr
+from qmd.server.logs import FILE_ONLY, LogFormat, log_to_file, log_to_stderr
 from qmd.server.mcp import McpFace
 from qmd.server.security import Security, security_for
 from qmd.system import running
@@ -72,6 +72,7 @@ class ServerOptions:
     watch: bool = True
     log_format: LogFormat = "text"
     access_log: bool = False
+    log_file: Path | None = None  # where the log goes, besides stderr
     editor: str | None = None  # the setting; its link stands on the pages of notes
 
 
@@ -108,21 +109,35 @@ def serve(
     )
     logs_warnings_only = not over_http or beside is not None
     log_to_stderr(options.log_format, logging.WARNING if logs_warnings_only else logging.INFO)
-    http = _open_port(options, is_only_transport=not over_stdio) if over_http else None
-    try:
-        wire = stdio.claim_wire() if over_stdio else None
-        kb = open_kb()
-    except BaseException:
-        if http is not None and http.listener is not None:
-            http.listener.close()
-        raise
+    if options.log_file is not None:
+        log_to_file(options.log_file, options.database)
+    with _logged_failure():
+        http = _open_port(options, is_only_transport=not over_stdio) if over_http else None
+        try:
+            wire = stdio.claim_wire() if over_stdio else None
+            kb = open_kb()
+        except BaseException:
+            if http is not None and http.listener is not None:
+                http.listener.close()
+            raise
     process = _ServerProcess(kb, options, http, beside)
     if not options.read_only:
         _start_indexing(kb, options, kept_by_caller=beside is not None)
     gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
     anyio.run(process.run, wire)
+    _log.info("stopped", extra={"fields": process.reason})
     _finish(process, kb)
     return process.exit_code
+
+
+@contextmanager
+def _logged_failure() -> Iterator[None]:
+    """Write an error of the start into the log file; the caller reports it on stderr."""
+    try:
+        yield
+    except QmdError as error:
+        _log.error("The server cannot start. %s", error, extra={FILE_ONLY: True})
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +298,13 @@ class _ServerProcess:
     def exit_code(self) -> int:
         return 130 if self.stopped_by is signal.SIGINT else 0
 
+    @property
+    def reason(self) -> dict[str, str]:
+        """Why the server stops, as fields of its log."""
+        if self.stopped_by is None:
+            return {"reason": "the client has left"}
+        return {"reason": self.stopped_by.name}
+
     async def run(self, wire: stdio.Wire | None) -> None:
         """Serve until the process stops; ``wire``: stdin and stdout if MCP is served over them."""
         self._stop = anyio.Event()
@@ -373,7 +395,12 @@ class _ServerProcess:
                 ) from error
             _log.warning("Other qmd processes will not find this server: %s", error.strerror)
             is_first = True
-        fields = {"url": url, "mcp": url + "/mcp", "database": str(self._kb.path)}
+        fields = {
+            "url": url,
+            "mcp": url + "/mcp",
+            "database": str(self._kb.path),
+            "version": __version__,
+        }
         _log.info("serving", extra={"fields": fields})
         if not is_first:
             _log.warning("Another server runs for this database; both answer.")

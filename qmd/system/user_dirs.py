@@ -1,5 +1,5 @@
 """
-Where a user's files lie: settings, databases, and the cache that holds models.
+Where a user's files lie: settings, databases, the log, and the cache that holds models.
 
 The cache is not ``~/.cache/qmd``, where tobi/qmd keeps its index and its models: a person may use
 both programs, and delete the cache of one. qmd 1.3 and earlier kept models there; they are moved.
@@ -16,10 +16,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["config", "data", "cache"]
+Kind = Literal["config", "data", "state", "cache"]
 
-_NAMES: dict[Kind, str] = {"config": "qmd", "data": "qmd", "cache": "qmd-python"}
-_DEFAULTS: dict[Kind, str] = {"config": ".config", "data": ".local/share", "cache": ".cache"}
+_NAMES: dict[Kind, str] = {"config": "qmd", "data": "qmd", "state": "qmd", "cache": "qmd-python"}
+_DEFAULTS: dict[Kind, str] = {
+    "config": ".config",
+    "data": ".local/share",
+    "state": ".local/state",
+    "cache": ".cache",
+}
 #: The directory of the cache up to version 1.3, beside the present one.
 _OLD_CACHE = "qmd"
 #: What qmd itself kept there: the built-in model, and what was downloaded from a hub.

@@ -78,7 +78,8 @@ class Tour:
     @property
     def own_directories(self) -> list[Path]:
         home = self.root / "home"
-        return [home / ".local/share/qmd", home / ".cache/qmd-python", home / ".config/qmd"]
+        places = (".local/share/qmd", ".local/state/qmd", ".cache/qmd-python", ".config/qmd")
+        return [home / place for place in places]
 
     def all_files(self) -> frozenset[Path]:
         return frozenset(self.root.rglob("*"))

@@ -17,7 +17,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="platformdirs is aske
 
 @linux
 @pytest.mark.parametrize(
-    ("kind", "name"), [("config", "qmd"), ("data", "qmd"), ("cache", "qmd-python")]
+    ("kind", "name"),
+    [("config", "qmd"), ("data", "qmd"), ("state", "qmd"), ("cache", "qmd-python")],
 )
 @pytest.mark.parametrize("base", [None, "/srv/x", "relative", "  "])
 def test_they_are_those_of_platformdirs(

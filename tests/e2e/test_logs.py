@@ -1,0 +1,106 @@
+"""``qmd logs``: what a real server has written, and nothing that is private."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import TIMEOUT_S, Scratch, filled
+from tests.support.http_server import qmd_server, raw, request
+
+SECRET = "Geheimwort"
+TOKEN = "token-of-the-test"
+NOTES = {"notes/plan.md": f"# Plan\n\nThe {SECRET} is in this note.\n"}
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    return filled(tmp_path, NOTES)
+
+
+def serve_once(scratch: Scratch, *options: str) -> None:
+    """Start a server, ask it, and stop it."""
+    environment = scratch.environment | {"QMD_TOKEN": TOKEN}
+    with qmd_server(scratch.database, *options, environment=environment) as serving:
+        headers = {"Authorization": f"Bearer {TOKEN}", "Mcp-Session-Id": SECRET}
+        answer = request(serving.url, "POST", "/search", {"query": SECRET}, headers)
+        assert len(answer.json()["results"]) == 1
+        request(serving.url, "GET", f"/?q={SECRET}", None, headers)
+        request(serving.url, "POST", "/search", {"query": SECRET, SECRET: 1}, headers)
+        raw(serving.url, [f"GET /{SECRET} HTTP/9\r\n{SECRET}\r\n\r\n".encode()])
+        assert serving.stop() == 0
+
+
+def test_the_log_tells_what_happened_and_nothing_private(scratch: Scratch) -> None:
+    serve_once(scratch, "--access-log")
+    path = Path(scratch.ok("logs", "--path").out.strip())
+    assert path == scratch.root / "home/.local/state/qmd/server.log"
+    text = path.read_text(encoding="utf-8")
+    assert SECRET not in text
+    assert TOKEN not in text
+    entries = [json.loads(line) for line in scratch.ok("logs", "--json").out.splitlines()]
+    messages = [entry["message"] for entry in entries]
+    assert messages[0] == "serving"
+    assert messages[-1] == "stopped"
+    assert entries[-1]["reason"] == "SIGTERM"
+    assert {entry["database"] for entry in entries} == {str(scratch.database)}
+    requests = [(each["path"], each["status"]) for each in entries if each["message"] == "request"]
+    assert requests == [("/search", 200), ("/", 200), ("/search", 400)]
+
+
+def test_the_last_entries_of_a_level_as_text(scratch: Scratch) -> None:
+    serve_once(scratch)
+    serve_once(scratch)
+    lines = scratch.ok("logs", "-n", "3").out.splitlines()
+    assert [line.split()[4] for line in lines] == ["stopped", "serving", "stopped"]
+    assert scratch.ok("logs", "--level", "warning").out == ""
+    taken = scratch.run("server", "--transport", "http", "--host", "0.0.0.0")
+    assert taken.code != 0
+    (line,) = scratch.ok("logs", "--level", "warning").out.splitlines()
+    assert " error The server cannot start. Listening on 0.0.0.0" in line
+
+
+def test_entries_of_other_databases_are_left_out(scratch: Scratch) -> None:
+    serve_once(scratch)
+    other = scratch.call("--db", "other.sqlite", "logs")
+    assert (other.code, other.out) == (0, "")
+    assert "--all" in other.err
+    assert len(scratch.ok("--db", "other.sqlite", "logs", "--all").out.splitlines()) == 2
+
+
+def test_without_a_log_a_line_on_stderr_says_so(scratch: Scratch) -> None:
+    result = scratch.ok("logs")
+    assert result.out == ""
+    assert "No entry at" in result.err
+
+
+def test_lines_that_are_no_entries_and_control_characters_do_no_harm(scratch: Scratch) -> None:
+    entry = {"time": "soon", "level": "info", "message": "a\x1b[31m\nb", "database": "x"}
+    lines = ["no json", "[1]", "{}", "[" * 10_000, json.dumps(entry)]
+    scratch.write("home/.local/state/qmd/server.log", "\n".join(lines) + "\n")
+    (line,) = scratch.ok("logs", "--all").out.splitlines()
+    assert "\x1b" not in line
+    assert line.startswith("soon ")
+    assert len(scratch.ok("logs", "--all", "--json").out.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_follow_prints_new_entries_until_it_is_interrupted(scratch: Scratch) -> None:
+    with scratch.start(
+        "logs", "-f", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as following:
+        try:
+            assert following.stdout is not None
+            serve_once(scratch)
+            assert json.loads(following.stdout.readline())["message"] == "serving"
+            assert json.loads(following.stdout.readline())["message"] == "stopped"
+            os.kill(following.pid, signal.SIGINT)
+            assert following.wait(TIMEOUT_S) == 130
+        finally:
+            following.kill()
