@@ -60,6 +60,7 @@ _SECTIONS = {
         "doctor": "qmd.cli.upkeep:doctor",
         "config": "qmd.cli.settings:config",
         "models": "qmd.cli.models:models",
+        "import": "qmd.cli.imports:import_",
         "backup": "qmd.cli.copies:backup",
         "restore-db": "qmd.cli.copies:restore_db",
         "rescue": "qmd.cli.copies:rescue",

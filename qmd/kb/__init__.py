@@ -19,6 +19,7 @@ from qmd.kb.indexing import IndexingMethods
 from qmd.kb.moving import MovingMethods
 from qmd.kb.photos import PhotoMethods
 from qmd.kb.search import SearchMethods
+from qmd.kb.transfer import TransferMethods
 from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
 from qmd.store import Store, open_store
@@ -34,6 +35,7 @@ class KnowledgeBase(
     DocumentMethods,
     MovingMethods,
     ChatMethods,
+    TransferMethods,
     UpkeepMethods,
 ):
     """

@@ -1,0 +1,182 @@
+"""Makes collections and contexts of what another program knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+from qmd.errors import QmdError
+from qmd.ingest.new_collection import check_context_text, check_name, new_collection
+from qmd.values.imports import (
+    ImportedCollection,
+    ImportPlan,
+    ImportReport,
+    NotTaken,
+    PlannedCollection,
+    PlannedContext,
+)
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Store, Writer
+    from qmd.values import Collection
+
+
+def take_over(store: Store, plan: ImportPlan, *, dry_run: bool = False) -> ImportReport:
+    """
+    Add the collections and contexts of a plan, all in one transaction.
+
+    What is there already stays as it is: collections keep their rules, contexts their texts. So an
+    import may be repeated.
+
+    Args:
+        dry_run: Only say what would be added.
+    """
+    folders = list(_checked(plan))
+    if dry_run:
+        with store.reading() as reader:
+            return _Import(plan, reader).run(folders)
+    return store.write(lambda writer: _Import(plan, writer, writer).run(folders))
+
+
+_Folder = tuple[PlannedCollection, str, str]  # with its name and its absolute path
+
+
+def _checked(plan: ImportPlan) -> Iterator[_Folder | NotTaken]:
+    """The folders that can be collections; of the others, why not."""
+    for planned in plan.collections:
+        name = _usable(planned.name) if plan.names_are_free else planned.name
+        try:
+            new = new_collection(planned.path, name, planned.pattern, planned.ignore)
+        except QmdError as error:
+            yield NotTaken(planned.name or planned.path, str(error))
+        else:
+            yield planned, new.name, new.path
+
+
+def _usable(name: str | None) -> str | None:
+    """The name, if a collection can have it; else None, which stands for that of the folder."""
+    try:
+        check_name(name or "")
+    except QmdError:
+        return None
+    return name
+
+
+class _Import:
+    """One run; without a writer it changes nothing."""
+
+    def __init__(self, plan: ImportPlan, reader: Reader, writer: Writer | None = None) -> None:
+        self._plan = plan
+        self._writer = writer
+        self._before = {each.name: each for each in reader.collections.all()}
+        self._contexts = {
+            (each.collection, each.prefix): each.text for each in reader.contexts.all()
+        }
+        self._not_taken = list[NotTaken]()
+        self._added_contexts = 0
+
+    def run(self, folders: list[_Folder | NotTaken]) -> ImportReport:
+        collections = []
+        for folder in folders:
+            if isinstance(folder, NotTaken):
+                self._not_taken.append(folder)
+            elif (collection := self._take(*folder)) is not None:
+                collections.append(collection)
+        if self._plan.global_context:
+            self._add_context(None, None, PlannedContext("", self._plan.global_context))
+        return ImportReport(
+            self._plan.source,
+            self._writer is None,
+            tuple(collections),
+            self._added_contexts,
+            (*self._not_taken, *self._plan.not_taken),
+        )
+
+    def _take(self, planned: PlannedCollection, name: str, path: str) -> ImportedCollection | None:
+        present = self._present(planned, name, path)
+        if present is None and name in self._before:
+            if not self._plan.names_are_free:
+                taken = self._before[name].path
+                self._not_taken.append(
+                    NotTaken(
+                        name,
+                        f"There is a collection of this name already: {taken}."
+                        f" 'qmd collection rename {name} …' makes room.",
+                    )
+                )
+                return None
+            name = next(
+                free for number in count(2) if (free := f"{name}-{number}") not in self._before
+            )
+        collection = present or self._add(planned, name, path)
+        before = self._added_contexts
+        for context in planned.contexts:
+            self._add_context(collection.id, collection.name, context)
+        return ImportedCollection(
+            collection.name,
+            collection.path,
+            collection.pattern,
+            collection.ignore,
+            collection.included,
+            self._added_contexts - before,
+            "new" if present is None else "present",
+        )
+
+    def _present(self, planned: PlannedCollection, name: str, path: str) -> Collection | None:
+        """The collection that this folder is already."""
+        same = self._before.get(name)
+        if same is None or same.path != path:
+            others = (each for each in self._before.values() if each.path == path)
+            same = next(others, None) if self._plan.names_are_free else None
+        if same is not None and same.pattern != planned.pattern:
+            self._not_taken.append(
+                NotTaken(
+                    f"{same.name}: mask {planned.pattern}",
+                    f"It is a collection already, with the mask {same.pattern}.",
+                )
+            )
+        return same
+
+    def _add(self, planned: PlannedCollection, name: str, path: str) -> Collection:
+        from qmd.values import Collection
+
+        if self._writer is None:
+            added = Collection(
+                0, name, path, planned.pattern, planned.ignore, 0, None, None, planned.included
+            )
+        else:
+            collections = self._writer.collections
+            added = collections.add(
+                name=name, path=path, pattern=planned.pattern, ignore=planned.ignore
+            )
+            if not planned.included:
+                added = collections.set_included(name, included=False)
+        self._before[name] = added
+        return added
+
+    def _add_context(
+        self, collection_id: int | None, collection: str | None, context: PlannedContext
+    ) -> None:
+        place = f"{collection}/{context.prefix}".rstrip("/") if collection else "all collections"
+        text = context.text.strip()
+        try:
+            check_context_text(text)
+        except QmdError as error:
+            self._not_taken.append(NotTaken(f"context of {place}", str(error)))
+            return
+        present = self._contexts.get((collection, context.prefix))
+        if present == text:
+            return
+        if present is not None:
+            self._not_taken.append(
+                NotTaken(
+                    f"context of {place}",
+                    "It has another text here. 'qmd context add' replaces it.",
+                )
+            )
+            return
+        if self._writer is not None:
+            self._writer.contexts.put(collection_id, context.prefix, text)
+        self._contexts[collection, context.prefix] = text
+        self._added_contexts += 1

@@ -1,0 +1,92 @@
+"""What another program knows of folders and notes, and what became of it here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from qmd.values.facts import Describe
+
+ImportedState = Literal["new", "present"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedContext:
+    """
+    A sentence about what lies below a path.
+
+    Attributes:
+        prefix: Relative to the root of the collection; "" for the root.
+    """
+
+    prefix: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCollection:
+    """
+    A folder that another program has, with what qmd takes of its settings.
+
+    Attributes:
+        name: The name to give it; None for that of the folder.
+        path: The absolute path of the folder, which may be missing.
+        included: Whether searches that name no collection look in it.
+    """
+
+    name: str | None
+    path: str
+    pattern: str = "**/*.md"
+    ignore: tuple[str, ...] = ()
+    included: bool = True
+    contexts: tuple[PlannedContext, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """A setting, folder or file that qmd did not take."""
+
+    subject: Annotated[str, Describe("What it is")]
+    reason: Annotated[str, Describe("Why, and what to do instead")]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """
+    What a configuration file of another program says.
+
+    Attributes:
+        source: The file.
+        global_context: A sentence about all collections; "" for none.
+        names_are_free: Whether a collection may get another name if its own is taken.
+    """
+
+    source: str
+    collections: tuple[PlannedCollection, ...]
+    global_context: str = ""
+    not_taken: tuple[NotTaken, ...] = ()
+    names_are_free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCollection:
+    """A folder that is a collection now."""
+
+    name: str
+    path: str
+    pattern: str
+    ignore: tuple[str, ...]
+    included: bool
+    contexts: Annotated[int, Describe("How many contexts it brought")]
+    state: Annotated[ImportedState, Describe("present: it was a collection before")]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import added, or with ``dry_run`` would add."""
+
+    source: Annotated[str, Describe("The file that was read")]
+    dry_run: bool
+    collections: tuple[ImportedCollection, ...]
+    contexts: Annotated[int, Describe("How many contexts were added, the one for all included")]
+    not_taken: tuple[NotTaken, ...]

@@ -1,0 +1,76 @@
+"""``qmd import`` at the command line, for a person who comes from another program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Scratch
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    scratch = Scratch(tmp_path)
+    scratch.write("notes/a.md", "# Sourdough\n")
+    scratch.write("work/b.md", "# Rye\n")
+    config = f"collections: {{notes: {{path: {tmp_path}/notes, update: make}}}}\n"
+    scratch.write("home/.config/qmd/index.yml", config)
+    config = f"collections: {{work: {{path: {tmp_path}/work, includeByDefault: false}}}}\n"
+    scratch.write("home/.config/qmd/work.yml", config)
+    return scratch
+
+
+def test_a_dry_run_says_what_would_be_taken_and_makes_no_database(scratch: Scratch) -> None:
+    out = scratch.ok("import", "tobi", "--dry-run").out
+    assert out == (
+        f"Would take 1 collection and 0 contexts from {scratch.root}/home/.config/qmd/index.yml\n"
+        f"  notes  {scratch.root}/notes\n"
+        "    **/*.md · without build/, dist/, vendor/\n"
+        "Not taken:\n"
+        "  notes: update command 'make'\n"
+        "    qmd runs no commands before it indexes. 'qmd update --pull' pulls git repositories.\n"
+        "  work\n"
+        "    Another index: 'qmd --index work import tobi' reads it.\n"
+    )
+    assert not scratch.database.exists()
+
+
+def test_the_collections_are_indexed(scratch: Scratch) -> None:
+    assert "Indexed 1 collection: 1 document\n" in scratch.ok("import", "tobi").out
+    assert "notes/a.md" in scratch.ok("search", "sourdough").out
+    again = scratch.ok("import", "tobi")
+    assert "Took 0 collections" in again.out and "a collection before" in again.out
+
+
+def test_an_index_of_a_name_comes_into_that_index(scratch: Scratch) -> None:
+    report = scratch.ok("--index", "work", "import", "tobi", "--json").json()
+    assert list(report) == ["source", "dry_run", "collections", "contexts", "not_taken"]
+    assert report["collections"] == [
+        {
+            "name": "work",
+            "path": f"{scratch.root}/work",
+            "pattern": "**/*.md",
+            "ignore": ["build/", "dist/", "vendor/"],
+            "included": False,
+            "contexts": 0,
+            "state": "new",
+        }
+    ]
+    assert "work/b.md" in scratch.ok("--index", "work", "search", "rye", "-c", "work").out
+    assert not scratch.database.exists()
+
+
+def test_they_may_be_filled_later(scratch: Scratch) -> None:
+    vaults = {"vaults": {"1": {"path": f"{scratch.root}/notes", "ts": 1}}}
+    scratch.write("home/.config/obsidian/obsidian.json", json.dumps(vaults))
+    assert "qmd index\n" in scratch.ok("import", "obsidian", "--no-index").out
+    assert scratch.ok("ls", "--json").json() == []
+
+
+def test_a_missing_file_is_an_error_with_a_way_out(scratch: Scratch) -> None:
+    result = scratch.call("import", "basic-memory", "--json")
+    assert result.code == 1
+    assert result.error()["hint"] == "Give the file's path."
+    assert "'qmd import tobi NAME'" in scratch.call("import", "tobi", "nope").err
