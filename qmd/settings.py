@@ -26,6 +26,8 @@ BUDGET_S = 3.0
 ANSWERS_S = 600.0
 #: Tokens that most language models take: question, history, results of tools and answer.
 WINDOW = 32_768
+#: Where the posts are if nobody says so, below the working directory.
+POSTS_DIR = "data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Settings:
     ask_server: bool = False
     backends: BackendSettings = field(default_factory=BackendSettings)
     vault: str | Path | None = None
-    posts_dir: str | Path = "data"
+    posts_dir: str | Path = POSTS_DIR
     write_roots: Sequence[str | Path] = ()
     read_only_files: bool = False
     exiftool: str | Path | None = None

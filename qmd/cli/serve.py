@@ -24,6 +24,7 @@ PORT = 18765
 #: The keys of `qmd.tools.toolsets.TOOLSETS`; importing that module for a help text would take
 #: too long. A test compares the two.
 TOOLSETS = ("qmd", "graph", "edit", "posts", "summary", "notes", "images")
+ALL = "all"
 
 
 def _token(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -63,7 +64,7 @@ def tool_options(function: F) -> F:
     """Add the options that select the MCP tools and their directories."""
     options = [
         click.option("--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
-                     help="Offer only these MCP tools: " + ", ".join(TOOLSETS) + "."),
+                     help="Offer these tools: " + ", ".join((*TOOLSETS, ALL)) + "."),
         setting_option("write_roots"),
         setting_option("posts_dir"),
         setting_option("vault"),
@@ -74,8 +75,9 @@ def tool_options(function: F) -> F:
 def _toolsets(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
     for name in names:
-        if name not in TOOLSETS:
-            raise click.BadParameter(f"{name!r} is none of: {', '.join(TOOLSETS)}.", ctx, param)
+        if name not in (*TOOLSETS, ALL):
+            choices = ", ".join((*TOOLSETS, ALL))
+            raise click.BadParameter(f"{name!r} is none of: {choices}.", ctx, param)
     if value is not None and not names:
         raise click.BadParameter(f"name one or more of: {', '.join(TOOLSETS)}.", ctx, param)
     return names
@@ -86,6 +88,10 @@ def server_options(transport: str) -> Callable[[F], F]:
 
     def wrap(function: F) -> F:
         function = tool_options(address_options(conduct_options(function)))
+        function = click.option(
+            "--lang", "language", type=click.Choice(["en", "zh"]),
+            help="Describe the MCP tools in this language; else each as its specification does.",
+        )(function)  # fmt: skip
         # tobi/qmd has this name for --transport http.
         function = click.option("--http", "only_http", is_flag=True, hidden=True)(function)
         return click.option(
@@ -162,7 +168,8 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         read_only=options["read_only"],
         toolsets=options["toolsets"],
         adopt_posts="posts" in options["toolsets"]
-        or (posts_dir_is_set and not options["toolsets"]),
+        or (posts_dir_is_set and (not options["toolsets"] or ALL in options["toolsets"])),
+        language=options["language"],
         watch=not options["no_watch"],
         log_format=options["log_format"],
         access_log=options["access_log"],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
+from qmd.settings import POSTS_DIR
 
 if TYPE_CHECKING:
     from qmd.files.notes.notes import Notes
@@ -127,6 +128,15 @@ class FileMethods(Parts):
         from qmd.files.posts.archive import PostArchive
 
         return PostArchive(self._store, Path(self._settings.posts_dir))
+
+    def has_posts(self) -> bool:
+        """
+        Whether there is an archive of posts. The default directory, ``data``, may hold anything, so
+        it counts only if it looks like one.
+        """
+        directory = Path(self._settings.posts_dir)
+        is_default = directory == Path(POSTS_DIR)
+        return self.posts.looks_like_one() if is_default else self.posts.exists()
 
     def _policy(self, store: Store) -> WritePolicy:
         from qmd.files.writing.policy import WritePolicy

@@ -30,6 +30,13 @@ class PhotoMethods(DocumentMethods, FileMethods):
         with self._store.reading() as reader:
             return list_photos(reader, chosen, limit=limit, offset=offset)
 
+    def has_photos(self) -> bool:
+        """Whether any document is a photo."""
+        from qmd.search.photos import has_photos
+
+        with self._store.reading() as reader:
+            return has_photos(reader)
+
     def photos_beside(self, file: str, chosen: PhotoFilter = _ANY) -> tuple[str, str]:
         """The photos before and behind ``file`` in `photos`; "" where there is none."""
         from qmd.search.photos import photos_beside

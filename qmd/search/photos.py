@@ -35,6 +35,11 @@ def list_photos(reader: Reader, chosen: PhotoFilter, *, limit: int, offset: int)
     return PhotoList(photos, reader.documents.count_selected(selection), _choices(reader))
 
 
+def has_photos(reader: Reader) -> bool:
+    selection = _selection(reader, PhotoFilter())
+    return bool(reader.documents.below(None, selection=selection, limit=1))
+
+
 def photos_beside(reader: Reader, file: str, chosen: PhotoFilter) -> tuple[str, str]:
     """The photos before and behind one in the list; "" where there is none."""
     infos = reader.documents.below(

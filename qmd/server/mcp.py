@@ -17,7 +17,12 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import mcp_types as types
-from mcp.server import Server, ServerRequestContext
+from mcp.server import (
+    InitializationOptions,
+    NotificationOptions,
+    Server,
+    ServerRequestContext,
+)
 from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -40,8 +45,9 @@ from qmd.tools import texts
 from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
 from qmd.tools.documents import document_block
+from qmd.tools.listing import in_brief, in_full
 from qmd.tools.spelling import closest, shortened
-from qmd.tools.toolsets import ToolSelection, select
+from qmd.tools.toolsets import ToolSelection, select, toolset_of
 from qmd.values import Collection
 
 _log = logging.getLogger(__name__)
@@ -63,6 +69,23 @@ ResultT = TypeVar("ResultT")
 Context = ServerRequestContext[Any, Any]
 
 
+class _Server(Server[Any]):
+    """The SDK's server, which tells clients of the handshake era whether its tools may change."""
+
+    def __init__(self, name: str, *, tools_change: bool, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._tools_change = tools_change
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        options = notification_options or NotificationOptions(tools_changed=self._tools_change)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
 class McpFace:
     """
     Presents one `KnowledgeBase` as an MCP server, for any transport.
@@ -80,11 +103,14 @@ class McpFace:
         self._kb = kb
         self._tools = {tool.name: tool for tool in chosen.tools}
         self._withheld = {tool.name: tool for tool in chosen.withheld}
-        self._listed = [_listed(tool) for tool in chosen.tools]
+        self._selection = chosen
+        self._listed: tuple[str, ...] | None = None  # the names that clients know
         self._session = new_session("mcp")  # of the clients that name none
         self._workers = CallQueue(_WORKERS, max_waiting=_MAX_WAITING)
         self._bulk_workers = CallQueue(BULKY_AT_ONCE, max_waiting=_MAX_WAITING)
-        self.subscriptions = Subscriptions(self._document_name)
+        self.subscriptions = Subscriptions(
+            self._document_name, self._tools_changed if chosen.conditions else None
+        )
         knowledge: dict[str, Any] = {}
         if "qmd" in chosen.toolsets:
             knowledge = {
@@ -99,8 +125,9 @@ class McpFace:
                 "on_unsubscribe_resource": self._unsubscribe,
                 "on_subscriptions_listen": self.subscriptions.listen,
             }
-        self.server: Server[Any] = Server(
+        self.server: Server[Any] = _Server(
             chosen.server_name,
+            tools_change=bool(chosen.conditions),
             version=__version__,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -114,7 +141,40 @@ class McpFace:
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._listed)
+        self.subscriptions.follow_tools(ctx)
+        try:
+            tools = await self._in_thread(lambda: self._selection.listed(self._kb))
+        except QmdError as error:
+            raise MCPError(types.INTERNAL_ERROR, texts.error_text(error)) from error
+        if self._listed is None:
+            self._listed = tuple(tool.name for tool in tools)
+        listing = in_brief if self._selection.is_brief else in_full
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    title=tool.title,
+                    description=tool.description,
+                    input_schema=tool.input_schema,
+                    output_schema=tool.output_schema,
+                    annotations=types.ToolAnnotations.model_validate(tool.hints),
+                )
+                for tool in listing(tools, texts.MCP)
+            ]
+        )
+
+    async def _tools_changed(self) -> bool:
+        """Whether the database calls for other tools than when this was last asked."""
+        try:
+            tools = await self._in_thread(lambda: self._selection.listed(self._kb))
+        except QmdError as error:  # the next event, or the next list, sees it
+            _log.warning("The list of tools was not compared: %s", error)
+            return False
+        names = tuple(tool.name for tool in tools)
+        has_changed = self._listed is not None and names != self._listed
+        if has_changed:
+            self._listed = names
+        return has_changed
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -123,7 +183,11 @@ class McpFace:
         if tool is None and not self._kb.policy.writable:
             tool = self._withheld.get(params.name)  # its error names the option that allows it
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, _unknown("tool", params.name, self._tools))
+            message = _unknown("tool", params.name, self._tools)
+            toolset = toolset_of(params.name)
+            if toolset is not None and toolset not in self._selection.toolsets:
+                message += f". It is in the toolset {toolset}; --toolset adds it to a server"
+            raise MCPError(types.INVALID_PARAMS, message)
         with self.activity.recorded(self._caller(ctx), tool.name) as outcome:
             try:
                 reply = await self._reply(ctx, tool, params.arguments)
@@ -370,22 +434,6 @@ def instructions(collections: Sequence[Collection]) -> str:
 
 def _name_and_version(client: types.Implementation) -> tuple[str, str]:
     return client.title or client.name, client.version
-
-
-def _listed(tool: Tool[Any]) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=tool.input_schema(),
-        output_schema=None if tool.output_schema is None else tool.output_schema(texts.MCP),
-        annotations=types.ToolAnnotations(
-            read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
-            open_world_hint=False,
-        ),
-    )
 
 
 def _unknown(kind: str, name: str, names: Sequence[str] | dict[str, Any]) -> str:

@@ -36,7 +36,8 @@ from qmd.server.mcp import McpFace
 from qmd.server.security import Security, security_for
 from qmd.system import running
 from qmd.system.peer import Peers
-from qmd.tools.toolsets import select
+from qmd.tools.toolsets import ToolSelection, select, select_by_database
+from qmd.tools.wording import Language
 
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats
@@ -67,7 +68,8 @@ class ServerOptions:
     allowed_hosts: tuple[str, ...] = ()
     allow_other_users: bool = False  # without a token, serve every user of this machine
     read_only: bool = False
-    toolsets: tuple[str, ...] = ()  # empty: all of them
+    toolsets: tuple[str, ...] = ()  # empty: the tools that the database calls for
+    language: Language | None = None  # of the tools' descriptions; None: of their specifications
     adopt_posts: bool = False  # make the archive of posts a collection
     watch: bool = True
     log_format: LogFormat = "text"
@@ -184,6 +186,13 @@ def _start_indexing(kb: KnowledgeBase, options: ServerOptions, *, kept_by_caller
         kb.keep()
 
 
+def _selection(options: ServerOptions) -> ToolSelection:
+    read_only, language = options.read_only, options.language
+    if not options.toolsets:
+        return select_by_database(read_only=read_only, language=language)
+    return select(options.toolsets, read_only=read_only, language=language)
+
+
 def _finish(process: _ServerProcess, kb: KnowledgeBase) -> None:
     """Close the knowledge base; if a call still runs, end the process at once instead."""
     if not process.is_idle(_IDLE_S):
@@ -281,7 +290,7 @@ class _ServerProcess:
         port: _HttpPort | None,
         beside: Beside | None,
     ) -> None:
-        self.face = McpFace(kb, select(options.toolsets, read_only=options.read_only))
+        self.face = McpFace(kb, _selection(options))
         self.stopped_by: signal.Signals | None = None
         self.last_resort: threading.Timer | None = None
         self._kb = kb

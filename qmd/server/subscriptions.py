@@ -1,5 +1,5 @@
 """
-Notifies clients when documents change to which they have subscribed.
+Notifies clients when documents change to which they have subscribed, or when the tools change.
 
 Clients of protocol versions before 2026-07-28 subscribe to one URI at a time, and get a
 notification on their connection. Later clients keep a request open that lists the URIs. Several
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,12 @@ import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.connection import Connection
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
 
 if TYPE_CHECKING:
@@ -37,10 +42,20 @@ class Subscriptions:
 
     Args:
         name_of: Returns the ``collection/path`` that a URI names; the document need not exist yet.
+        tools_changed: Is called after events, and returns whether the list of tools has changed;
+            None if it never does.
     """
 
-    def __init__(self, name_of: Callable[[str], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        name_of: Callable[[str], Awaitable[str]],
+        tools_changed: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         self._name_of = name_of
+        self._tools_changed = tools_changed
+        self._has_new_events = False  # since the tools were compared
+        self._comparing = False
+        self._listers: set[Connection] = set()  # clients that know the list of tools
         self._clients: dict[Connection, dict[str, str]] = {}  # client → URI → document
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
@@ -59,9 +74,11 @@ class Subscriptions:
 
             def receive(event: Event) -> None:
                 names = {name for name in (event.file, _previous(event)) if name is not None}
-                if event.path is not None:
-                    with suppress(RuntimeError):  # the loop is closed: the server is ending
+                with suppress(RuntimeError):  # the loop is closed: the server is ending
+                    if event.path is not None:
                         loop.call_soon_threadsafe(self._notify_of, names)
+                    if self._tools_changed is not None:
+                        loop.call_soon_threadsafe(self._compare_tools)
 
             self._detach = events.subscribe(receive)
         self._attached += 1
@@ -84,9 +101,12 @@ class Subscriptions:
         ]
         listened = [uri for name in changed for uri in self._listened.get(name, ())]
         if targets or listened:
-            task = asyncio.get_running_loop().create_task(self._notify(targets, listened))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._notify(targets, listened))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _notify(self, targets: list[tuple[Connection, str]], listened: list[str]) -> None:
         for uri in listened:
@@ -94,6 +114,34 @@ class Subscriptions:
         for client, uri in targets:
             with anyio.move_on_after(_NOTIFY_S):  # a client that does not read misses the change
                 await client.send_resource_updated(uri)
+
+    # -- tools -------------------------------------------------------------------------
+
+    def follow_tools(self, ctx: Context) -> None:
+        """Tell this client from now on when the list of tools has changed."""
+        client = _connection(ctx)
+        if self._tools_changed is not None and client not in self._listers:
+            self._listers.add(client)
+            client.exit_stack.callback(self._listers.discard, client)
+
+    def _compare_tools(self) -> None:
+        self._has_new_events = True
+        if not self._comparing:  # of a burst of events only the first and the last count
+            self._comparing = True
+            self._start(self._notify_of_tools())
+
+    async def _notify_of_tools(self) -> None:
+        try:
+            while self._has_new_events and self._tools_changed is not None:
+                self._has_new_events = False
+                if not await self._tools_changed():
+                    continue
+                await self._bus.publish(ToolsListChanged())
+                for client in list(self._listers):
+                    with anyio.move_on_after(_NOTIFY_S):  # one that does not read misses it
+                        await client.send_tool_list_changed()
+        finally:
+            self._comparing = False
 
     # -- protocol versions before 2026-07-28 ---------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from qmd.errors import ProtocolError, QmdError
@@ -103,6 +103,10 @@ class Tool(Generic[ArgumentsT]):
         run: Does the work of a call. It blocks, may be called from any thread, and raises QmdError.
         output_schema: Makes the JSON Schema of `Reply.structured` for a dialect.
         read_only, destructive, idempotent: The hints of MCP for clients.
+        outputs_more: The structured content has more than the text, so that even a brief listing
+            has its schema.
+        argument_texts: Argument → its description in place of that of ``arguments``; a dot leads to
+            a field of an argument.
         bulky: One call may read as much as many others, so a server runs few of them at once.
         refusal: Words the problems of invalid arguments. A toolset has its own if a specification
             prescribes the texts.
@@ -119,12 +123,20 @@ class Tool(Generic[ArgumentsT]):
     destructive: bool = False
     idempotent: bool = True
     bulky: bool = False
+    outputs_more: bool = False
+    argument_texts: Mapping[str, str] = field(default_factory=dict)
     refusal: Refusal = invalid_arguments
     failed: Callable[[QmdError], Reply] | None = None
 
     def input_schema(self, *, camel_case: bool = True) -> dict[str, Any]:
         """The JSON Schema of the arguments, as clients get it."""
-        return published(input_schema(self.arguments, camel_case=camel_case))
+        schema = published(input_schema(self.arguments, camel_case=camel_case))
+        for path, text in self.argument_texts.items():
+            member = schema
+            for name in path.split("."):
+                member = member["properties"][name]
+            member["description"] = text
+        return schema
 
     def parse(self, raw: Mapping[str, Any] | None, *, camel_case: bool = True) -> ArgumentsT:
         """

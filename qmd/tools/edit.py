@@ -182,8 +182,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="undo",
         title="Undo",
         description=(
-            "Take back a change of any tool that writes: its files are again as they were before."
-            " A change whose files were changed since is refused. Undo an undo to redo."
+            "Take back a change of any tool that writes. Refused if its files were changed since."
+            " Undo an undo to redo."
         ),
         arguments=UndoArguments,
         run=undo,

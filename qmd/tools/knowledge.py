@@ -16,17 +16,16 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="search",
         title="Search (BM25)",
         description=(
-            "Full-text search over the indexed documents, in English and Chinese; fast, no model. "
+            "Full-text search, in English and Chinese; fast, no model. "
             "Start here for words, names, identifiers, error messages and exact phrases. "
-            'Syntax: words (all must occur; looser matches fill up, marked match "relaxed"), '
-            '"phrase", -word, word*, OR, title:word, description:word, path:word, tag:word; '
-            "key:value, key:>4 for properties. "
-            "Hits come best first, with score 0-1 and a snippet with line numbers; pass a hit's "
-            "file to get to read on."
+            'Syntax: words (all must occur; looser matches fill up as "relaxed"), "phrase", -word, '
+            "word*, OR, title:word, description:word, path:word, tag:word; key:value, key:>4 for "
+            "properties. Hits come best first; pass a hit's file to get to read on."
         ),
         arguments=SearchArguments,
         run=hits.search,
         output_schema=hits.hits_schema,
+        outputs_more=True,
     ),
     Tool(
         name="vsearch",
@@ -39,6 +38,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         arguments=VsearchArguments,
         run=hits.vsearch,
         output_schema=hits.hits_schema,
+        outputs_more=True,
     ),
     Tool(
         name="query",
@@ -53,6 +53,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         arguments=SearchArguments,
         run=hits.query,
         output_schema=hits.hits_schema,
+        outputs_more=True,
     ),
     Tool(
         name="get",

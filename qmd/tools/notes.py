@@ -109,9 +109,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="read_note",
         title="Read note",
         description=(
-            "Read a whole note as it is on the disk now. .md may be left out; a name alone is "
-            "enough where only one note has it. In a vault of collections a search's file is "
-            "such a path."
+            "Read a whole note as it is on the disk now, by its path (the file of a hit is one), "
+            "or by its name if only one note has it."
         ),
         arguments=ReadNoteArguments,
         run=read_note,
@@ -123,9 +122,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="create_note",
         title="Create note",
         description=(
-            "Write a note: a new one, one in the place of another (mode overwrite, the default), "
-            "or text right behind what is there (mode append; nothing is put between). "
-            ".md is added to a path that lacks it. Searches find the new text at once."
+            "Write a note: a new one, one in place of another (mode overwrite, the default), or "
+            "text right behind what is there (append). A path without .md gets it."
         ),
         arguments=CreateNoteArguments,
         run=create_note,

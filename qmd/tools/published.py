@@ -20,9 +20,8 @@ def published(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a tool's arguments, or of one of them, in this dialect."""
     sent = {key: value for key, value in schema.items() if key != "additionalProperties"}
     if "properties" in sent:
-        sent["properties"] = {
-            name: published(member) for name, member in sent["properties"].items()
-        }
+        members = sent["properties"].items()
+        sent["properties"] = {name: published(member) for name, member in members}
     if "items" in sent:
         sent["items"] = published(sent["items"])
     return sent if isinstance(sent.get("type", ""), str) else _alternatives(sent)

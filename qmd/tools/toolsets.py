@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InputError
 from qmd.tools.definition import Tool
+from qmd.tools.wording import Language, worded
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
 
 #: Toolset → (the name of a server that offers no other toolset, the module with its ``TOOLS``).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
@@ -19,6 +23,23 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "summary": ("SummaryMCP", "qmd.tools.summary"),
     "notes": ("Axon", "qmd.tools.notes"),
     "images": ("MetaTag Genie", "qmd.tools.images"),
+}
+ALL = "all"
+
+Condition = Callable[["KnowledgeBase"], bool]
+
+
+def _can_write(kb: KnowledgeBase) -> bool:
+    return kb.policy.writable
+
+
+#: The toolsets of a server for which nobody has named any → whether the database calls for it.
+CALLED_FOR: Mapping[str, Condition] = {
+    "qmd": lambda kb: True,
+    "edit": _can_write,
+    "notes": _can_write,
+    "posts": lambda kb: kb.has_posts(),
+    "images": lambda kb: _can_write(kb) and kb.has_photos(),
 }
 
 
@@ -31,38 +52,90 @@ class ToolSelection:
         tools: The tools that clients can call.
         withheld: The tools that a read-only server does not offer. A call of one is answered with
             the reason.
+        conditions: Tool → whether it is listed for a database as it is now; the tools that are not
+            here are always listed.
+        is_brief: Clients get a brief listing.
     """
 
     server_name: str
     toolsets: tuple[str, ...]
     tools: tuple[Tool[Any], ...]
     withheld: tuple[Tool[Any], ...] = ()
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    is_brief: bool = False
+
+    def listed(self, kb: KnowledgeBase) -> tuple[Tool[Any], ...]:
+        """The tools that the database calls for."""
+        holds = {condition: condition(kb) for condition in set(self.conditions.values())}
+        return tuple(
+            tool
+            for tool in self.tools
+            if tool.name not in self.conditions or holds[self.conditions[tool.name]]
+        )
 
 
-def select(names: Sequence[str] = (), *, read_only: bool = False) -> ToolSelection:
+def select(
+    names: Sequence[str] = (), *, read_only: bool = False, language: Language | None = None
+) -> ToolSelection:
     """
     Select the tools of some toolsets.
 
     Args:
-        names: The toolsets; empty for all.
+        names: The toolsets; empty or "all" for all.
         read_only: Withhold the tools that write.
+        language: Of the descriptions; None for that of each specification.
 
     Raises:
         InputError: A name is not that of a toolset.
     """
     for name in names:
-        if name not in TOOLSETS:
+        if name not in (*TOOLSETS, ALL):
             raise InputError(
-                f"There is no toolset {name!r}.", hint="Toolsets: " + ", ".join(TOOLSETS)
+                f"There is no toolset {name!r}.", hint="Toolsets: " + ", ".join((*TOOLSETS, ALL))
             )
-    chosen = tuple(name for name in TOOLSETS if name in names or not names)
+    has_all = not names or ALL in names
+    chosen = tuple(name for name in TOOLSETS if has_all or name in names)
     tools: list[Tool[Any]] = []
     withheld: list[Tool[Any]] = []
     for name in chosen:
-        module = import_module(TOOLSETS[name][1])
-        together = getattr(module, "TOGETHER", {}) if len(chosen) > 1 else {}
-        for listed in module.TOOLS:
-            tool = together.get(listed.name, listed)
-            (withheld if read_only and not tool.read_only else tools).append(tool)
+        for tool in tools_of(name, alone=len(chosen) == 1):
+            described = worded(name, tool, language)
+            (withheld if read_only and not tool.read_only else tools).append(described)
     server_name = TOOLSETS[chosen[0]][0] if len(chosen) == 1 else "qmd"
     return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld))
+
+
+def select_by_database(
+    *, read_only: bool = False, language: Language | None = None
+) -> ToolSelection:
+    """
+    Select the tools of a server for which nobody has named any: those that its database calls for,
+    with brief descriptions.
+
+    Args: As `select`.
+    """
+    selection = select(tuple(CALLED_FOR), read_only=read_only, language=language)
+    return replace(
+        selection,
+        is_brief=True,
+        conditions={
+            tool.name: condition
+            for name, condition in CALLED_FOR.items()
+            for tool in tools_of(name, alone=False)
+        },
+    )
+
+
+def tools_of(toolset: str, *, alone: bool) -> Sequence[Tool[Any]]:
+    """The tools of a toolset; ``alone``: as on a server that offers no other one."""
+    module = import_module(TOOLSETS[toolset][1])
+    together: Mapping[str, Tool[Any]] = {} if alone else getattr(module, "TOGETHER", {})
+    return [together.get(tool.name, tool) for tool in module.TOOLS]
+
+
+def toolset_of(tool: str) -> str | None:
+    """The toolset with the tool of this name, as on a server with all; None if there is none."""
+    for toolset in TOOLSETS:
+        if any(tool == each.name for each in tools_of(toolset, alone=False)):
+            return toolset
+    return None

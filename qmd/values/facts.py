@@ -35,6 +35,12 @@ class Describe:
         return {**handler(schema), "description": self.text}
 
 
+class Obvious:
+    """The name and the type say what the field is: a brief listing leaves the description out."""
+
+    __slots__ = ()
+
+
 class Range:
     """The least and the greatest number that the field may have; ``high`` None: no limit."""
 

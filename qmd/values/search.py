@@ -16,6 +16,7 @@ from qmd.values.facts import (
     LocalOnly,
     Name,
     NotSent,
+    Obvious,
     OmitDefault,
     OnProperties,
     Range,
@@ -117,10 +118,12 @@ class DocumentInfo:
 class Filters:
     """What a hit must satisfy, before the limit. Dates are ISO 8601: after ≤ date < before."""
 
-    collections: Annotated[tuple[str, ...], AtMostOne("collection"), Describe("Only this one")] = ()
+    collections: Annotated[
+        tuple[str, ...], AtMostOne("collection"), Describe("Only this one"), Obvious()
+    ] = ()
     #: With or without the collection in front.
-    path: Annotated[str | None, Describe("Below this folder")] = None
-    tags: Annotated[tuple[str, ...], Describe("With all of these tags")] = ()
+    path: Annotated[str | None, Describe("Below this folder"), Obvious()] = None
+    tags: Annotated[tuple[str, ...], Describe("With all of these tags"), Obvious()] = ()
     properties: Annotated[tuple[str, ...], OnProperties(), Describe("Such as rating:>4")] = ()
     after: Annotated[str | None, IsoDate(), Describe("ISO date, inclusive")] = None
     before: Annotated[str | None, IsoDate(), Describe("ISO date, exclusive")] = None
@@ -152,15 +155,15 @@ class SearchRequest:
             knowledge base without a reranker.
     """
 
-    query: Annotated[str, Describe("What to look for")]
+    query: Annotated[str, Describe("What to look for"), Obvious()]
     _: KW_ONLY
-    limit: Annotated[int | None, Range(1, MAX_LIMIT), Describe("Most hits")] = 10
-    min_score: Annotated[float, Range(0, 1), Describe("Drop hits that score less")] = 0
+    limit: Annotated[int | None, Range(1, MAX_LIMIT), Describe("Most hits"), Obvious()] = 10
+    min_score: Annotated[float, Range(0, 1), Describe("Drop hits that score less"), Obvious()] = 0
     filters: Annotated[Filters, Inline()] = Filters()
     sort: Annotated[str | None, Describe("date, title or property; - descends")] = None
     group_by: Annotated[str | None, Describe("A property")] = None
-    explain: Annotated[bool, Describe("Explain scores")] = False
-    min_relevance: Annotated[float, Range(0, 1), Describe("Drop less likely hits")] = 0
+    explain: Annotated[bool, Describe("Explain scores"), Obvious()] = False
+    min_relevance: Annotated[float, Range(0, 1), Describe("Drop less likely hits"), Obvious()] = 0
     max_tokens: MaxTokens = None
     rerank: Annotated[bool, LocalOnly(), ForCommands("query"), Describe("Rerank the best")] = True
     expand: Annotated[

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Annotated, NamedTuple, TypeAlias
 
 from qmd.errors import InputError
-from qmd.values.facts import Describe, Range
+from qmd.values.facts import Describe, Obvious, Range
 
 #: The least budget of an answer: one hit with a short snippet, or a paragraph.
 MIN_TOKENS = 300
@@ -24,7 +24,9 @@ MIN_TOKENS = 300
 #: 1 MiB of a reply at most.
 MAX_TOTAL_BYTES = 200_000
 
-MaxTokens: TypeAlias = Annotated[int | None, Range(MIN_TOKENS), Describe("Most tokens to return")]
+MaxTokens: TypeAlias = Annotated[
+    int | None, Range(MIN_TOKENS), Describe("Most tokens to return"), Obvious()
+]
 """The budget of an answer, in estimated tokens; None for no budget."""
 
 

@@ -72,7 +72,8 @@ def server(database: Path) -> Server:
     return Server(database)
 
 
-@pytest.fixture(scope="session")
-def tools(database: Path) -> list[Tool]:
-    """All tools of all toolsets."""
-    return Server(database).tools()
+@pytest.fixture(scope="session", params=["all", "default"])
+def tools(request: pytest.FixtureRequest, database: Path) -> list[Tool]:
+    """All tools of all toolsets; or those of `server`, which are listed briefly."""
+    options = ["--toolset", "all"] if request.param == "all" else []
+    return Server(database, *options).tools()

@@ -109,7 +109,8 @@ def test_the_command_line_takes_the_option_and_prints_the_field(
 def test_mcp_describes_the_argument_and_answers_with_the_field(
     scratch: Scratch, command: list[str]
 ) -> None:
-    program, *arguments = [*command, "--db", str(scratch.database), "mcp"]
+    server = ["--db", str(scratch.database), "mcp", "--toolset", "qmd"]
+    program, *arguments = [*command, *server]
     parameters = StdioServerParameters(
         command=program, args=arguments, env=scratch.environment, cwd=scratch.root
     )

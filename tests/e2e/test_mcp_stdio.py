@@ -67,7 +67,7 @@ def test_the_handshake_eras_are_served(start: Start, version: str) -> None:
     result = client.handshake(version)
     assert result["protocolVersion"] == version
     assert result["serverInfo"] == {"name": "qmd", "version": __version__}
-    assert result["capabilities"]["tools"] == {"listChanged": False}
+    assert result["capabilities"]["tools"] == {"listChanged": True}
     assert "notes" in result["instructions"]
     assert client.tool("search", query="islands")["content"][0]["text"].startswith("Found 1 result")
 
@@ -287,6 +287,20 @@ def test_a_client_hears_of_the_document_it_subscribed_to(start: Start, tmp_path:
     assert client.tool("search", query="home")["structuredContent"]["results"][0]["file"]
     refused = client.call("resources/subscribe", {"uri": "file:///etc/passwd"})
     assert refused["error"]["code"] == -32002
+
+
+def test_a_client_hears_that_the_tools_have_changed(start: Start, tmp_path: Path) -> None:
+    archive = tmp_path / "notes/archive"
+    client = start([*qmd_mcp(make_index(tmp_path)), "--posts-dir", str(archive)])
+    assert client.handshake()["capabilities"]["tools"] == {"listChanged": True}
+
+    def tools() -> set[str]:
+        return {tool["name"] for tool in client.call("tools/list")["result"]["tools"]}
+
+    before = tools()
+    put(archive / "author/motions/2024-03-07_Title.md", "A post.\n")
+    assert client.receive() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    assert tools() - before == {"list_authors", "list_posts", "read_post", "search_posts"}
 
 
 def test_a_missing_database_is_created(start: Start, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_refusal_says_which_option_would_allow_it(start: Start, tmp_path: Path
 def test_what_it_wrote_is_found_at_once(start: Start, tmp_path: Path) -> None:
     """While another process keeps the index."""
     keeping = start()
-    client = start()
+    client = start("--toolset", "all")
     for number in range(8):
         path = str(tmp_path / f"notes/{number % 2}.md")
         client.tool("update_summary", content=f"sourdough{number} 数据库{number}", file_path=path)
@@ -148,7 +148,7 @@ def test_what_it_wrote_is_found_at_once(start: Start, tmp_path: Path) -> None:
 
 
 def test_calls_sent_at_once_all_survive(start: Start, tmp_path: Path) -> None:
-    clients = [start("--toolset", "summary"), start()]
+    clients = [start("--toolset", "summary"), start("--toolset", "all")]
     path = tmp_path / "notes/x.md"
     for number in range(10):
         for name, client in zip("ab", clients, strict=True):

@@ -29,6 +29,7 @@ from qmd.errors import (
     IngestError,
     NotFoundError,
     PostNotFoundError,
+    QmdError,
     UnreadablePostsError,
 )
 from qmd.files.posts import folder
@@ -66,6 +67,22 @@ class PostArchive:
     def __init__(self, store: Store, directory: Path) -> None:
         self._store = store
         self._directory = directory
+
+    def exists(self) -> bool:
+        """Whether the directory is there and can be read."""
+        try:
+            folder.require(self._directory)
+        except QmdError:
+            return False
+        return True
+
+    def looks_like_one(self) -> bool:
+        """Whether an author's folder has the folder ``motions``, as downloaded archives have."""
+        try:
+            root = folder.require(self._directory)
+            return any((root / name / folder.MOTIONS).is_dir() for name in self._authors(root))
+        except QmdError:
+            return False
 
     def authors(self) -> list[str]:
         """The folders of the archive, by name; one without posts, too."""
