@@ -80,6 +80,7 @@ _SECTIONS = {
         "server": "qmd.cli.serve:server",
         "mcp": "qmd.cli.serve:mcp",
         "open": "qmd.cli.open:open_",
+        "service": "qmd.cli.service:service",
         "logs": "qmd.cli.logs:logs",
         "completion": "qmd.cli.shell_completion:completion",
     },

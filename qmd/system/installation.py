@@ -116,6 +116,16 @@ def current() -> Installation:
     return read(Path(sys.prefix), sys.executable, _direct_url())
 
 
+def program() -> tuple[str, ...]:
+    """The command that starts this qmd from anywhere: the full path of its program."""
+    scripts = Path(sys.executable).parent
+    for name in ("qmd", "qmd.exe"):
+        if (scripts / name).is_file():
+            return (str(scripts / name),)
+    # Without -P or -I, Python would take a folder "qmd" in the working directory for the package.
+    return (sys.executable, "-I", "-m", "qmd")
+
+
 def read(prefix: Path, python: str, direct_url: dict[str, Any] | None) -> Installation:
     """
     What the files of an environment say.

@@ -1,0 +1,374 @@
+"""``qmd service`` has the system run the server: at login, and again when it fails."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from qmd.cli.command import Command, Group, command, json_option
+from qmd.cli.session import Session, session
+from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.config import SETTINGS
+from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
+
+if TYPE_CHECKING:
+    from qmd.system.services.definition import Manager, Service
+
+MANAGERS = ("systemd", "launchd", "windows")
+_START_S = 20.0
+_MASK = "***"
+
+#: What the service sets itself: it serves HTTP and logs as text.
+_FIXED = {"transport", "only_http", "log_format", "token"}
+#: Where the server looks for its files.
+_DIRECTORIES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+
+_manager_option = click.option(
+    "--manager", "manager_name", type=click.Choice(MANAGERS),
+    help="What runs the service.  [default: that of this system]",
+)  # fmt: skip
+
+
+@click.group(
+    "service",
+    cls=Group,
+    examples=("qmd service install", "qmd service status", "qmd service uninstall"),
+)
+def service() -> None:
+    """
+    Run the server as a service that starts at login.
+
+    It is a systemd user unit, a launch agent of macOS or a scheduled task of Windows.
+    """
+
+
+@command(
+    "install",
+    examples=(
+        "qmd service install --dry-run",
+        "qmd service install --port 9000 --read-only",
+        "QMD_TOKEN=… qmd service install --host 0.0.0.0",
+    ),
+    context_settings={
+        "ignore_unknown_options": True,
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be written and run.")
+@_manager_option
+@json_option
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[SERVER OPTIONS]...")
+def install(
+    dry_run: bool, manager_name: str | None, as_json: bool, options: tuple[str, ...]
+) -> None:
+    """
+    Start the server now, at each login, and again when it fails.
+
+    It takes the options of 'qmd server', and keeps them with full paths. Settings in QMD_*
+    variables and a token are kept with them, in a file that only you can read; settings in
+    config.toml are read at each start. Installing again replaces the options.
+    """
+    from qmd.system.services import managers
+
+    manager = _manager(manager_name)
+    planned = _service(options)
+    if dry_run:
+        _print_plan(manager, planned, as_json=as_json)
+        return
+    _refuse_foreign(manager_name)
+    file = manager.file(planned.name)
+    if not file.exists():
+        _refuse_second_server(session())
+    managers.install(manager, planned)
+    url = _wait_for_server(session())
+    if as_json:
+        write_json({"name": planned.name, "file": str(file), "url": url})
+        return
+    write(f"Wrote {one_line(str(file))}\n")
+    if url is None:
+        note(f"No answer within {_START_S:g} s: see 'qmd service status' and 'qmd logs'.",
+             style="warning")  # fmt: skip
+    else:
+        write(f"The service {planned.name} serves {url} (MCP: {url}/mcp); its page: qmd open\n")
+    if remark := manager.remark():
+        note(remark)
+
+
+@command("uninstall", examples=("qmd service uninstall",), destroys=True)
+@click.option("--dry-run", is_flag=True, help="Print what would be run and deleted.")
+@_manager_option
+@json_option
+def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
+    """Stop the service and remove it; the database and the log stay."""
+    from qmd.system.services import managers
+
+    manager, name = _manager(manager_name), service_name(session())
+    file = manager.file(name)
+    if dry_run:
+        before, after = manager.uninstall_commands(name), manager.after_uninstall(name)
+        if as_json:
+            write_json({"delete": str(file), "run": [*map(_plain, (*before, *after))]})
+            return
+        steps = [*map(_shown, before), f"# delete {file}", *map(_shown, after)]
+        write("".join(f"{one_line(step)}\n" for step in steps))
+        return
+    _refuse_foreign(manager_name)
+    if not file.exists():
+        raise NotFoundError(
+            f"There is no service {name}: {file} is missing.",
+            hint="'qmd service status' says what there is.",
+        )
+    managers.uninstall(manager, name)
+    if as_json:
+        write_json({"name": name, "deleted": str(file)})
+    else:
+        write(f"Removed the service {name}: {one_line(str(file))}\n")
+
+
+@command("status", examples=("qmd service status", "qmd service status --json"))
+@json_option
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """
+    Say whether the service of this database is installed and runs.
+
+    The exit code is 1 if it does not run.
+    """
+    from qmd.system import running
+    from qmd.system.services import managers
+
+    manager, name = _manager(None), service_name(session())
+    file = manager.file(name)
+    is_installed = file.exists()
+    is_active = is_installed and managers.is_active(manager, name)
+    server = running.find(session().settings.db)
+    answers = server is not None and running.answers(server)
+    if as_json:
+        write_json(
+            {
+                "name": name,
+                "manager": manager.name,
+                "file": str(file) if is_installed else None,
+                "active": is_active,
+                "url": server.url if server is not None and answers else None,
+                "pid": server.pid if server is not None and answers else None,
+            }
+        )
+    else:
+        place = one_line(str(file)) if is_installed else "not installed ('qmd service install')"
+        write(f"service: {name}, {place}\n")
+        write(f"{manager.name}: {'runs' if is_active else 'does not run'}\n")
+        if server is not None and answers:
+            write(f"server:  {server.url}, process {server.pid}, version {server.version}\n")
+        else:
+            write("server:  none answers; what was logged: qmd logs\n")
+    if not is_active:
+        ctx.exit(1)
+
+
+def service_name(here: Session) -> str:
+    """``qmd`` for the default database, else a name made from the database's."""
+    from qmd.system.user_dirs import user_dir
+
+    database = here.settings.db
+    if database == user_dir("data") / "index.sqlite":
+        return "qmd"
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", database.stem).strip("-") or "database"
+    if database.parent == user_dir("data"):
+        return f"qmd-{stem}"
+    return f"qmd-{stem}-{hashlib.sha256(os.fsencode(database)).hexdigest()[:4]}"
+
+
+def _manager(name: str | None) -> Manager:
+    from qmd.system.services import managers
+
+    return managers.MANAGERS[name or managers.manager_of_system()]()
+
+
+def _refuse_foreign(name: str | None) -> None:
+    from qmd.system.services.managers import manager_of_system
+
+    if name not in (None, manager_of_system()):
+        raise InputError(f"This system has no {name}.", hint="Add --dry-run to see the file.")
+
+
+def _refuse_second_server(here: Session) -> None:
+    from qmd.system import running
+
+    server = running.find(here.settings.db)
+    if server is not None and running.answers(server):
+        raise ConflictError(
+            f"A server of this database runs already: {server.url} (process {server.pid}).",
+            hint="Stop it first; the service takes its place.",
+        )
+
+
+def _service(options: Sequence[str]) -> Service:
+    """
+    The service that serves the database of this session.
+
+    Raises:
+        UsageError: ``options`` are not those of `qmd server`.
+        QmdError: qmd would not be there at the next login.
+    """
+    from qmd.cli.serve import server
+    from qmd.system import installation
+    from qmd.system.log_file import log_file
+    from qmd.system.services.definition import Service
+
+    if installation.current().manager == "uvx":
+        raise QmdError(
+            "uvx keeps this qmd only for a while, so no service can start it.",
+            hint="Install it for good first, as the README says.",
+        )
+    here = session()
+    words = list(options)
+    with server.make_context("qmd service install", words, click.get_current_context()) as ctx:
+        token = ctx.params["token"]
+        arguments = [*_server_options(ctx), *_setting_options(here)]
+    environment = _environment(here)
+    if token == "auto":  # noqa: S105 - the option's word for a generated token
+        arguments += ["--token", "auto"]
+    elif token:
+        environment["QMD_TOKEN"] = token
+    name = service_name(here)
+    database = here.settings.db
+    return Service(
+        name=name,
+        description=f"qmd: search in {database}",
+        command=(
+            *installation.program(),
+            "--db", str(database), "server", "--transport", "http", *arguments,
+        ),
+        environment=environment,
+        folder=log_file().parent,
+        log=log_file().with_name(f"{name}.err"),
+    )  # fmt: skip
+
+
+def _server_options(ctx: click.Context) -> list[str]:
+    """The options that were typed, in the form in which the server takes them."""
+    words: list[str] = []
+    for param in ctx.command.params:
+        name = str(param.name)
+        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not is_typed or name in _FIXED or name not in ctx.params:
+            continue
+        value: Any = ctx.params[name]
+        option = param.opts[-1]
+        if value is True:
+            words.append(option)
+        elif name == "toolsets":
+            words += [option, ",".join(value)]
+        elif isinstance(value, tuple):
+            words += [word for each in value for word in (option, str(each))]
+        else:
+            words += [option, str(value)]
+    return words
+
+
+def _setting_options(here: Session) -> list[str]:
+    """The settings that were typed as options, with full paths."""
+    words: list[str] = []
+    for name, setting in SETTINGS.items():
+        if here.settings.sources[name] != setting.option or name == "db" or not setting.option:
+            continue
+        value = getattr(here.settings, name)
+        if setting.kind == "switch":
+            words.append(setting.option)
+        elif setting.kind == "paths":
+            words += [word for each in value for word in (setting.option, str(each))]
+        else:
+            words += [setting.option, _full(value) if setting.is_path else str(value)]
+    return words
+
+
+def _environment(here: Session) -> dict[str, str]:
+    """The variables in which settings were given, with full paths, and those of directories."""
+    environment = {name: os.environ[name] for name in _DIRECTORIES if os.environ.get(name)}
+    for name, setting in SETTINGS.items():
+        if here.settings.sources[name] != setting.variable or name == "db":
+            continue
+        value = getattr(here.settings, name)
+        if setting.kind == "paths":
+            environment[setting.variable] = os.pathsep.join(map(str, value))
+        elif setting.is_path:
+            environment[setting.variable] = _full(value)
+        else:
+            environment[setting.variable] = os.environ[setting.variable]
+    return environment
+
+
+def _full(path: object) -> str:
+    return os.path.abspath(str(path))  # noqa: PTH100 - keeps links, as the settings do
+
+
+def _wait_for_server(here: Session) -> str | None:
+    """The address of the server as soon as it answers; None if it does not."""
+    from qmd.system import running
+
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        server = running.find(here.settings.db)
+        if server is not None and running.answers(server):
+            return server.url
+        time.sleep(0.1)
+    return None
+
+
+def _print_plan(manager: Manager, planned: Service, *, as_json: bool) -> None:
+    """Print the file and the commands, without the token."""
+    content = manager.content(_masked(planned))
+    text = content.decode("utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
+    commands = manager.install_commands(planned.name)
+    file = manager.file(planned.name)
+    if as_json:
+        write_json(
+            {
+                "name": planned.name,
+                "manager": manager.name,
+                "write": str(file),
+                "content": text,
+                "run": [*map(_plain, commands)],
+            }
+        )
+        return
+    write(f"# {one_line(str(file))}\n\n")
+    write_text(text.replace("\r\n", "\n"))
+    write("\n" + "".join(f"{one_line(_shown(each))}\n" for each in commands))
+
+
+def _masked(planned: Service) -> Service:
+    import dataclasses
+
+    environment = dict(planned.environment)
+    if "QMD_TOKEN" in environment:
+        environment["QMD_TOKEN"] = _MASK
+    return dataclasses.replace(planned, environment=environment)
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """A command; "-" before its program says that it may fail."""
+    return [words[0].removeprefix("-"), *words[1:]]
+
+
+def _shown(words: Sequence[str]) -> str:
+    import subprocess
+
+    line = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
+    return line(_plain(words)) + ("  # may fail" if words[0].startswith("-") else "")
+
+
+for _command in (install, uninstall, status):
+    assert isinstance(_command, Command)
+    service.add_command(_command)

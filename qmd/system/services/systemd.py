@@ -1,0 +1,94 @@
+"""Services of systemd's user manager: https://www.freedesktop.org/software/systemd/man/."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from qmd.errors import InputError
+from qmd.system.services.definition import RESTART_S, Command, Service
+
+STOP_S = 20
+"""Seconds until systemd kills a server that it has asked to stop; the server needs 13 at most."""
+
+
+class Systemd:
+    """systemd's manager of one user's services."""
+
+    name = "systemd"
+
+    def file(self, service_name: str) -> Path:
+        base = os.environ.get("XDG_CONFIG_HOME", "")
+        folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
+        return folder / "systemd/user" / f"{service_name}.service"
+
+    def content(self, service: Service) -> bytes:
+        environment = "".join(
+            f"Environment={_quoted(f'{name}={value}')}\n"
+            for name, value in sorted(service.environment.items())
+        )
+        return (
+            "# Written by 'qmd service install'; 'qmd service uninstall' removes it.\n"
+            f"# The log: qmd logs, or journalctl --user -u {service.name}\n"
+            "[Unit]\n"
+            f"Description={_literal(service.description)}\n"
+            "StartLimitIntervalSec=300\n"
+            "StartLimitBurst=10\n"
+            "\n"
+            "[Service]\n"
+            "Type=exec\n"
+            f"ExecStart={_command_line(service.command)}\n"
+            f"WorkingDirectory={_literal(str(service.folder))}\n"
+            f"{environment}"
+            "Restart=on-failure\n"
+            f"RestartSec={RESTART_S}\n"
+            # Wrong options and a wrong token do not mend themselves.
+            "RestartPreventExitStatus=2\n"
+            f"TimeoutStopSec={STOP_S}\n"
+            "UMask=0077\n"
+            "NoNewPrivileges=yes\n"
+            "\n"
+            "[Install]\n"
+            "WantedBy=default.target\n"
+        ).encode()
+
+    def install_commands(self, service_name: str) -> tuple[Command, ...]:
+        unit = f"{service_name}.service"
+        return (
+            ("systemctl", "--user", "daemon-reload"),
+            ("systemctl", "--user", "enable", unit),
+            # It may run already, with the options of an earlier file.
+            ("systemctl", "--user", "restart", unit),
+        )
+
+    def uninstall_commands(self, service_name: str) -> tuple[Command, ...]:
+        return (("systemctl", "--user", "disable", "--now", f"{service_name}.service"),)
+
+    def after_uninstall(self, service_name: str) -> tuple[Command, ...]:
+        return (("systemctl", "--user", "daemon-reload"),)
+
+    def state_command(self, service_name: str) -> Command:
+        return ("systemctl", "--user", "is-active", "--quiet", f"{service_name}.service")
+
+    def remark(self) -> str | None:
+        return "It stops when you log out, unless you run: loginctl enable-linger"
+
+
+def _command_line(command: Command) -> str:
+    # "$$" is a dollar sign; only arguments replace variables, but the program takes "$$" as well.
+    return " ".join(_quoted(word).replace("$", "$$") for word in command)
+
+
+def _quoted(text: str) -> str:
+    """A word in systemd's quotes. Raises InputError for a line end, which no unit can hold."""
+    return '"' + _literal(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _literal(text: str) -> str:
+    """A text without specifiers: ``%%`` is a percent sign."""
+    if not text.isprintable():
+        raise InputError(
+            f"A systemd unit cannot hold control characters: {text!r}",
+            hint="Rename the file or folder.",
+        )
+    return text.replace("%", "%%")
