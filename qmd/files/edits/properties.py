@@ -75,7 +75,8 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
 
 def remove_property(text: str, key: str) -> str:
     """
-    Remove a property; with the last one the frontmatter goes, unless it holds comments.
+    Remove a property; with the last one the frontmatter goes, unless it holds comments or the
+    body begins as another frontmatter would.
 
     Raises:
         EditError: As `set_property`, or there is no such property.
@@ -91,7 +92,10 @@ def remove_property(text: str, key: str) -> str:
     if not "".join(changed).strip():
         closing = _CLOSE.match(text, stop)
         assert closing is not None  # `_parts` found it
-        return _verified(text, text[closing.end() :], entry.key, None, is_removed=True)
+        body = text[closing.end() :]
+        # An empty frontmatter stays where the body would else be read as one.
+        new = text[:start] + text[stop:] if frontmatter.split(body).body_start else body
+        return _verified(text, new, entry.key, None, is_removed=True)
     new = text[:start] + "".join(changed) + text[stop:]
     return _verified(text, new, entry.key, None, is_removed=True)
 
