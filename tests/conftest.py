@@ -20,7 +20,11 @@ collect_ignore = ["clients"]
 
 # How long an example takes is the machine's business: a fifth of a second, Hypothesis's own
 # limit, can pass while another process has the core.
-settings.register_profile("qmd", deadline=None)
+#
+# The examples are the same in each run, so that a commit passes or fails by what it changes and
+# not by chance. ``pytest --hypothesis-profile=explore tests/properties`` looks for new ones.
+settings.register_profile("qmd", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("qmd")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would the processes that
