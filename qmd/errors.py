@@ -624,6 +624,12 @@ class VectorsUnavailableError(InferenceError):
     code = "vectors_unavailable"
 
 
+class NativeCallsRefusedError(InferenceError):
+    """The server of the language model takes no tools."""
+
+    code = "native_calls_refused"
+
+
 class TransientInferenceError(InferenceError):
     """``retry_after_s``: for how long whoever failed asks to be left alone, if it says."""
 

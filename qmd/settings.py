@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from qmd.inference.llm.endpoint import ModelEndpoint
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.values.proposed import Confirm
+    from qmd.values.tool_calls import ToolCallMode
 
 Role = Literal["llm", "rerank", "embed"]
 
@@ -40,7 +41,8 @@ class BackendSettings:
     key of another, and none one over plain http beyond this machine unless ``allow_insecure_key``.
     ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
     no query waits for (None: the usual time). ``answers_s`` is for all answers of the model to one
-    question, and ``window`` how many tokens the model takes.
+    question, and ``window`` how many tokens the model takes. ``tool_calls`` says how the agent
+    offers its tools.
     """
 
     expander: str | None = None
@@ -53,6 +55,7 @@ class BackendSettings:
     timeout_s: float | None = None
     answers_s: float = ANSWERS_S
     window: int = WINDOW
+    tool_calls: ToolCallMode = "blocks"
     allow_insecure_key: bool = False
     key: Callable[[Role], str | None] = field(default=lambda _: None, repr=False)
 

@@ -147,7 +147,7 @@ def _block(
     body = text[inside:limit]
     body_start = inside + len(body) - len(body.lstrip(_SPACE))
     body = body.strip(_SPACE)
-    value, length, problem = _decoded(body)
+    value, length, problem = decoded(body)
     if not problem and (inline := _INLINE_END.match(body, length)):
         end = _fence_end(text, body_start + inline.start(1))
         return _call(value, text[begin:end]), _after_block(text, end)
@@ -164,8 +164,8 @@ def _block(
     return _call(value, source), _after_block(text, end)
 
 
-def _decoded(body: str) -> tuple[Any, int, str]:
-    """The JSON value at the beginning, its end, and the problem ("" if it is valid)."""
+def decoded(body: str) -> tuple[Any, int, str]:
+    """The JSON value at the beginning of a text, its end, and the problem ("" if it is valid)."""
     try:
         value, end = _DECODER.raw_decode(body)
     except RecursionError:

@@ -43,6 +43,7 @@ def model_options(function: F) -> F:
     options = [
         setting_option("llm_url"),
         setting_option("llm_model"),
+        setting_option("llm_tool_calls"),
         setting_option("llm_timeout", click.FloatRange(0, min_open=True)),
         setting_option("ask_timeout", click.FloatRange(0, min_open=True)),
         setting_option("allow_insecure_key"),
@@ -170,6 +171,7 @@ def _loop(
     from qmd.agent.checking import citation_check
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ExecutionLoop
+    from qmd.agent.native import with_tool_calls
     from qmd.agent.prompt import system_prompt
     from qmd.tools.toolsets import select
 
@@ -178,13 +180,14 @@ def _loop(
         view(happening)
 
     executor = ToolExecutor(kb, select(toolsets).tools)
+    definitions = executor.definitions()
     system = system_prompt(
-        executor.definitions(),
+        definitions,
         collections=kb.collections(),
         today=datetime.now().astimezone().date(),
     )
     return ExecutionLoop(
-        model,
+        with_tool_calls(model, kb.language_model.tool_calls, system, definitions),
         executor,
         system=system,
         max_iterations=max_rounds,

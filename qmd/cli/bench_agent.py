@@ -16,7 +16,8 @@ from qmd.cli.terminal import note, one_line, write, write_json
 
 if TYPE_CHECKING:
     from qmd.agent.bench.run import AgentAnswer, AgentReport
-    from qmd.agent.loop import ChatModel, LoopResult
+    from qmd.agent.loop import LoopResult
+    from qmd.agent.native import ToolModel
     from qmd.kb import KnowledgeBase
 
 _SHARES = ("precision", "recall", "facts", "forbidden_absent")
@@ -69,25 +70,29 @@ def bench_agent(
 
 def _asker(
     kb: KnowledgeBase, max_rounds: int, model_time_s: float
-) -> Callable[[str, ChatModel], LoopResult]:
+) -> Callable[[str, ToolModel], LoopResult]:
     """Asks each question as ``qmd ask`` does: with the tools that read, and checked citations."""
     from qmd.agent.checking import citation_check
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ExecutionLoop
+    from qmd.agent.native import with_tool_calls
     from qmd.agent.prompt import system_prompt
     from qmd.tools.toolsets import select
 
     executor = ToolExecutor(kb, select(()).tools)
 
-    def ask(question: str, model: ChatModel) -> LoopResult:
+    definitions = executor.definitions()
+
+    def ask(question: str, model: ToolModel) -> LoopResult:
+        system = system_prompt(
+            definitions,
+            collections=kb.collections(),
+            today=datetime.now().astimezone().date(),
+        )
         loop = ExecutionLoop(
-            model,
+            with_tool_calls(model, kb.language_model.tool_calls, system, definitions),
             executor,
-            system=system_prompt(
-                executor.definitions(),
-                collections=kb.collections(),
-                today=datetime.now().astimezone().date(),
-            ),
+            system=system,
             max_iterations=max_rounds,
             model_time_s=model_time_s,
             check=citation_check(kb),

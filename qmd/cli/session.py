@@ -137,6 +137,7 @@ class Session:
             timeout_s=configuration.llm_timeout,
             answers_s=configuration.ask_timeout or ANSWERS_S,
             window=configuration.llm_window or WINDOW,
+            tool_calls=configuration.llm_tool_calls,
             allow_insecure_key=configuration.allow_insecure_key,
             key=key,
         )

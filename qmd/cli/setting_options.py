@@ -16,6 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def setting_option(name: str, value_type: click.ParamType[Any] | None = None) -> Callable[[F], F]:
     """Add the option of a setting. Its value goes to the session, not to the command."""
     setting = SETTINGS[name]
+    if setting.choices:
+        value_type = click.Choice(setting.choices)
     return click.option(
         setting.option,
         name,

@@ -9,13 +9,16 @@ relative path in it is relative to that directory, elsewhere to the working dire
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.config.table import SETTINGS, Setting
 from qmd.errors import ConfigError, InputError
 from qmd.system.user_dirs import user_dir
+
+if TYPE_CHECKING:
+    from qmd.values.tool_calls import ToolCallMode
 
 __all__ = ["SETTINGS", "Configuration", "Setting", "load_settings"]
 
@@ -38,6 +41,7 @@ class Configuration(NamedTuple):
     llm_timeout: float | None
     ask_timeout: float | None
     llm_window: int | None
+    llm_tool_calls: ToolCallMode
     expander: str | None
     reranker: str | None
     rerank_url: str | None
@@ -126,22 +130,20 @@ def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
     A setting's value from its texts; no texts mean unset.
 
     Raises:
-        ConfigError: The text of a number or a switch is invalid.
+        ConfigError: The text of a number, a switch or a choice is invalid.
     """
     if setting.kind == "paths":
         return tuple(_absolute(text) for text in texts if text)
-    text = texts[0] if texts else None
-    if setting.kind == "path":
-        return _absolute(text) if text else None
+    text = texts[0] if texts else ""
+    if setting.choices:
+        return _choice(text or setting.default, setting.choices, source)
     if setting.kind == "path_as_written":
         return Path(text or "data")
-    if setting.kind == "seconds":
-        return None if text is None else _seconds(text, source)
-    if setting.kind == "count":
-        return None if text is None else _count(text, source)
     if setting.kind == "switch":
         return _switch(text or "false", source)
-    return text
+    if setting.kind in _NUMBERS:
+        return _NUMBERS[setting.kind](text, source) if texts else None
+    return _absolute(text) if setting.kind == "path" else text or None
 
 
 def _absolute(text: str) -> Path | None:
@@ -163,6 +165,20 @@ def _count(text: str, source: str) -> int:
     if not (text.strip().isdecimal() and 0 < len(text.strip()) < 12 and int(text)):
         raise ConfigError(f"Not a whole number in {source}: {text}", hint="For example: 32768")
     return int(text)
+
+
+#: How the text of a number is read, by the kind of its setting.
+_NUMBERS: dict[str, Callable[[str, str], float]] = {"seconds": _seconds, "count": _count}
+
+
+def _choice(text: str, choices: Sequence[str], source: str) -> str:
+    word = text.strip().lower()
+    if word not in choices:
+        raise ConfigError(
+            f"Not one of {', '.join(choices)} in {source}: {text}",
+            hint=f"For example: {choices[0]}",
+        )
+    return word
 
 
 def _switch(text: str, source: str) -> bool:

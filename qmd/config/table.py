@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from qmd.values.tool_calls import TOOL_CALL_MODES
+
 Kind = Literal["text", "path", "path_as_written", "paths", "seconds", "count", "switch"]
 """
 The type of a setting's value: ``path`` is made absolute, ``path_as_written`` is not; ``paths`` are
@@ -27,6 +29,7 @@ class Setting(NamedTuple):
         option: The command-line option that sets it; "" if no command has one.
         option_help: The help of that option.
         default: The default in the help; "" to name none there.
+        choices: The words that the value may be; none for any.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Setting(NamedTuple):
     metavar: str | None = None
     option_help: str = ""
     default: str = ""
+    choices: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
@@ -140,6 +144,16 @@ _ROWS = (
         "TOKENS",
         "How many tokens the model takes; older turns of a conversation are cut to it.",
         default="32768",
+    ),
+    Setting(
+        "llm_tool_calls",
+        "text",
+        "how the agent offers its tools to the model; unset means blocks",
+        "--tool-calls",
+        None,
+        "Offer the tools by blocks in the prompt, natively, or natively if the server takes them.",
+        default="blocks",
+        choices=TOOL_CALL_MODES,
     ),
     Setting("expander", "text", "what writes other versions of a query: none, llm or llm:MODEL"),
     Setting(

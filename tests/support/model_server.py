@@ -125,6 +125,40 @@ def says(
     return step
 
 
+def calls(*tools: tuple[str, object], text: str = "", finish: str = "tool_calls") -> Step:
+    """
+    Native calls of tools, each a name and arguments, which are an object or a raw string.
+
+    Streamed as OpenAI does it: the name first, then the arguments in pieces.
+    """
+    written = [
+        {"id": f"call_{number}", "type": "function", "function": {
+            "name": name,
+            "arguments": given if isinstance(given, str) else json.dumps(given)}}
+        for number, (name, given) in enumerate(tools)
+    ]  # fmt: skip
+
+    def step(call: Call) -> None:
+        if not call.wants_stream:
+            message = {"role": "assistant", "content": text or None, "tool_calls": written}
+            call.answer_json({"choices": [{"index": 0, "message": message,
+                                           "finish_reason": finish}]})  # fmt: skip
+            return
+        call.begin_stream()
+        for part in pieces(text, 7):
+            call.delta(content=part)
+        for index, each in enumerate(written):
+            function: Any = each["function"]
+            head = {**each, "index": index, "function": {**function, "arguments": ""}}
+            call.delta(tool_calls=[head])
+            for part in pieces(function["arguments"], 5):
+                call.delta(tool_calls=[{"index": index, "function": {"arguments": part}}])
+        call.delta(finish)
+        call.end_stream()
+
+    return step
+
+
 def pieces(text: str, size: int) -> Iterator[str]:
     return (text[start : start + size] for start in range(0, len(text), size))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from qmd.agent.bench import metrics
 from qmd.agent.bench.fixture import AgentQuestion, AgentQuestions
-from qmd.agent.loop import ChatModel, LoopResult
+from qmd.agent.loop import LoopResult
+from qmd.agent.native import ToolModel
 from qmd.errors import ConfigError, InputError
 from qmd.evaluate.names import DocumentNames
 from qmd.inference.llm import ChatAnswer, Event, Message
@@ -19,7 +21,7 @@ from qmd.values.tokens import estimate_tokens
 SEARCH_DEPTH = 10
 """The hits of `qmd query` that are compared with the agent's citations."""
 
-Ask = Callable[[str, ChatModel], LoopResult]
+Ask = Callable[[str, ToolModel], LoopResult]
 """Answers a question in a new conversation with a model."""
 
 
@@ -75,7 +77,7 @@ class AgentReport:
 def run(
     kb: KnowledgeBase,
     fixture: AgentQuestions,
-    model: ChatModel,
+    model: ToolModel,
     ask: Ask,
     *,
     model_name: str = "",
@@ -107,7 +109,7 @@ def run(
 
 
 def _measure(
-    kb: KnowledgeBase, question: AgentQuestion, files: frozenset[str], model: ChatModel, ask: Ask
+    kb: KnowledgeBase, question: AgentQuestion, files: frozenset[str], model: ToolModel, ask: Ask
 ) -> AgentAnswer:
     hits = kb.answer("query", SearchRequest(question.text, limit=SEARCH_DEPTH)).hits
     meter = _Meter(model)
@@ -149,7 +151,7 @@ def _measure(
 class _Meter:
     """Counts the tokens of a model's answers; estimates them if the server does not count."""
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ToolModel) -> None:
         self._model = model
         self.tokens = 0
         self.estimated = False
@@ -160,8 +162,9 @@ class _Meter:
         *,
         listen: Callable[[Event], None] | None = None,
         budget_s: float | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> ChatAnswer:
-        answer = self._model.chat(messages, listen=listen, budget_s=budget_s)
+        answer = self._model.chat(messages, listen=listen, budget_s=budget_s, tools=tools)
         if answer.usage is not None:
             self.tokens += answer.usage.prompt_tokens + answer.usage.completion_tokens
         else:

@@ -36,6 +36,7 @@ from qmd.values.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ChatModel, ExecutionLoop, Happening
+    from qmd.agent.native import ToolModel
     from qmd.agent.prompt import Prompt
     from qmd.agent.reading import Reading
 
@@ -63,7 +64,7 @@ class Chats:
         self,
         kb: KnowledgeBase,
         *,
-        model: ChatModel | None = None,
+        model: ToolModel | None = None,
         toolsets: Sequence[str] = (),
         may_write: bool = True,
         max_rounds: int = 10,
@@ -220,7 +221,7 @@ class Chats:
         backends = self._kb.language_model
         return backends.llm_url is not None or backends.key("llm") is not None
 
-    def _require_model(self) -> ChatModel:
+    def _require_model(self) -> ToolModel:
         if self._model is not None:
             return self._model
         if not self._is_model_set():
@@ -256,7 +257,7 @@ class Chats:
 
     def _launch(
         self,
-        model: ChatModel,
+        model: ToolModel,
         stored: StoredTurn,
         chat: str,
         name: str,
@@ -304,7 +305,7 @@ class Chats:
         return turn
 
     def _run(
-        self, turn: AgentTurn, model: ChatModel, past: Sequence[StoredTurn], summary: ChatSummary
+        self, turn: AgentTurn, model: ToolModel, past: Sequence[StoredTurn], summary: ChatSummary
     ) -> None:
         with ExitStack() as work:
             work.enter_context(in_session(f"chat-{turn.chat}"))
@@ -325,6 +326,7 @@ class Chats:
         from qmd.agent.checking import citation_check
         from qmd.agent.executor import ToolExecutor
         from qmd.agent.loop import ExecutionLoop
+        from qmd.agent.native import with_tool_calls
         from qmd.agent.prompt import system_prompt
         from qmd.tools.toolsets import select
 
@@ -347,12 +349,18 @@ class Chats:
                 stopped=lambda: turn.stop_signal.is_set,
             )
 
+        definitions = executor.definitions()
         prompt = system_prompt(
-            executor.definitions(),
+            definitions,
             collections=self._kb.collections(),
             today=datetime.now().astimezone().date(),
         )
-        return Prepared(executor, prompt, make_loop)
+        mode = self._kb.language_model.tool_calls
+
+        def offer_tools(model: ToolModel) -> ChatModel:
+            return with_tool_calls(model, mode, prompt, definitions)
+
+        return Prepared(executor, prompt, offer_tools, make_loop)
 
     def _running(self) -> list[AgentTurn]:
         return [turn for turn in self._turns.values() if turn.status == "running"]

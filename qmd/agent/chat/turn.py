@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from qmd.agent.chat.questions import Questions
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ChatModel, ExecutionLoop, Happening, LoopResult
+    from qmd.agent.native import ToolModel
     from qmd.agent.prompt import Prompt
 
 TURN_S = 1800.0
@@ -43,10 +44,11 @@ MakeLoop = Callable[
 
 
 class Prepared(NamedTuple):
-    """The tools and the system prompt of a turn, and what makes its loop."""
+    """The tools and the system prompt of a turn; what offers the tools, and makes the loop."""
 
     executor: ToolExecutor
     prompt: Prompt
+    offer_tools: Callable[[ToolModel], ChatModel]
     make_loop: MakeLoop
 
 
@@ -143,7 +145,7 @@ class AgentTurn:
 
     def run(
         self,
-        model: ChatModel,
+        model: ToolModel,
         prepare: Callable[[], Prepared],
         past: Sequence[StoredTurn],
         summary: ChatSummary,
@@ -185,25 +187,25 @@ class AgentTurn:
 
     def _converse(
         self,
-        model: ChatModel,
+        model: ToolModel,
         prepared: Prepared,
         past: Sequence[StoredTurn],
         summary: ChatSummary,
         window: int,
     ) -> TurnStatus:
         from qmd.agent.loop import LoopResult
-        from qmd.agent.prompt import Prompt
 
         prompt = prepared.prompt
         fence = prompt.fence
         begun = history.from_json(self._stored.messages, fence)
         kept = self._history(model, prompt, past, summary, begun, window)
         if kept.left_out:
-            text = f"{prompt.text}\n\n{section(self._summary(model, past, summary, kept), fence)}"
-            prompt = Prompt(text, fence)
+            prompt = prompt.continued(section(self._summary(model, past, summary, kept), fence))
         before = kept.messages
         stoppable = StoppableModel(
-            model, self.stop_signal, lambda sent: self._keep_progress(sent, len(before), fence)
+            prepared.offer_tools(model),
+            self.stop_signal,
+            lambda sent: self._keep_progress(sent, len(before), fence),
         )
         writer = EventWriter(self.log, prepared.executor, self._calls)
         watch = self._watch

@@ -11,7 +11,15 @@ The agent holds conversations with it (`LlmClient`); expansion, reranking and em
 question at a time (`qmd.inference.llm.endpoint`).
 """
 
-from qmd.inference.llm.answer import ChatAnswer, Delta, Event, Message, Retry, Usage
+from qmd.inference.llm.answer import (
+    ChatAnswer,
+    Delta,
+    Event,
+    Message,
+    NativeCall,
+    Retry,
+    Usage,
+)
 from qmd.inference.llm.client import LlmClient
 from qmd.inference.llm.key import read_key
 from qmd.inference.llm.settings import (
@@ -31,6 +39,7 @@ __all__ = [
     "LlmClient",
     "LlmSettings",
     "Message",
+    "NativeCall",
     "Retry",
     "Usage",
     "read_key",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qmd.errors import InferenceError, TransientInferenceError
@@ -20,16 +21,36 @@ SECRET_CHARS = 8
 
 MASK = "***"
 
+_CALL_COST = " " * 20
+"""What a piece of a native call counts for at least; a broken server may send empty ones."""
+
 _OPEN, _CLOSE = "<think>", "</think>"
 _MAX_BLANKS = 1000  # characters; after more blanks than these no thoughts are expected
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of a conversation."""
+class NativeCall:
+    """A call of a tool in the server's own form; ``arguments`` should be a JSON object."""
 
-    role: Literal["system", "user", "assistant"]
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """
+    One message of a conversation.
+
+    Attributes:
+        calls: The native calls of an assistant's message.
+        call_id: The call whose result a tool's message is.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    calls: tuple[NativeCall, ...] = ()
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +78,15 @@ class ChatAnswer:
 
     ``reasoning`` holds the thoughts before ``text``, if the model shows them. ``finish_reason`` is
     the server's word: ``stop``, ``length`` (the answer was cut off), or another. ``usage`` is None
-    if the server does not count tokens.
+    if the server does not count tokens. ``calls`` are the native calls of tools, if the request
+    offered tools.
     """
 
     text: str
     reasoning: str = ""
     finish_reason: str | None = None
     usage: Usage | None = None
+    calls: tuple[NativeCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +114,12 @@ class Assembly:
 
     Args:
         key: Masked in the answer, in case the server sends it back.
+        offers_tools: Whether the request offered tools, so that the answer may call them.
     """
 
-    def __init__(self, key: str | None = None) -> None:
+    def __init__(self, key: str | None = None, *, offers_tools: bool = False) -> None:
+        self._calls = CallAssembly() if offers_tools else None
+        self._key = key
         self._texts = _Cleaner(key)
         self._thoughts = _Cleaner(key)
         self._split = _ThoughtSplitter()
@@ -102,7 +128,7 @@ class Assembly:
         self.size = 0  # characters of text and thoughts that came
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
-        self._has_tool_calls = False  # in fields of the reply, which qmd does not offer
+        self._has_tool_calls = False  # in fields of the reply
 
     def add(self, choice: Mapping[str, Any], part: Literal["delta", "message"]) -> str:
         """Take in a choice of the server's reply. Returns the new text."""
@@ -114,6 +140,8 @@ class Assembly:
         self._has_tool_calls = self._has_tool_calls or bool(
             content.get("tool_calls") or content.get("function_call")
         )
+        if self._calls is not None:
+            self._calls.add(content.get("tool_calls"), self._counted)
         thought = content.get("reasoning_content") or content.get("reasoning")
         if isinstance(thought, str):
             self._reasoning.append(self._thoughts.feed(self._counted(thought)))
@@ -131,7 +159,8 @@ class Assembly:
     def answer(self) -> ChatAnswer:
         """The whole answer. Raises TransientInferenceError or InferenceError if it has no text."""
         text, reasoning = "".join(self._text), "".join(self._reasoning)
-        if not text.strip():
+        calls = () if self._calls is None else self._calls.calls(self._masked)
+        if not text.strip() and not calls:
             if self.finish_reason == "length":
                 raise InferenceError(
                     "The model's answer was cut off before it said anything.",
@@ -146,7 +175,11 @@ class Assembly:
             raise TransientInferenceError(
                 "The model answered with nothing.", hint="Try again, or choose another model."
             )
-        return ChatAnswer(text, reasoning, self.finish_reason, self.usage)
+        return ChatAnswer(text, reasoning, self.finish_reason, self.usage, calls)
+
+    def _masked(self, text: str) -> str:
+        cleaner = _Cleaner(self._key)
+        return cleaner.feed(text) + cleaner.end()
 
     def _take(self, text: str) -> str:
         shown, thought = self._split.feed(text)
@@ -163,6 +196,79 @@ class Assembly:
                 hint="The server may be broken; try again or choose another one.",
             )
         return text
+
+
+@dataclass(slots=True)
+class _PartialCall:
+    """A native call that is still arriving."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class CallAssembly:
+    """
+    Puts native calls together from the pieces of a stream, whatever a server makes of them.
+
+    Some servers give each call the index 0, send the name with each piece, or send the arguments
+    as an object instead of a string.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_PartialCall] = []
+        self._latest: dict[object, _PartialCall] = {}  # index → the last call with it
+
+    def add(self, pieces: object, counted: Callable[[str], str]) -> None:
+        """
+        Take in the field ``tool_calls`` of a message or of a delta.
+
+        Args:
+            counted: Returns a text, or raises InferenceError if the answer becomes too long.
+        """
+        for position, piece in enumerate(pieces if isinstance(pieces, list) else ()):
+            function = piece.get("function") if isinstance(piece, Mapping) else None
+            if not isinstance(function, Mapping):
+                continue
+            index = piece.get("index")
+            call = self._call(index if isinstance(index, int) else position, piece.get("id"))
+            name = function.get("name")
+            if isinstance(name, str) and name != call.name:
+                call.name += counted(name)
+            arguments = function.get("arguments")
+            if isinstance(arguments, Mapping):
+                arguments = _json(arguments)
+            if isinstance(arguments, str):
+                call.arguments.append(counted(arguments))
+            counted(_CALL_COST)
+
+    def _call(self, index: int, call_id: object) -> _PartialCall:
+        call = self._latest.get(index)
+        call_id = call_id if isinstance(call_id, str) else ""
+        if call is None or (call.id and call_id not in ("", call.id)):
+            call = self._latest[index] = _PartialCall()
+            self._calls.append(call)
+        call.id = call.id or call_id
+        return call
+
+    def calls(self, masked: Callable[[str], str]) -> tuple[NativeCall, ...]:
+        """
+        The calls, in their order.
+
+        Args:
+            masked: Returns a text without the key.
+        """
+        return tuple(
+            NativeCall(masked(call.id), masked(call.name), masked("".join(call.arguments)))
+            for call in self._calls
+        )
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deeply)"
 
 
 def _plain(content: object) -> str:

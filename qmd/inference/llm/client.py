@@ -75,6 +75,7 @@ class LlmClient:
         max_tokens: int | None = None,
         temperature: float | None = None,
         budget_s: float | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> ChatAnswer:
         """
         The model's next turn.
@@ -84,8 +85,11 @@ class LlmClient:
                 fetched in one piece.
             max_tokens: The longest answer; None for the server's own limit.
             budget_s: For all tries together, pauses included.
+            tools: The functions that the model may call natively, as the API of chat
+                completions describes them.
 
         Raises:
+            NativeCallsRefusedError: The server takes no ``tools``.
             ConfigError: The server wants a key, and there is none; or the proxy of the
                 environment cannot be used.
             TransientInferenceError: No answer, after all tries.
@@ -94,12 +98,11 @@ class LlmClient:
         self._check_key()
         body: dict[str, Any] = {
             "model": self.settings.model,
-            "messages": [
-                {"role": message.role, "content": _sendable(message.content)}
-                for message in messages
-            ],
+            "messages": [_sendable(message) for message in messages],
             "stream": listen is not None,
         }
+        if tools:
+            body["tools"] = list(tools)
         if max_tokens is not None:
             body["max_tokens"] = max_tokens
         if temperature is not None:
@@ -148,7 +151,7 @@ class LlmClient:
         left_s = None if end is None else end - self._clock()
         if left_s is not None and left_s <= 0:
             raise trouble.timed_out(self.settings, self.settings.timeout_s)
-        assembly = Assembly(self.settings.key)
+        assembly = Assembly(self.settings.key, offers_tools="tools" in body)
 
         def show(text: str) -> None:
             if text and listen is not None:
@@ -212,6 +215,23 @@ def _first_choice(completion: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return first if isinstance(first, Mapping) else None
 
 
-def _sendable(text: str) -> str:
+def _sendable(message: Message) -> dict[str, Any]:
+    """A message as the API of chat completions takes it."""
+    sent: dict[str, Any] = {"role": message.role, "content": _whole(message.content)}
+    if message.calls:
+        sent["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _whole(call.arguments)},
+            }
+            for call in message.calls
+        ]
+    if message.call_id:
+        sent["tool_call_id"] = message.call_id
+    return sent
+
+
+def _whole(text: str) -> str:
     """Half a surrogate pair cannot be sent."""
     return text.encode("utf-8", "replace").decode()

@@ -87,6 +87,7 @@ class ModelEndpoint:
                         reply.status,
                         error_body(error_bytes(reply)),
                         reply.headers,
+                        offered_tools=isinstance(body, Mapping) and "tools" in body,
                     )
                 yield reply
         except (http_client.HttpError, proxy.ProxyError) as error:

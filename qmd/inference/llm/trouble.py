@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-from qmd.errors import ConfigError, InferenceError, TransientInferenceError
+from qmd.errors import (
+    ConfigError,
+    InferenceError,
+    NativeCallsRefusedError,
+    TransientInferenceError,
+)
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.key import VARIABLE
 from qmd.inference.llm.settings import LlmSettings
@@ -17,12 +23,33 @@ _TEMPORARY = {408, 409, 425, 429}
 _SHOWN_CHARS = 300
 
 
+#: With these servers refuse tools; llama.cpp does so with 500, OpenRouter with 404.
+_REFUSES_TOOLS = {400, 404, 422, 500, 501}
+_WORDS_ABOUT_TOOLS = re.compile(r"\btools?\b|function.?call", re.IGNORECASE)
+
+
 def status_error(
-    settings: LlmSettings, status: int, body: object, headers: Mapping[str, str]
+    settings: LlmSettings,
+    status: int,
+    body: object,
+    headers: Mapping[str, str],
+    *,
+    offered_tools: bool = False,
 ) -> InferenceError:
-    """The error for a reply with a bad HTTP status."""
+    """
+    The error for a reply with a bad HTTP status.
+
+    Args:
+        offered_tools: Whether the request had ``tools``.
+    """
     message = server_words(body, settings.key)
     problem = f"{settings.url} answered {status}" + (f": {message}" if message else ".")
+    if offered_tools and status in _REFUSES_TOOLS and _WORDS_ABOUT_TOOLS.search(str(body)):
+        return NativeCallsRefusedError(
+            problem,
+            hint=f"{settings.model} or its server takes no tools: use --tool-calls blocks, or auto"
+            " (QMD_LLM_TOOL_CALLS, llm_tool_calls).",
+        )
     if status in _TEMPORARY or (status >= 500 and status not in (501, 505)):
         if "insufficient_quota" in message or _code(body) == "insufficient_quota":
             return InferenceError(problem, hint="Your account with this server is used up.")

@@ -1,0 +1,13 @@
+"""How a language model is offered tools."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+ToolCallMode = Literal["auto", "blocks", "native"]
+"""
+``blocks``: in the system prompt; the model writes blocks. ``native``: with the server's own calls
+of tools. ``auto``: natively, and with blocks once the server refuses that.
+"""
+
+TOOL_CALL_MODES: tuple[ToolCallMode, ...] = get_args(ToolCallMode)
