@@ -1,4 +1,4 @@
-"""``qmd backup``, ``qmd restore-db`` and ``qmd rescue`` copy or replace the database file."""
+"""``qmd backup``, ``export``, ``restore-db`` and ``rescue`` copy or replace the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write, write_json
+from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.values.wire import to_wire
 
 
@@ -31,6 +31,36 @@ def backup(file: str, force: bool, as_json: bool) -> None:
         write_json({"file": target, "bytes": size})
     else:
         write(f"Wrote {one_line(target)} ({size:,} bytes)\n")
+
+
+@command("export", examples=("qmd export ~/qmd-notes.zip", "qmd export ~/qmd-notes"))
+@click.argument("target", metavar="FOLDER|FILE.zip")
+@click.option("--force", is_flag=True, help="Replace an export that is there.")
+@json_option
+def export(target: str, force: bool, as_json: bool) -> None:
+    """
+    Write what only the database holds to a folder or an archive.
+
+    These are collections, contexts, the history of what tools wrote with the earlier contents,
+    conversations, and config.toml, as text files. 'qmd import qmd' reads them. Notes
+    are files of yours, and vectors are made again; 'qmd backup' copies the whole database.
+    """
+    config_file = session().settings.config_file
+    settings = config_file.read_bytes() if config_file.is_file() else None
+    with session().open() as kb:
+        report = kb.export(target, settings=settings, force=force)
+    if as_json:
+        write_json(report)
+        return
+    write(f"Wrote {one_line(report.target)} ({report.bytes:,} bytes)\n")
+    write(
+        f"  {count(report.collections, 'collection')} · {count(report.contexts, 'context')}"
+        f" · {count(report.revisions, 'revision')} · {count(report.chats, 'conversation')}"
+        + (" · config.toml\n" if report.settings else "\n")
+    )
+    if report.damaged:
+        lost = count(report.damaged, "earlier content")
+        note(f"{lost} cannot be read any more.", style="warning")
 
 
 @command("restore-db", examples=("qmd restore-db ~/backups/notes.sqlite",), destroys=True)

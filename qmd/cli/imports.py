@@ -107,17 +107,88 @@ def _take_over(
             write_json(report)
         else:
             _render(report)
-        names = [each.name for each in report.collections if each.state == "new"]
-        if not names or dry_run:
-            return
-        if no_index:
-            if not as_json:
-                write("Fill them with: qmd index\n")
-        elif as_json:
-            kb.index(names)
+        _index_new(kb, report, no_index=no_index or dry_run, as_json=as_json)
+
+
+def _index_new(kb: KnowledgeBase, report: ImportReport, *, no_index: bool, as_json: bool) -> None:
+    """Index the new collections, and say what is left to do."""
+    names = [each.name for each in report.collections if each.state == "new"]
+    if not names or report.dry_run:
+        return
+    if no_index:
+        if not as_json:
+            write("Fill them with: qmd index\n")
+    elif as_json:
+        kb.index(names)
+    else:
+        index_and_report(kb, names)
+        write("For search by meaning run: qmd embed\n")
+
+
+@command(
+    "qmd",
+    examples=(
+        "qmd import qmd ~/qmd-notes.zip --dry-run",
+        "qmd import qmd ~/qmd-notes.zip --move /home/old/notes=~/notes",
+    ),
+)
+@click.argument("export", metavar="FOLDER|FILE.zip")
+@click.option(
+    "--move",
+    "moves",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="The folder OLD of the other machine is NEW here; repeat for several.",
+)
+@click.option("--settings", is_flag=True, help="Write its config.toml, too, if there is none.")
+@folder_options
+def export_of_qmd(
+    export: str,
+    moves: tuple[str, ...],
+    settings: bool,
+    dry_run: bool,
+    no_index: bool,
+    as_json: bool,
+) -> None:
+    """
+    Add what 'qmd export' wrote on another machine.
+
+    Collections, contexts and conversations are added to those that are here; a history only to a
+    database without one. The folders of the collections must be on this machine: say with --move
+    where. Read config.toml before --settings: settings name programs that qmd starts.
+    """  # fmt: skip
+    with _opened(dry_run) as kb:
+        report = kb.import_export(export, moves=tuple(map(_move, moves)), dry_run=dry_run)
+        written = settings and not dry_run and _write_settings(report.settings)
+        if as_json:
+            write_json(report)
         else:
-            index_and_report(kb, names)
-            write("For search by meaning run: qmd embed\n")
+            _render(report.folders)
+            write(
+                f"History: {count(report.changes, 'change')},"
+                f" {count(report.revisions, 'revision')};"
+                f" {count(report.chats, 'conversation')}\n"
+            )
+            if report.settings is not None and not written:
+                write("Settings: not taken. --settings writes config.toml where there is none.\n")
+        _index_new(kb, report.folders, no_index=no_index or dry_run, as_json=as_json)
+
+
+def _move(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise click.BadParameter(f"{text!r} is not OLD=NEW.", param_hint="--move")
+    return old, str(Path(new).expanduser().absolute())
+
+
+def _write_settings(text: str | None) -> bool:
+    """Write config.toml if there is none; whether it was written."""
+    file = session().settings.config_file
+    if text is None or file.exists():
+        return False
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return True
 
 
 @contextmanager
@@ -171,5 +242,5 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
         write(f"  {one_line(each.subject)}\n    {one_line(each.reason)}\n")
 
 
-for _command in (tobi, basic_memory, obsidian):
+for _command in (tobi, basic_memory, obsidian, export_of_qmd):
     import_.add_command(_command)

@@ -61,6 +61,7 @@ _SECTIONS = {
         "config": "qmd.cli.settings:config",
         "models": "qmd.cli.models:models",
         "import": "qmd.cli.imports:import_",
+        "export": "qmd.cli.copies:export",
         "backup": "qmd.cli.copies:backup",
         "restore-db": "qmd.cli.copies:restore_db",
         "rescue": "qmd.cli.copies:rescue",

@@ -1,14 +1,17 @@
-"""Taking over folders of other programs."""
+"""Taking over folders of other programs, and carrying a knowledge base to another machine."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
+    from qmd.transfer.take_back import Move
+    from qmd.values.exports import ExportReport, ReturnReport
     from qmd.values.imports import ImportPlan, ImportReport
 
 Program = Literal["tobi", "basic-memory", "obsidian"]
@@ -53,3 +56,45 @@ class TransferMethods(Parts):
         from qmd.transfer.take_over import take_over
 
         return take_over(self._store, plan, dry_run=dry_run)
+
+    def export(
+        self, target: str | Path, *, settings: bytes | None = None, force: bool = False
+    ) -> ExportReport:
+        """
+        Write what only the database holds: collections, contexts, history and conversations.
+
+        Documents and vectors are left out, because the files of the notes give them again.
+
+        Args:
+            target: A folder, or an archive if the name ends in ``.zip``.
+            settings: The content of ``config.toml``, to be kept with it.
+            force: Replace an export that is there.
+
+        Raises:
+            ConflictError: The target exists and ``force`` is false, or it is no export.
+            StoreError: It cannot be written.
+        """
+        from qmd import __version__
+        from qmd.transfer.export import export
+
+        path = Path(target).expanduser().absolute()
+        return export(self._store, path, settings=settings, version=__version__, force=force)
+
+    def import_export(
+        self, source: str | Path, *, moves: Sequence[Move] = (), dry_run: bool = False
+    ) -> ReturnReport:
+        """
+        Add what `export` wrote; nothing that is there is changed. `index` then fills it.
+
+        Args:
+            moves: Folders that have another path on this machine, as (there, here).
+            dry_run: Only say what would be added.
+
+        Raises:
+            NotFoundError: There is nothing at the path.
+            InputError: It is no export, or is damaged. Nothing was changed.
+        """
+        from qmd.transfer.take_back import take_back
+
+        path = Path(source).expanduser().absolute()
+        return take_back(self._store, path, moves=moves, dry_run=dry_run)

@@ -85,6 +85,10 @@ class ConversationsWriter(Conversations, Protocol):
         """Add a turn, or replace the one with its number. Without such a conversation: nothing."""
         ...
 
+    def restore(self, chat: ChatInfo, summary: ChatSummary, turns: Sequence[StoredTurn]) -> None:
+        """Add a conversation of another database with its times; there must be none of its id."""
+        ...
+
     def set_status(self, chat_id: str, number: int, status: TurnStatus) -> None: ...
 
     def delete(self, chat_id: str) -> bool:

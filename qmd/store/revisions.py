@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from qmd.values import Revision
 from qmd.values.revisions import FileAction, FileChange
+
+if TYPE_CHECKING:
+    from qmd.values.exports import KeptChange, KeptRevision
 
 #: The most revisions of one file; the oldest are removed first.
 MAX_REVISIONS = 20
@@ -118,6 +121,14 @@ class Revisions(Protocol):
         """The latest changes, newest first; with ``session`` only those of this session."""
         ...
 
+    def kept_changes(self) -> list[KeptChange]:
+        """All changes, the oldest first."""
+        ...
+
+    def kept_revisions(self) -> list[KeptRevision]:
+        """All revisions without their contents, the oldest first."""
+        ...
+
     def latest_change(self, tools: Sequence[str]) -> int:
         """The number of the latest change by one of these tools; 0 if there is none."""
         ...
@@ -143,6 +154,14 @@ class RevisionsWriter(Revisions, Protocol):
         Returns:
             The number of the revision.
         """
+        ...
+
+    def put_change(self, change: KeptChange) -> None:
+        """Add a change of another database under its number, which must be free."""
+        ...
+
+    def put_revision(self, revision: KeptRevision, content: RevisionContent) -> None:
+        """Add a revision of another database under its number, which must be free."""
         ...
 
     def forget(self, revision_id: int) -> None:

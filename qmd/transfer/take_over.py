@@ -32,11 +32,15 @@ def take_over(store: Store, plan: ImportPlan, *, dry_run: bool = False) -> Impor
     Args:
         dry_run: Only say what would be added.
     """
-    folders = list(_checked(plan))
     if dry_run:
         with store.reading() as reader:
-            return _Import(plan, reader).run(folders)
-    return store.write(lambda writer: _Import(plan, writer, writer).run(folders))
+            return take_over_in(reader, None, plan)
+    return store.write(lambda writer: take_over_in(writer, writer, plan))
+
+
+def take_over_in(reader: Reader, writer: Writer | None, plan: ImportPlan) -> ImportReport:
+    """As `take_over`, within a transaction; without a writer nothing is changed."""
+    return _Import(plan, reader, writer).run(list(_checked(plan)))
 
 
 _Folder = tuple[PlannedCollection, str, str]  # with its name and its absolute path

@@ -74,3 +74,38 @@ def test_a_missing_file_is_an_error_with_a_way_out(scratch: Scratch) -> None:
     assert result.code == 1
     assert result.error()["hint"] == "Give the file's path."
     assert "'qmd import tobi NAME'" in scratch.call("import", "tobi", "nope").err
+
+
+class TestExports:
+    @pytest.fixture
+    def filled(self, scratch: Scratch) -> Scratch:
+        scratch.ok("import", "tobi")
+        scratch.ok("note", "create", "notes/new.md", "--content", "text")
+        scratch.write("home/.config/qmd/config.toml", 'editor = "vim"\n')
+        return scratch
+
+    def test_a_knowledge_base_moves_to_another_machine(
+        self, filled: Scratch, tmp_path: Path
+    ) -> None:
+        out = filled.ok("export", "all.zip").out
+        assert out.startswith(f"Wrote {filled.root}/all.zip (")
+        assert out.endswith(
+            "  1 collection · 0 contexts · 1 revision · 0 conversations · config.toml\n"
+        )
+        other = Scratch(tmp_path / "other")
+        other.write("mine/a.md", "# Sourdough\n")
+        move = f"{filled.root}/notes={other.root}/mine"
+        planned = other.ok("import", "qmd", f"{filled.root}/all.zip", "--move", move, "--dry-run")
+        assert "Would take 1 collection and 0 contexts" in planned.out
+        done = other.ok("import", "qmd", f"{filled.root}/all.zip", "--move", move)
+        assert "History: 1 change, 1 revision; 0 conversations\n" in done.out
+        assert "Settings: not taken." in done.out
+        assert "notes/a.md" in other.ok("search", "sourdough").out
+        config = other.root / "home/.config/qmd/config.toml"
+        assert not config.exists()
+        other.ok("import", "qmd", f"{filled.root}/all.zip", "--settings", "--json")
+        assert config.read_text() == 'editor = "vim"\n'
+
+    def test_wrong_words_are_refused(self, filled: Scratch) -> None:
+        assert filled.call("import", "qmd", "x", "--move", "only").code == 2
+        assert filled.call("import", "qmd", "x").code == 1

@@ -119,6 +119,15 @@ class SqliteConversationsWriter(SqliteConversations):
             "UPDATE chats SET updated_at = ? WHERE id = ?", [clock.now(), chat_id]
         )
 
+    def restore(self, chat: ChatInfo, summary: ChatSummary, turns: Sequence[StoredTurn]) -> None:
+        self.add(chat)
+        self.set_summary(chat.id, summary)
+        for turn in turns:
+            self.put(chat.id, turn)
+        self._connection.execute(
+            "UPDATE chats SET updated_at = ? WHERE id = ?", [chat.updated, chat.id]
+        )
+
     def set_status(self, chat_id: str, number: int, status: TurnStatus) -> None:
         self._connection.execute(
             "UPDATE chat_turns SET status = ? WHERE chat_id = ? AND number = ?",

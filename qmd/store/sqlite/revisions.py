@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from qmd.store.revisions import (
     MAX_REVISION_BYTES,
     MAX_REVISIONS,
     FileStep,
+    RevisionContent,
     unpack_revision,
 )
 from qmd.store.sqlite.library import Connection
@@ -15,6 +17,9 @@ from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
 from qmd.values import Revision
 from qmd.values.revisions import FileChange
+
+if TYPE_CHECKING:
+    from qmd.values.exports import KeptChange, KeptRevision
 
 _REVISIONS = """
     SELECT r.id, r.path, r.created_at, r.tool, r.kind, r.bytes, r.hash, r.action, r.moved_from,
@@ -61,6 +66,37 @@ class SqliteRevisions:
         if session is not None:
             where, parameters = "WHERE session = ? ", [session]
         return self._changes(f"{where}ORDER BY id DESC LIMIT ?", [*parameters, limit])
+
+    def kept_changes(self) -> list[KeptChange]:
+        from qmd.values.exports import KeptChange
+
+        rows = self._connection.execute(
+            "SELECT id, tool, session, number_in_session, created_at, files, undone_by"
+            " FROM changes ORDER BY id"
+        ).fetchall()
+        for row in rows:
+            require_types(row, int, str, str, int, str, int, int | None)
+        return [KeptChange(*row) for row in rows]
+
+    def kept_revisions(self) -> list[KeptRevision]:
+        from qmd.values.exports import KeptRevision
+
+        return [
+            KeptRevision(
+                each.number,
+                each.path,
+                each.hash,
+                each.bytes,
+                each.kind,
+                each.tool,
+                each.created,
+                each.change,
+                each.action,
+                each.hash_after,
+                each.moved_from,
+            )
+            for each in self._revisions("ORDER BY r.id", [])
+        ]
 
     def latest_change(self, tools: Sequence[str]) -> int:
         places = ", ".join("?" * len(tools))
@@ -149,6 +185,28 @@ class SqliteRevisionsWriter(SqliteRevisions):
         self._connection.execute("UPDATE changes SET files = files + 1 WHERE id = ?", [change])
         self._remove_oldest(step.path)
         return revision_id
+
+    def put_change(self, change: KeptChange) -> None:
+        self._connection.execute(
+            "INSERT INTO changes (id, tool, session, number_in_session, created_at, files,"
+            " undone_by) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                *(change.number, change.tool, change.session, change.number_in_session),
+                *(change.created, change.files, change.undone_by),
+            ],
+        )
+
+    def put_revision(self, revision: KeptRevision, content: RevisionContent) -> None:
+        self._connection.execute(
+            "INSERT INTO revisions (id, path, hash, bytes, content, tool, created_at, kind,"
+            " change_id, action, hash_after, moved_from)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                *(revision.number, revision.path, revision.hash, revision.bytes),
+                *(content.stored, revision.tool, revision.created, content.kind),
+                *(revision.change, revision.action, revision.hash_after, revision.moved_from),
+            ],
+        )
 
     def forget(self, revision_id: int) -> None:
         row = self._connection.execute(

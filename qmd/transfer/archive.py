@@ -1,0 +1,176 @@
+"""
+Writes and reads the files of an export, in a folder or in a ZIP archive.
+
+An export may come from a stranger. Nothing of it is unpacked: a file is read by the name that is
+expected, within limits, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from qmd.errors import ConflictError, InputError, NotFoundError, StoreError
+from qmd.system.beneath import READ, open_beneath
+
+_HINT = "Give what 'qmd export' wrote: a folder or a .zip file."
+
+
+class ExportWriter(Protocol):
+    """Takes the files of an export."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Add a file; ``name`` is relative, with ``/``."""
+        ...
+
+
+class ExportReader(Protocol):
+    """Has the files of an export."""
+
+    def read(self, name: str, *, limit: int) -> bytes | None:
+        """
+        A file; None if there is none of this name.
+
+        Raises:
+            InputError: It is longer than ``limit`` bytes, or cannot be read.
+        """
+        ...
+
+
+@contextmanager
+def writing(target: Path, *, force: bool) -> Iterator[ExportWriter]:
+    """
+    Write an export to a folder, or to an archive if the name ends in ``.zip``.
+
+    It appears at the end, whole, and readable for its owner alone.
+
+    Raises:
+        ConflictError: The target exists, and ``force`` is false or it is no export.
+        StoreError: It cannot be written.
+    """
+    is_archive = target.suffix.lower() == ".zip"
+    _require_free(target, is_archive, force)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        if is_archive:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with (
+                os.fdopen(descriptor, "wb") as file,
+                zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+            ):
+                yield _ArchiveWriter(archive)
+            temporary.replace(target)
+        else:
+            temporary.mkdir(mode=0o700)
+            yield _FolderWriter(temporary)
+            if target.exists():
+                shutil.rmtree(target)
+            temporary.rename(target)
+    except OSError as error:
+        raise StoreError(
+            f"{target} cannot be written: {error.strerror or error}",
+            hint="Check the directory, its permissions and its free space.",
+        ) from error
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+
+
+def _require_free(target: Path, is_archive: bool, force: bool) -> None:
+    if not target.parent.is_dir():
+        raise StoreError(f"There is no directory {target.parent}.", hint="Make it first.")
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not force:
+        raise ConflictError(
+            f"{target} exists.", hint="Give another name, or --force to replace it."
+        )
+    # --force must not remove a folder that holds anything else.
+    is_export = target.is_file() if is_archive else (target / "export.json").is_file()
+    if not is_export:
+        raise ConflictError(f"{target} exists and is no export.", hint="Give another name.")
+
+
+class _ArchiveWriter:
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    def put(self, name: str, data: bytes) -> None:
+        self._archive.writestr(name, data)
+
+
+class _FolderWriter:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, name: str, data: bytes) -> None:
+        file = self._root / name
+        for folder in reversed(Path(name).parents):
+            (self._root / folder).mkdir(mode=0o700, exist_ok=True)
+        file.write_bytes(data)
+        file.chmod(0o600)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[ExportReader]:
+    """
+    Read an export.
+
+    Raises:
+        NotFoundError: There is nothing at the path.
+        InputError: It is neither a folder nor an archive.
+    """
+    if not path.exists():
+        raise NotFoundError(f"There is no {path}.", hint=_HINT)
+    if path.is_dir():
+        yield _FolderReader(path)
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield _ArchiveReader(archive, path)
+    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
+        raise InputError(f"{path} is no archive that can be read: {error}", hint=_HINT) from error
+
+
+class _FolderReader:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, name: str, *, limit: int) -> bytes | None:
+        try:
+            descriptor = open_beneath(self._root, name, READ)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise InputError(f"{name} cannot be read: {error.strerror or error}") from error
+        with os.fdopen(descriptor, "rb") as file:
+            return _limited(file.read(limit + 1), name, limit)
+
+
+class _ArchiveReader:
+    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
+        self._archive = archive
+        self._path = path
+
+    def read(self, name: str, *, limit: int) -> bytes | None:
+        try:
+            with self._archive.open(name) as file:
+                return _limited(file.read(limit + 1), name, limit)
+        except KeyError:
+            return None
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as e:
+            raise InputError(f"{name} in {self._path} is damaged or encrypted: {e}") from e
+
+
+def _limited(data: bytes, name: str, limit: int) -> bytes:
+    if len(data) > limit:
+        raise InputError(f"{name} is longer than {limit:,} bytes, so it is no part of an export.")
+    return data

@@ -1,0 +1,288 @@
+"""
+Reads an export back into a database: collections, contexts, history and conversations.
+
+An export may be damaged or come from a stranger: each record is checked, and each content compared
+with its hash, before anything is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from qmd.errors import InputError
+from qmd.store.conversations import ChatSummary, StoredTurn
+from qmd.store.revisions import NO_FILE, RevisionContent, pack_revision
+from qmd.system.surrogates import is_utf8
+from qmd.transfer import archive
+from qmd.transfer.export import (
+    CHANGES,
+    CHATS,
+    COLLECTIONS,
+    CONTEXTS,
+    HEAD,
+    REVISIONS,
+    SETTINGS,
+    content_name,
+    turns_name,
+)
+from qmd.transfer.take_over import take_over_in
+from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
+from qmd.values.exports import (
+    EXPORT_VERSION,
+    ExportedChat,
+    ExportedCollection,
+    ExportedContext,
+    ExportedTurn,
+    ExportHead,
+    KeptChange,
+    KeptRevision,
+    ReturnReport,
+)
+from qmd.values.imports import ImportPlan, NotTaken, PlannedCollection, PlannedContext
+from qmd.values.wire import from_wire
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Store, Writer
+
+T = TypeVar("T")
+
+_MAX_SETTINGS = 1024 * 1024  # bytes
+_MAX_LINES = 256 * 1024 * 1024  # bytes of a file of records
+_MAX_CONTENT = 80 * 1024 * 1024  # bytes of a revision, as `pack_revision` has it
+#: Bytes of all contents, as they are kept.
+_MAX_CONTENTS = 4 * 1024**3
+_MAX_NUMBER = 2**62
+_CHAT_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+Move = tuple[str, str]
+"""A folder on the other machine, and the same folder on this one."""
+
+
+class _Chat(NamedTuple):
+    info: ChatInfo
+    summary: ChatSummary
+    turns: Sequence[StoredTurn]
+
+
+def take_back(
+    store: Store, path: Path, *, moves: Sequence[Move] = (), dry_run: bool = False
+) -> ReturnReport:
+    """
+    Add what an export holds, all in one transaction; what is there already stays as it is.
+
+    The history is added only to a database that has none: two cannot be merged, because the number
+    of a change is its name.
+
+    Args:
+        moves: Folders that have another path on this machine.
+        dry_run: Only say what would be added.
+
+    Raises:
+        NotFoundError: There is nothing at the path.
+        InputError: It is no export, is damaged, or was written by a newer program. Nothing was
+            written.
+    """
+    with archive.reading(path) as source:
+        _check_head(source)
+        plan = _plan(source, path, moves)
+        history = _History(source, moves)
+        chats = list(_chats(source))
+        settings = source.read(SETTINGS, limit=_MAX_SETTINGS)
+
+        def run(reader: Reader, writer: Writer | None) -> ReturnReport:
+            folders = take_over_in(reader, writer, plan)
+            changes, revisions, not_taken = history.add(reader, writer)
+            new, too_many = _new_chats(reader, chats)
+            if writer is not None:
+                for chat in new:
+                    writer.conversations.restore(*chat)
+            folders = replace(folders, not_taken=(*folders.not_taken, *not_taken, *too_many))
+            text = None if settings is None else settings.decode(errors="replace")
+            return ReturnReport(folders, changes, revisions, len(new), text)
+
+        if dry_run:
+            with store.reading() as reader:
+                return run(reader, None)
+        return store.write(lambda writer: run(writer, writer))
+
+
+def _new_chats(reader: Reader, chats: Sequence[_Chat]) -> tuple[list[_Chat], list[NotTaken]]:
+    """The conversations that are not here yet, as far as there is room."""
+    new = [chat for chat in chats if reader.conversations.get(chat.info.id) is None]
+    room = max(0, MAX_CHATS - reader.conversations.count())
+    if len(new) <= room:
+        return new, []
+    reason = f"At most {MAX_CHATS:,} are kept. Delete some, then import again."
+    return new[:room], [NotTaken(f"{len(new) - room:,} conversations", reason)]
+
+
+def _check_head(source: archive.ExportReader) -> None:
+    data = source.read(HEAD, limit=_MAX_SETTINGS)
+    if data is None:
+        raise InputError(
+            "This is no export of qmd: it has no export.json.",
+            hint="For an archive of notes: 'qmd import markdown-zip FILE FOLDER'.",
+        )
+    head = _record(ExportHead, data, HEAD)
+    if head.version > EXPORT_VERSION:
+        raise InputError(
+            f"The export was written by qmd {head.qmd}, which is newer.", hint="Upgrade qmd."
+        )
+
+
+def _plan(source: archive.ExportReader, path: Path, moves: Sequence[Move]) -> ImportPlan:
+    contexts = list(_records(source, CONTEXTS, ExportedContext))
+    overall = [context.text for context in contexts if context.collection is None]
+    return ImportPlan(
+        str(path),
+        tuple(
+            PlannedCollection(
+                each.name,
+                _moved(each.path, moves),
+                each.pattern,
+                each.ignore,
+                each.included,
+                tuple(
+                    PlannedContext(context.prefix, context.text)
+                    for context in contexts
+                    if context.collection == each.name
+                ),
+            )
+            for each in _records(source, COLLECTIONS, ExportedCollection)
+        ),
+        overall[0] if overall else "",
+    )
+
+
+class _History:
+    """The changes and revisions of an export."""
+
+    def __init__(self, source: archive.ExportReader, moves: Sequence[Move]) -> None:
+        self._source = source
+        self._changes = list(_records(source, CHANGES, KeptChange))
+        self._revisions = [
+            replace(
+                each,
+                path=_moved(each.path, moves),
+                moved_from=None if each.moved_from is None else _moved(each.moved_from, moves),
+            )
+            for each in _records(source, REVISIONS, KeptRevision)
+        ]
+        _check_numbers([each.number for each in self._changes])
+        _check_numbers([each.number for each in self._revisions])
+        if any("\0" in f"{each.path}{each.moved_from}" for each in self._revisions):
+            raise _damaged(REVISIONS, "a path holds a NUL")
+
+    def add(self, reader: Reader, writer: Writer | None) -> tuple[int, int, list[NotTaken]]:
+        """How many changes and revisions were added, and what was not."""
+        present = (reader.revisions.kept_changes(), reader.revisions.kept_revisions())
+        if present == (self._changes, self._revisions):
+            return 0, 0, []
+        if any(present) and (self._changes or self._revisions):
+            reason = "This database has a history already. A new one takes it: --index NAME"
+            return 0, 0, [NotTaken("history", reason)]
+        if writer is not None:
+            for change in self._changes:
+                writer.revisions.put_change(change)
+            total = 0
+            for revision in self._revisions:
+                content = self._content(revision)
+                total += len(content.stored)
+                if total > _MAX_CONTENTS:
+                    raise InputError(
+                        f"The earlier contents of files have more than {_MAX_CONTENTS:,} bytes."
+                    )
+                writer.revisions.put_revision(revision, content)
+        return len(self._changes), len(self._revisions), []
+
+    def _content(self, revision: KeptRevision) -> RevisionContent:
+        if revision.kind == "none":
+            return NO_FILE
+        if not _HASH.fullmatch(revision.hash):
+            raise _damaged(REVISIONS, f"{revision.hash!r} is no hash")
+        name = content_name(revision.hash)
+        data = self._source.read(name, limit=_MAX_CONTENT)
+        content = None if data is None else pack_revision(data, revision.kind)
+        if content is None or (content.hash, content.size) != (revision.hash, revision.bytes):
+            raise _damaged(name, "it is missing, or is not what was exported")
+        return content
+
+
+def _chats(source: archive.ExportReader) -> Iterator[_Chat]:
+    for chat in _records(source, CHATS, ExportedChat):
+        if not _CHAT_ID.fullmatch(chat.id):
+            raise _damaged(CHATS, f"{chat.id!r} is no id of a conversation")
+        name = turns_name(chat.id)
+        exported = list(_records(source, name, ExportedTurn, limit=4 * MAX_CHAT_BYTES))
+        _check_numbers([turn.number for turn in exported])
+        turns = [
+            StoredTurn(
+                turn.number,
+                turn.question,
+                turn.answer,
+                # The process that ran it is not here.
+                "interrupted" if turn.status == "running" else turn.status,
+                turn.started,
+                turn.seconds,
+                turn.process,
+                turn.events,
+                turn.messages,
+            )
+            for turn in exported
+        ]
+        info = ChatInfo(chat.id, chat.name, chat.mode, chat.created, chat.updated, len(turns))
+        yield _Chat(info, ChatSummary(chat.summary, chat.summarized), turns)
+
+
+def _check_numbers(numbers: Sequence[int]) -> None:
+    """Numbers must be those that a database can have, each once. Raises InputError."""
+    if len({*numbers}) < len(numbers) or any(not 0 < each < _MAX_NUMBER for each in numbers):
+        raise _damaged("the export", "two records have the same number, or one an impossible one")
+
+
+def _moved(path: str, moves: Sequence[Move]) -> str:
+    """The path on this machine."""
+    for other, new in moves:
+        old = other.rstrip("/\\")
+        if path == old or path.startswith((f"{old}/", f"{old}\\")):
+            return new.rstrip("/\\") + path[len(old) :]
+    return path
+
+
+def _records(
+    source: archive.ExportReader, name: str, record_type: type[T], *, limit: int = _MAX_LINES
+) -> Iterator[T]:
+    """The records of a file, one a line; none without the file. Raises InputError."""
+    for line in (source.read(name, limit=limit) or b"").splitlines():
+        yield _record(record_type, line, name)
+
+
+def _record(record_type: type[T], data: bytes, name: str) -> T:
+    try:
+        value = json.loads(data, parse_int=_number, parse_constant=_number)
+        if not is_utf8(json.dumps(value, ensure_ascii=False)):
+            raise ValueError("half a character")
+        return from_wire(record_type, value)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(name, str(error)[:200]) from error
+
+
+def _number(text: str) -> int:
+    """A number of a record. Raises ValueError: SQLite cannot store it."""
+    number = int(text) if len(text) < 20 else _MAX_NUMBER
+    if abs(number) >= _MAX_NUMBER:
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+def _damaged(name: str, problem: str) -> InputError:
+    return InputError(
+        f"The export is damaged: {name}: {problem}.",
+        hint="Nothing was changed. Export again, or import another copy.",
+    )
