@@ -94,6 +94,14 @@ class CallerActivity:
     last: tuple[RecordedCall, ...]
 
 
+@dataclass(slots=True)
+class CallTotal:
+    """How many calls of one kind there were since the start, and how long they took."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class QueryTimes:
     """
@@ -114,12 +122,17 @@ class Activity:
 
     def __init__(self, max_calls: int = MAX_CALLS) -> None:
         self._calls: deque[RecordedCall] = deque(maxlen=max_calls)
+        self._totals: dict[tuple[Face, str, bool], CallTotal] = {}
         self._lock = threading.Lock()
 
     def add(self, call: RecordedCall) -> None:
         """Remember a call that has ended; the oldest is forgotten if there are too many."""
         with self._lock:
             self._calls.append(call)
+            key = call.client.face, call.action, call.is_ok
+            total = self._totals.setdefault(key, CallTotal())
+            total.calls += 1
+            total.seconds += call.duration_s
 
     @contextmanager
     def recorded(self, client: Caller, action: str) -> Iterator[Outcome]:
@@ -144,6 +157,15 @@ class Activity:
         """The calls that are remembered, the one that ended last first."""
         with self._lock:
             return list(reversed(self._calls))
+
+    def totals(self, face: Face) -> dict[tuple[str, Literal["ok", "error"]], CallTotal]:
+        """Action and outcome → all calls of a face since the start, also forgotten ones."""
+        with self._lock:
+            return {
+                (action, "ok" if is_ok else "error"): CallTotal(total.calls, total.seconds)
+                for (of_face, action, is_ok), total in self._totals.items()
+                if of_face == face
+            }
 
     def clients(self, *, limit: int, last: int) -> list[CallerActivity]:
         """

@@ -20,6 +20,7 @@ from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
 from qmd.server.mcp import McpFace
+from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCounts
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.rest import Page, exception_handlers, rest_routes
@@ -75,6 +76,9 @@ def build_app(
     )
     routes += rest_routes(kb, read_only=read_only, activity=activity, chats=chats)
     routes += page_routes(site)
+    counts = RequestCounts()
+    metrics = Metrics(kb, counts, activity)
+    routes.append(Route(METRICS_PATH, Page(("GET", "HEAD"), metrics.answer)))
     link = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
     routes.append(Route(OPEN_PATH, Page(("GET", "POST"), link)))
     manager = None
@@ -100,6 +104,7 @@ def build_app(
             await anyio.to_thread.run_sync(chats.close)
 
     middleware = [
+        Middleware(CountRequests, counts=counts),
         *([Middleware(AccessLog)] if access_log else ()),
         Middleware(RequestGuard, security=security, sessions=sessions),
         Middleware(EndableStreams, streams=streams or Streams()),

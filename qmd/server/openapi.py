@@ -81,6 +81,7 @@ def document() -> dict[str, Any]:
     paths["/chat/stream"] = {"post": _chat_stream(paths["/chat"]["post"])}
     paths["/chats/{chat}/events"] = {"get": _chat_events()}
     paths["/openapi.json"] = {"get": _description()}
+    paths["/metrics"] = {"get": _metrics()}
     paths["/open"] = {"post": _new_link(), "get": _link()}
     paths["/"] = {"get": _home()}
     return {
@@ -275,6 +276,13 @@ def _chat_events() -> dict[str, Any]:
     ]
     operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = {"type": "string"}
     operation["responses"]["404"] = _error("chat_events", 404)
+    return operation
+
+
+def _metrics() -> dict[str, Any]:
+    description = "Prometheus's text format 0.0.4: requests, tools, the index, the process."
+    operation = _plain("metrics", "Figures for Prometheus", description, "text/plain")
+    operation["responses"]["200"]["content"]["text/plain"]["schema"] = {"type": "string"}
     return operation
 
 
