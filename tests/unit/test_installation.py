@@ -159,7 +159,10 @@ def strings(path: Path) -> list[str]:
 
 
 def test_no_other_module_writes_such_a_command_itself() -> None:
-    command = re.compile(r"\b(pip3?|pipx|uv pip|uv tool) (install|upgrade|inject)\b|qmd-python")
+    command = re.compile(
+        r"\b(pip3?|pipx|uv pip|uv tool) (install|upgrade|inject)\b|(install|upgrade).* qmd-python",
+        re.I,
+    )
     elsewhere = {
         f"{path.relative_to(ROOT)}: {text}"
         for path in (ROOT / "qmd").rglob("*.py")
