@@ -7,12 +7,11 @@ Run ``python docs/generate_cli.py`` after changing a command; a test fails when 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from qmd.cli.command import Command, Group
+from qmd.cli.command import Command, Group, all_commands
 from qmd.cli.main import cli
 
 DOCUMENT = Path(__file__).with_name("cli.md")
@@ -22,18 +21,7 @@ END = "<!-- end of generated text -->\n"
 
 def reference() -> str:
     """Every command with its usage, its help, its options and its examples."""
-    return "\n".join(_section(name, command) for name, command in commands("qmd", cli))
-
-
-def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """Every command by its full name, in the order of the help."""
-    yield name, command
-    if isinstance(command, Group):
-        context = click.Context(command, info_name=name)
-        for child in command.list_commands(context):
-            found = command.get_command(context, child)
-            if found is not None:
-                yield from commands(f"{name} {child}", found)
+    return "\n".join(_section(name, command) for name, command in all_commands("qmd", cli))
 
 
 def _section(name: str, command: click.Command) -> str:

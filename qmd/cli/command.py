@@ -8,7 +8,7 @@ their modules are imported only when they are called.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -160,6 +160,17 @@ class Group(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
+
+
+def all_commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """A command and all below it by their full names, in the order of the help."""
+    yield name, command
+    if isinstance(command, Group):
+        context = click.Context(command, info_name=name)
+        for child in command.list_commands(context):
+            below = command.get_command(context, child)
+            assert below is not None
+            yield from all_commands(f"{name} {child}", below)
 
 
 class UnknownCommand(click.UsageError):

@@ -84,6 +84,7 @@ _SECTIONS = {
         "service": "qmd.cli.service:service",
         "logs": "qmd.cli.logs:logs",
         "completion": "qmd.cli.shell_completion:completion",
+        "man": "qmd.cli.man:man",
     },
 }
 #: Other names of commands, which the help does not list.

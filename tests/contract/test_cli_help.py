@@ -13,7 +13,7 @@ from types import ModuleType
 import click
 import pytest
 
-from qmd.cli.command import Command, Group
+from qmd.cli.command import Command, Group, all_commands
 from qmd.cli.main import cli
 from qmd.config import SETTINGS
 
@@ -125,7 +125,7 @@ def generator() -> ModuleType:
 
 COMMANDS = {
     name.removeprefix("qmd").strip().replace(" ", "."): command
-    for name, command in generator().commands("qmd", cli)
+    for name, command in all_commands("qmd", cli)
 }
 
 
