@@ -14,8 +14,11 @@ from qmd.tools.definition import DocumentBlock, Reply, Tool
 from qmd.tools.texts import MCP, error_text
 from qmd.tools.validation import InvalidArgumentsError, parameter_sentences, validate
 
-DIALECT = replace(MCP, get_tool="get")
-"""The texts of MCP, but without the server's name that MCP clients put before a tool's name."""
+DIALECT = replace(MCP, get_tool="get", heads_with=frozenset({"context"}))
+"""
+The texts of MCP, but without the server's name that MCP clients put before a tool's name, and with
+the file of a document in brackets.
+"""
 
 _READ_ONLY = (
     "Tool '{tool}' writes, and this run only reads. Nothing was changed. "
@@ -128,7 +131,9 @@ def _without_heading(tool: str, message: str) -> str:
 def _result(reply: Reply) -> ToolResult:
     structured = reply.structured or {}
     texts = [
-        f"[{block.document.file}]\n{block.text}" if isinstance(block, DocumentBlock) else block.text
+        f"[{block.document.file}]\n{block.shown}"
+        if isinstance(block, DocumentBlock)
+        else block.text
         for block in reply.blocks
     ]
     text = "\n\n".join(texts)

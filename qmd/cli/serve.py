@@ -89,6 +89,10 @@ def server_options(transport: str) -> Callable[[F], F]:
     def wrap(function: F) -> F:
         function = tool_options(address_options(conduct_options(function)))
         function = click.option(
+            "--plain-text", is_flag=True,
+            help="Answer over MCP in one text, for clients that refuse embedded resources.",
+        )(function)  # fmt: skip
+        function = click.option(
             "--lang", "language", type=click.Choice(["en", "zh"]),
             help="Describe the MCP tools in this language; else each as its specification does.",
         )(function)  # fmt: skip
@@ -170,6 +174,7 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         adopt_posts="posts" in options["toolsets"]
         or (posts_dir_is_set and (not options["toolsets"] or ALL in options["toolsets"])),
         language=options["language"],
+        plain_text=options["plain_text"],
         watch=not options["no_watch"],
         log_format=options["log_format"],
         access_log=options["access_log"],

@@ -96,11 +96,23 @@ class McpFace:
         activity: The latest calls of tools; the other faces of the process record theirs there too.
     """
 
-    def __init__(self, kb: KnowledgeBase, selection: ToolSelection | None = None) -> None:
-        """``selection``: the tools to offer; None for the toolset ``qmd`` alone."""
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        selection: ToolSelection | None = None,
+        *,
+        plain_text: bool = False,
+    ) -> None:
+        """
+        Args:
+            selection: The tools to offer; None for the toolset ``qmd`` alone.
+            plain_text: Each reply is one text, for clients that refuse embedded resources or read
+                only the first text.
+        """
         chosen = selection or select(["qmd"])
         self.activity = Activity()
         self._kb = kb
+        self._plain_text = plain_text
         self._tools = {tool.name: tool for tool in chosen.tools}
         self._withheld = {tool.name: tool for tool in chosen.withheld}
         self._selection = chosen
@@ -198,7 +210,7 @@ class McpFace:
             if outcome.kind is not None:
                 outcome.hits = len((reply.structured or {}).get("results", ()))
         return types.CallToolResult(
-            content=[_block(block) for block in reply.blocks],
+            content=_plain(reply) if self._plain_text else [_block(each) for each in reply.blocks],
             structured_content=reply.structured,
             is_error=reply.is_error,
         )
@@ -472,11 +484,19 @@ def _block(block: TextBlock | DocumentBlock) -> types.TextContent | types.Embedd
     return types.EmbeddedResource(resource=_contents(block, uri=block.document.uri))
 
 
+def _plain(reply: Reply) -> list[types.ContentBlock]:
+    """All that a reply says, as one text."""
+    texts_shown = [
+        block.text if isinstance(block, TextBlock) else block.shown for block in reply.blocks
+    ]
+    return [types.TextContent(text="\n\n".join(text.rstrip("\n") for text in texts_shown))]
+
+
 def _contents(block: DocumentBlock, *, uri: str) -> types.TextResourceContents:
     return types.TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,
-        text=block.text,
+        text=block.shown,
         # The SDK's model has no name and title; `_name_documents` moves them beside the URI.
         _meta={"name": block.document.file, "title": block.document.title},
     )

@@ -70,6 +70,7 @@ class ServerOptions:
     read_only: bool = False
     toolsets: tuple[str, ...] = ()  # empty: the tools that the database calls for
     language: Language | None = None  # of the tools' descriptions; None: of their specifications
+    plain_text: bool = False  # each reply over MCP is one text
     adopt_posts: bool = False  # make the archive of posts a collection
     watch: bool = True
     log_format: LogFormat = "text"
@@ -290,7 +291,7 @@ class _ServerProcess:
         port: _HttpPort | None,
         beside: Beside | None,
     ) -> None:
-        self.face = McpFace(kb, _selection(options))
+        self.face = McpFace(kb, _selection(options), plain_text=options.plain_text)
         self.stopped_by: signal.Signals | None = None
         self.last_resort: threading.Timer | None = None
         self._kb = kb

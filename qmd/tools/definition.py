@@ -30,8 +30,7 @@ class DocumentBlock:
     """
     A document in a reply.
 
-    ``text`` is what the client sees: cut, numbered, and with the context in front if the `Dialect`
-    puts it there.
+    ``text`` is cut and numbered; ``heading`` stands above it where the `Dialect` has one.
     """
 
     SENT: ClassVar[tuple[str, ...]] = (
@@ -56,6 +55,11 @@ class DocumentBlock:
     ] = ()
 
     @property
+    def shown(self) -> str:
+        """What a person or a model reads."""
+        return self.heading + self.text
+
+    @property
     def uri(self) -> str:
         return self.document.uri
 
@@ -71,6 +75,7 @@ class DocumentBlock:
     def mime_type(self) -> Annotated[Literal["text/markdown"], Name("mimeType")]:
         return "text/markdown"
 
+    heading: str = ""
     #: The lines of the document that ``text`` holds, counted from 1; a last line of 0 is none.
     first_line: int = 1
     last_line: int = 0

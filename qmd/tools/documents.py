@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import Field
 
 from qmd.kb import KnowledgeBase
@@ -10,6 +12,7 @@ from qmd.tools.arguments import Arguments, Count, Integer, TokenBudget
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, LeftOut, SkippedDocument
+from qmd.values.wire import to_wire
 
 
 class GetArguments(Arguments):
@@ -44,7 +47,8 @@ def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:
     # No notice of lines cut off by maxLines, as in multi_get: the caller chose the lines.
     block = _document(document, document.text, dialect, numbered=arguments.line_numbers)
     has_budget = arguments.max_tokens is not None
-    return Reply((block, *_notices(document, dialect, has_budget=has_budget)))
+    structured = to_wire(replace(document, text=block.text), dialect.field)
+    return Reply((block, *_notices(document, dialect, has_budget=has_budget)), structured)
 
 
 def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect) -> Reply:
@@ -56,21 +60,30 @@ def multi_get(kb: KnowledgeBase, arguments: MultiGetArguments, dialect: Dialect)
         line_numbers=arguments.line_numbers,
     )
     blocks: list[TextBlock | DocumentBlock] = []
+    items: list[DocumentSlice | SkippedDocument] = []
     if reply.errors:
         blocks.append(TextBlock(texts.errors_block(reply.errors)))
     for item in reply.items:
         if isinstance(item, SkippedDocument):
             notice = texts.skip_notice(item.document.file, item.document.bytes, dialect)
             blocks.append(TextBlock(notice))
+            items.append(item)
         else:
             truncated = item.more_lines if item.left_out is None else 0
             text = texts.with_notice(item.text, truncated, dialect)
             blocks.append(_document(item, text, dialect, numbered=arguments.line_numbers))
+            body = _numbered(item.text, item, numbered=arguments.line_numbers)
+            items.append(replace(item, text=body))
             has_budget = arguments.max_tokens is not None
             blocks += _notices(item, dialect, has_budget=has_budget)
     if reply.next_file is not None:
         blocks.append(TextBlock(texts.documents_left_out(reply.more, reply.next_file)))
-    return Reply(tuple(blocks), is_error=not reply.items)
+    structured = to_wire(replace(reply, items=tuple(items)), dialect.field)
+    return Reply(tuple(blocks), structured, is_error=not reply.items)
+
+
+#: A resource is read by its URI, so its text need not name the file.
+_RESOURCE = replace(texts.MCP, heads_with=frozenset({"context"}))
 
 
 def _notices(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> list[TextBlock]:
@@ -99,7 +112,7 @@ def _lines_left_out(
 
 def document_block(document: DocumentSlice) -> DocumentBlock:
     """A document as an MCP resource: with numbered lines, and its context before the text."""
-    return _document(document, document.text, texts.MCP, numbered=True)
+    return _document(document, document.text, _RESOURCE, numbered=True)
 
 
 def _document(
@@ -108,16 +121,18 @@ def _document(
     # The last of the lines has no line end if more lines follow.
     whole = document.text if document.more_lines else document.text.removesuffix("\n")
     lines = whole.count("\n") + 1 if document.text else 0
-    if numbered:
-        text = texts.line_numbers(text, document.from_line)
-    if dialect.context_in_text:
-        text = texts.with_context(text, document.context)
+    last_line = document.from_line + lines - 1
     return DocumentBlock(
         document.document,
-        text,
+        _numbered(text, document, numbered=numbered),
         document.context,
         document.left_out,
         document.same_name,
+        heading=texts.document_heading(document, last_line, dialect),
         first_line=document.from_line,
-        last_line=document.from_line + lines - 1,
+        last_line=last_line,
     )
+
+
+def _numbered(text: str, document: DocumentSlice, *, numbered: bool) -> str:
+    return texts.line_numbers(text, document.from_line) if numbered else text

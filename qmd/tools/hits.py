@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from qmd.kb import KnowledgeBase
 from qmd.search.present.budget import shorten_snippets
+from qmd.search.present.snippet import crop_snippet
 from qmd.tools import texts
 from qmd.tools.arguments import ValueArguments
 from qmd.tools.definition import Reply, TextBlock
@@ -22,6 +23,9 @@ SearchOptions = ValueArguments[SearchRequest]
 
 _HIT_CHARACTERS = 400
 """The most characters of a hit on average, so that ten hits take 4,000 of a model's context."""
+_TEXT_BYTES = 409
+"""The same for the texts, in bytes: ten hits take at most 4 KB, whatever their language."""
+_LEAST_BYTES = 60  # of a snippet that shows something
 
 
 def search(kb: KnowledgeBase, arguments: SearchOptions, dialect: Dialect) -> Reply:
@@ -58,17 +62,42 @@ def _answer(
 
 
 def _texts(reply: SearchReply, dialect: Dialect, has_budget: bool) -> Iterator[str]:
+    summary = ""
     if reply.hits or not reply.left_out:
         query = texts.shortened_query(reply.query) if has_budget else reply.query
-        yield texts.search_summary(reply.hits, query)
+        summary = texts.search_summary(reply.hits, query)
+        yield summary
     if reply.hits:
-        yield texts.hits_text(reply.hits, reply.notice)
+        shown = reply.hits if has_budget else _fitted(reply, summary)
+        yield texts.hits_text(shown, reply.notice)
     elif reply.notice:
         yield f"Note: {reply.notice}"
     if reply.left_out:
         yield texts.hits_left_out(reply.left_out, dialect)
     if reply.degraded is not None:
         yield f"Note: {reply.degraded}"
+
+
+def _fitted(reply: SearchReply, summary: str) -> Sequence[Hit]:
+    """The hits with snippets that fit into the text: the best line, from the last hit upwards."""
+    bare = [replace(hit, snippet="") for hit in reply.hits]
+    frame = _bytes(summary) + _bytes(texts.hits_text(bare, reply.notice))
+    room = _TEXT_BYTES * max(10, len(bare)) - frame
+    excess = sum(_bytes(hit.snippet) for hit in reply.hits) - room
+    hits = shorten_snippets(reply.hits, excess, _bytes)
+    if sum(_bytes(hit.snippet) for hit in hits) <= room:
+        return hits
+    most = max(_LEAST_BYTES, room // len(hits))
+    return [
+        hit
+        if _bytes(hit.snippet) <= most
+        else replace(hit, snippet=crop_snippet(hit.snippet, reply.query, most))
+        for hit in hits
+    ]
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _rounded(hit: Hit) -> Hit:

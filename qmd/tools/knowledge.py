@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from qmd.tools import documents, hits, index_status
@@ -10,6 +11,8 @@ from qmd.tools.arguments import (
     VsearchArguments,
 )
 from qmd.tools.definition import Tool
+from qmd.tools.schemas import output_schema
+from qmd.values import DocumentSlice, MultiGetReply
 
 TOOLS: tuple[Tool[Any], ...] = (
     Tool(
@@ -64,6 +67,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         ),
         arguments=documents.GetArguments,
         run=documents.get,
+        output_schema=functools.partial(output_schema, DocumentSlice),
+        outputs_more=True,
     ),
     Tool(
         name="multi_get",
@@ -74,6 +79,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         ),
         arguments=documents.MultiGetArguments,
         run=documents.multi_get,
+        output_schema=functools.partial(output_schema, MultiGetReply),
+        outputs_more=True,
         bulky=True,
     ),
     Tool(

@@ -57,6 +57,7 @@ def in_brief(tools: Sequence[Tool[Any]], dialect: Dialect) -> list[ListedTool]:
     """
     listing = []
     described: set[tuple[str, str]] = set()
+    named: set[tuple[str, ...]] = set()
     for tool, full in zip(tools, in_full(tools, dialect), strict=True):
         properties = full.input_schema["properties"]
         for name in _obvious(tool.arguments) & properties.keys():
@@ -71,7 +72,7 @@ def in_brief(tools: Sequence[Tool[Any]], dialect: Dialect) -> list[ListedTool]:
                 None if _says(full.title) == _says(full.name) else full.title,
                 full.description,
                 full.input_schema,
-                None if output is None else _outline(output),
+                None if output is None else _outline(output, named),
                 {
                     name: value
                     for name, value in full.hints.items()
@@ -115,17 +116,17 @@ def _says(text: str | None) -> str:
     return (text or "").replace("_", " ").casefold()
 
 
-def _outline(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of replies with the names of what is always there, and no more."""
-    outline: dict[str, Any] = {"type": schema["type"]} if "type" in schema else {}
-    if "items" in schema:
-        outline["items"] = _names(schema["items"])
+def _outline(schema: Mapping[str, Any], named: set[tuple[str, ...]]) -> dict[str, Any]:
+    """A schema of replies with the names of what is always there, unless they were ``named``."""
+    outline: dict[str, Any] = {"type": schema["type"]}
     members = {name: schema["properties"][name] for name in schema.get("required", ())}
-    lists = {name: member for name, member in members.items() if "items" in member}
+    lists = {name: member["items"] for name, member in members.items() if "items" in member}
     if lists:
-        outline["properties"] = {name: _outline(member) for name, member in lists.items()}
-    return outline | ({"required": list(members)} if members else {})
-
-
-def _names(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: schema[key] for key in ("type", "required") if key in schema}
+        outline["properties"] = {
+            name: {"type": "array", "items": _outline(item, named)} for name, item in lists.items()
+        }
+    names = tuple(members)
+    if names and (lists or names not in named):
+        outline["required"] = list(names)
+        named.add(names)
+    return outline

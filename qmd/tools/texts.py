@@ -11,12 +11,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Literal
 
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
-from qmd.values import Hit, LeftOut, Status
+from qmd.values import DocumentSlice, Hit, LeftOut, Status
 from qmd.values.search import percent
 from qmd.values.tokens import MAX_TOTAL_BYTES
+
+HeadingPart = Literal["file", "context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Dialect:
     truncated: str  # with {n}, the number of lines cut off
     get_tool: str  # how a notice names the tool that reads one document
     camel_case: bool  # the case of arguments and structured fields
-    context_in_text: bool  # whether a document's context is put before its text
+    heads_with: frozenset[HeadingPart]  # what stands above a document's text
     max_bytes: int | None  # the most bytes of a reply of get as JSON; None for whole documents
 
     def field(self, name: str) -> str:
@@ -49,14 +52,14 @@ MCP = Dialect(
     truncated="\n\n[... truncated {n} more lines]",
     get_tool="qmd_get",
     camel_case=True,
-    context_in_text=True,
+    heads_with=frozenset({"file", "context"}),  # many clients drop the URI
     max_bytes=MAX_TOTAL_BYTES,
 )
 REST = Dialect(
     truncated="\n\n[...truncated {n} more lines]",
     get_tool="qmd get",
     camel_case=False,
-    context_in_text=False,
+    heads_with=frozenset(),
     max_bytes=None,
 )
 
@@ -123,8 +126,23 @@ def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
     return text + dialect.truncated.format(n=more_lines) if more_lines else text
 
 
-def with_context(text: str, context: str | None) -> str:
-    return text if context is None else f"<!-- Context: {context} -->\n\n{text}"
+def document_heading(document: DocumentSlice, last_line: int, dialect: Dialect) -> str:
+    """
+    What stands above a document's text: its file, the lines unless they are all, and its context.
+
+    ``last_line``: the last of the lines shown.
+    """
+    comments = []
+    if "file" in dialect.heads_with:
+        is_whole = document.from_line == 1 and not document.more_lines
+        first_line = document.from_line
+        lines = "" if is_whole else f", {_lines(first_line, last_line)}"
+        if last_line < first_line and not is_whole:
+            lines = f", no line from {first_line}"
+        comments.append(f"<!-- File: {document.document.file}{lines} -->")
+    if "context" in dialect.heads_with and document.context is not None:
+        comments.append(f"<!-- Context: {document.context} -->")
+    return "".join(f"{comment}\n" for comment in comments) + ("\n" if comments else "")
 
 
 def skip_notice(file: str, size: int, dialect: Dialect) -> str:

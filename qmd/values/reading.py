@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from qmd.values.facts import Describe, Inline, Name, OmitDefault, Range
 from qmd.values.search import DocumentInfo
@@ -64,10 +64,20 @@ class MultiGetReply:
         next_file: The first of these.
     """
 
-    errors: tuple[str, ...]
+    SENT: ClassVar = ("documents", "skipped", "errors", "more", "next_file")
+
     items: tuple[DocumentSlice | SkippedDocument, ...]
-    more: int = 0
-    next_file: str | None = None
+    errors: Annotated[tuple[str, ...], OmitDefault(), Describe("Names that were not found")] = ()
+    more: Annotated[int, OmitDefault(), Describe("Documents for which there was no room")] = 0
+    next_file: Annotated[str | None, OmitDefault(), Describe("The first of these")] = None
+
+    @property
+    def documents(self) -> tuple[DocumentSlice, ...]:
+        return tuple(item for item in self.items if isinstance(item, DocumentSlice))
+
+    @property
+    def skipped(self) -> Annotated[tuple[SkippedDocument, ...], Describe("Over max_bytes")]:
+        return tuple(item for item in self.items if isinstance(item, SkippedDocument))
 
 
 @dataclass(frozen=True, slots=True)

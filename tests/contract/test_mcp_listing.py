@@ -40,10 +40,11 @@ def test_tools_are_listed_as_reviewed(server: Server[Any]) -> None:
     assert_golden("mcp_tools.json", wire(listed))
 
 
-def test_the_list_of_tools_takes_at_most_ten_kilobytes(server: Server[Any]) -> None:
+def test_the_list_of_tools_takes_at_most_twelve_kilobytes(server: Server[Any]) -> None:
+    """In full; tests/contract/test_tool_surface.py has the brief list that servers usually send."""
     listed = with_client(server, lambda client: client.list_tools())
     text = json.dumps(wire(listed), ensure_ascii=False, separators=(",", ":"))
-    assert len(text.encode()) <= 10_000
+    assert len(text.encode()) <= 12 * 1024
 
 
 def test_the_tools_of_the_specification_have_its_names_and_titles(server: Server[Any]) -> None:

@@ -16,7 +16,7 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.tools import texts
-from qmd.values import Collection, Hit, Status
+from qmd.values import Collection, DocumentInfo, DocumentSlice, Hit, Status
 from qmd.values.search import percent, rounded
 
 HIT = Hit("#abc123", "path/to/file.md", "Title", 0.85, None, "1: x", 1, 0.5, "exact")
@@ -89,9 +89,17 @@ def test_the_skip_notice_names_the_size_in_kilobytes_and_the_tool() -> None:
     assert "(11KB)" in texts.skip_notice("f", 10 * 1024 + 512, texts.MCP)
 
 
-def test_the_context_comes_first_as_a_comment() -> None:
-    assert texts.with_context("x", "meeting notes") == "<!-- Context: meeting notes -->\n\nx"
-    assert texts.with_context("x", None) == "x"
+def test_comments_above_a_document_name_its_file_and_context() -> None:
+    document = DocumentSlice(
+        DocumentInfo(1, "notes", "a.md", "A", "#123456", 1, ""), "meeting notes", 1, 0, "x"
+    )
+    file, context = "<!-- File: notes/a.md -->\n", "<!-- Context: meeting notes -->\n"
+    assert texts.document_heading(document, 1, texts.MCP) == file + context + "\n"
+    alone = replace(document, context=None)
+    assert texts.document_heading(alone, 1, texts.MCP) == file + "\n"
+    empty = replace(alone, text="")
+    assert texts.document_heading(empty, 0, texts.MCP) == file + "\n"
+    assert texts.document_heading(document, 1, texts.REST) == ""
 
 
 def status(**changes: object) -> Status:

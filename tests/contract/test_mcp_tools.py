@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server import Server
 from mcp_types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
+from support.live import put
 from support.mcp_client import with_client
 from support.vault import FILES, make_index
 
@@ -20,9 +22,14 @@ from qmd.server.mcp import McpFace
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server[Any]]:
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     with KnowledgeBase.open(make_index(tmp_path_factory.mktemp("tools"))) as kb:
-        yield McpFace(kb).server
+        yield kb
+
+
+@pytest.fixture(scope="module")
+def server(kb: KnowledgeBase) -> Server[Any]:
+    return McpFace(kb).server
 
 
 def call(server: Server[Any], name: str, **arguments: Any) -> CallToolResult:
@@ -173,6 +180,22 @@ def test_an_unknown_tool_is_a_protocol_error(server: Server[Any]) -> None:
     assert "did you mean search?" in caught.value.error.message
 
 
+@pytest.mark.parametrize("letter", ["w", "字", "😀"])
+def test_the_texts_of_ten_hits_take_four_kilobytes(tmp_path: Path, letter: str) -> None:
+    """In any language, however long the lines; the best line of each is shown."""
+    for number in range(10):
+        lines = [f"{letter * 700} boat {letter * 700}" for _ in range(9)]
+        put(tmp_path / f"notes/a folder/{number} {letter * 20}.md", "\n\n".join(lines))
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path / "notes")
+        kb.index()
+        reply = call(McpFace(kb).server, "search", query="boat")
+    assert len(reply.structured_content["results"]) == 10
+    shown = texts(reply)
+    assert sum(len(text.encode()) for text in shown) <= 4096
+    assert shown[1].count("(relevance ") == shown[1].count("boat") == 10
+
+
 # --- get -----------------------------------------------------------------------------
 
 
@@ -183,12 +206,35 @@ def test_get_answers_with_one_resource_block(server: Server[Any]) -> None:
     assert document.uri == "qmd://notes/2025/plan.md"
     assert document.mime_type == "text/markdown"
     assert document.meta == {"name": "notes/2025/plan.md", "title": "Plan"}
-    assert document.text == "<!-- Context: the year 2025 -->\n\n" + FILES["2025/plan.md"]
+    assert document.text == (
+        "<!-- File: notes/2025/plan.md -->\n<!-- Context: the year 2025 -->\n\n"
+        + FILES["2025/plan.md"]
+    )
+
+
+def test_get_has_the_same_as_structured_content(server: Server[Any]) -> None:
+    reply = call(server, "get", file="notes/2025/plan.md", fromLine=3, maxLines=1, lineNumbers=True)
+    structured = reply.structured_content
+    assert re.fullmatch("#[0-9a-f]{6,}", structured.pop("docid"))
+    assert structured == {
+        "file": "notes/2025/plan.md",
+        "uri": "qmd://notes/2025/plan.md",
+        "title": "Plan",
+        "collection": "notes",
+        "path": "2025/plan.md",
+        "context": "the year 2025",
+        "fromLine": 3,
+        "moreLines": 2,
+        "body": "3: Buy a boat.",
+    }
 
 
 def get_text(server: Server[Any], **arguments: Any) -> str:
+    """The text below the heading that names the file."""
     (document,) = documents(call(server, "get", **arguments))
-    return document.text
+    heading, _, text = document.text.partition("-->\n\n")
+    assert heading.startswith(f"<!-- File: {document.meta['name']}")
+    return text
 
 
 def test_get_numbers_lines_when_asked(server: Server[Any]) -> None:
@@ -198,9 +244,25 @@ def test_get_numbers_lines_when_asked(server: Server[Any]) -> None:
 
 
 def test_get_numbers_lines_from_the_first_line_shown(server: Server[Any]) -> None:
-    prefix = "<!-- Context: the year 2025 -->\n\n"
     text = get_text(server, file="notes/2025/plan.md", fromLine=3, maxLines=2, lineNumbers=True)
-    assert text.rstrip("\n") == prefix + "3: Buy a boat.\n4: Sail to the islands."
+    assert text.rstrip("\n") == "3: Buy a boat.\n4: Sail to the islands."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ({}, ""),
+        ({"fromLine": 3, "maxLines": 2}, ", lines 3-4"),
+        ({"maxLines": 1}, ", line 1"),
+        ({"fromLine": 5}, ", line 5"),
+        ({"fromLine": 99}, ", no line from 99"),
+    ],
+)
+def test_the_heading_says_which_lines_are_shown_unless_all_are(
+    server: Server[Any], arguments: dict[str, int], lines: str
+) -> None:
+    (document,) = documents(call(server, "get", file="notes/2025/plan.md", **arguments))
+    assert document.text.startswith(f"<!-- File: notes/2025/plan.md{lines} -->\n")
 
 
 def test_a_line_behind_the_path_beats_from_line(server: Server[Any]) -> None:
@@ -296,14 +358,31 @@ def test_a_glob_matches_with_and_without_the_collection(server: Server[Any], pat
 
 def test_a_cut_document_says_how_many_lines_are_missing(server: Server[Any]) -> None:
     context = "<!-- Context: the year 2025 -->\n\n"
+    file = "<!-- File: notes/2025/plan.md, lines 1-{} -->\n"
     (plain,) = documents(call(server, "multi_get", pattern="2025/plan.md", maxLines=2))
-    assert plain.text == context + "# Plan\n\n\n[... truncated 3 more lines]"
+    assert plain.text == file.format(2) + context + "# Plan\n\n\n[... truncated 3 more lines]"
     (numbered,) = documents(
         call(server, "multi_get", pattern="2025/plan.md", maxLines=3, lineNumbers=True)
     )
     assert numbered.text == (
-        context + "1: # Plan\n2: \n3: Buy a boat.\n4: \n5: [... truncated 2 more lines]"
+        file.format(3)
+        + context
+        + "1: # Plan\n2: \n3: Buy a boat.\n4: \n5: [... truncated 2 more lines]"
     )
+
+
+def test_multi_get_has_the_same_as_structured_content(server: Server[Any]) -> None:
+    pattern = "notes/2025/plan.md, notes/nowhere.md, notes/big.md, 100%.md"
+    structured = call(server, "multi_get", pattern=pattern, maxLines=1).structured_content
+    assert [
+        (each["file"], each["body"], each["moreLines"]) for each in structured["documents"]
+    ] == [
+        ("notes/2025/plan.md", "# Plan", 4),
+        ("notes/100%.md", "# Percent", 2),
+    ]
+    assert [each["file"] for each in structured["skipped"]] == ["notes/big.md"]
+    (error,) = structured["errors"]
+    assert error.startswith("File not found: notes/nowhere.md")
 
 
 def test_max_bytes_decides_what_is_skipped(server: Server[Any]) -> None:
@@ -317,6 +396,31 @@ def test_a_pattern_that_matches_nothing_is_an_error(server: Server[Any]) -> None
     assert refused(call(server, "multi_get", pattern="nowhere/*.md")) == (
         "No files matched pattern: nowhere/*.md"
     )
+
+
+# --- plain text ----------------------------------------------------------------------
+
+
+def test_plain_text_is_all_that_a_reply_says_in_one_text(
+    server: Server[Any], kb: KnowledgeBase
+) -> None:
+    plain = McpFace(kb, plain_text=True).server
+    for tool, arguments in (
+        ("search", {"query": "islands"}),
+        ("get", {"file": "notes/2025/plan.md"}),
+        ("get", {"file": "nowhere"}),
+        ("multi_get", {"pattern": "notes/2025/*.md, notes/big.md"}),
+        ("status", {}),
+    ):
+        usual, one = call(server, tool, **arguments), call(plain, tool, **arguments)
+        (text,) = texts(one)
+        said = [
+            block.text if isinstance(block, TextContent) else block.resource.text
+            for block in usual.content
+        ]
+        assert text == "\n\n".join(each.rstrip("\n") for each in said)
+        assert one.is_error == usual.is_error
+        assert (one.structured_content is None) == (usual.structured_content is None)
 
 
 # --- status --------------------------------------------------------------------------

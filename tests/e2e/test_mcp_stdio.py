@@ -101,7 +101,7 @@ def test_documents_carry_name_and_title_on_the_wire(client: RawClient) -> None:
         "name": "notes/100%.md",
         "title": "Percent",
         "mimeType": "text/markdown",
-        "text": FILES["100%.md"],
+        "text": "<!-- File: notes/100%.md -->\n\n" + FILES["100%.md"],
         "_meta": {"name": "notes/100%.md", "title": "Percent"},
     }
     got = client.tool("get", file="notes/100%.md")
@@ -301,6 +301,17 @@ def test_a_client_hears_that_the_tools_have_changed(start: Start, tmp_path: Path
     put(archive / "author/motions/2024-03-07_Title.md", "A post.\n")
     assert client.receive() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
     assert tools() - before == {"list_authors", "list_posts", "read_post", "search_posts"}
+
+
+def test_plain_text_is_one_text(start: Start, database: Path) -> None:
+    client = start([*qmd_mcp(database), "--plain-text"])
+    client.handshake()
+    reply = client.tool("multi_get", pattern="notes/2025/plan.md, notes/100%.md")
+    (block,) = reply["content"]
+    assert block["type"] == "text"
+    assert block["text"].startswith("<!-- File: notes/2025/plan.md -->\n")
+    assert "\n\n<!-- File: notes/100%.md -->\n\n# Percent\n" in block["text"]
+    assert len(reply["structuredContent"]["documents"]) == 2
 
 
 def test_a_missing_database_is_created(start: Start, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def multi_get(
             break
     more = len(distinct) - len(items)
     next_file = distinct[len(items)].document.file if more else None
-    return MultiGetReply(tuple(errors), tuple(items), more, next_file)
+    return MultiGetReply(tuple(items), tuple(errors), more, next_file)
 
 
 def _choose(reader: Reader, pattern: str, max_lines: int | None) -> tuple[list[_Lines], list[str]]:

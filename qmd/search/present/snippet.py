@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
-from qmd.search.query.language import ParsedQuery
+from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
 
@@ -258,6 +258,28 @@ def _window(lines: Sequence[str], best: int, query_needles: Sequence[Needle], lo
     while high > best and not lines[high].strip():
         high -= 1
     return "\n".join(shown[index] for index in range(low, high + 1))
+
+
+def crop_snippet(snippet: str, query: str, max_bytes: int) -> str:
+    """
+    The first line of a snippet, cut to the part around the first word of the query in it.
+
+    Args:
+        max_bytes: Of the line in UTF-8.
+    """
+    number, colon, line = snippet.partition("\n")[0].partition(": ")
+    line = line.strip("…")
+    size = len(line.encode("utf-8", "replace"))
+    room = max_bytes - len(number) - len(colon) - 2 * len("…".encode())
+    if size <= room:
+        return f"{number}{colon}{line}"
+    query_needles = needles(parse(query))
+    characters = max(3, room * len(line) // size)
+    piece = _crop(line, query_needles, characters)
+    while characters > 3 and len(piece.encode("utf-8", "replace")) > max_bytes - len(number) - 2:
+        characters = max(3, characters * 9 // 10)
+        piece = _crop(line, query_needles, characters)
+    return f"{number}{colon}{piece}"
 
 
 def _numbered(index: int, line: str) -> str:
