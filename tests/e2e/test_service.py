@@ -16,6 +16,8 @@ from xml.etree import ElementTree
 import pytest
 
 from qmd.system import running
+from qmd.system.services.definition import Service
+from qmd.system.services.systemd import Systemd
 from tests.support.cli import TIMEOUT_S, Scratch, filled
 from tests.support.http_server import qmd_server, request
 
@@ -135,6 +137,34 @@ def test_systemd_accepts_the_unit(scratch: Scratch) -> None:
     # It reads the other units of the machine, too.
     assert "qmd-test" not in done.stderr
     assert "Restart=on-failure" in unit
+
+
+@linux
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
+@pytest.mark.parametrize("folder", [ODD, "a$HOME b%h", "x;y 笔记"])
+def test_systemd_finds_a_program_in_an_odd_place(folder: str, tmp_path: Path) -> None:
+    program = tmp_path / folder / "qmd"
+    program.parent.mkdir()
+    unit = tmp_path / "qmd-test.service"
+    service = Service("qmd-test", "d", (str(program), "$x"), {}, program.parent, tmp_path)
+    unit.write_bytes(Systemd().content(service))
+
+    def complaints() -> list[str]:
+        done = subprocess.run(
+            ["systemd-analyze", "verify", "--user", "--man=no", str(unit)],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)},
+            check=False,
+        )
+        return [line for line in done.stderr.splitlines() if "qmd-test" in line]
+
+    if "'" not in folder:  # /usr/bin/env, which starts the other one, is there
+        assert "not executable" in complaints()[0]
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert complaints() == []
 
 
 def test_a_launch_agent_restarts_and_logs(scratch: Scratch) -> None:

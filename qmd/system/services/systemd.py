@@ -75,8 +75,11 @@ class Systemd:
 
 
 def _command_line(command: Command) -> str:
-    # "$$" is a dollar sign; only arguments replace variables, but the program takes "$$" as well.
-    return " ".join(_quoted(word).replace("$", "$$") for word in command)
+    program, *arguments = command
+    if any(character in program for character in "'\"\\"):  # systemd starts no such program itself
+        program, arguments = "/usr/bin/env", [program, *arguments]
+    # Variables are replaced in arguments, not in the name of the program; "$$" is a dollar sign.
+    return " ".join([_quoted(program), *(_quoted(word).replace("$", "$$") for word in arguments)])
 
 
 def _quoted(text: str) -> str:
