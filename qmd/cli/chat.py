@@ -234,7 +234,7 @@ def delete(chat_id: str) -> None:
 
 @command("export", examples=("qmd chat export 3f9a notes/backups.md",))
 @click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
-@click.argument("path", metavar="NOTE")
+@click.argument("path", metavar="NOTE", shell_complete=complete.documents)
 def export(chat_id: str, path: str) -> None:
     """Write a conversation into a new note, as collection/path."""
     with session().open(write=True) as kb:

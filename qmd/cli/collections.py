@@ -140,7 +140,7 @@ def rename(old: str, new: str) -> None:
 
 
 @command("exclude", examples=("qmd collection exclude archive",))
-@click.argument("name")
+@click.argument("name", shell_complete=complete.collections)
 def exclude(name: str) -> None:
     """Search a collection only when -c or --path names it."""
     with session().open(write=True) as kb:
@@ -150,7 +150,7 @@ def exclude(name: str) -> None:
 
 
 @command("include", examples=("qmd collection include archive",))
-@click.argument("name")
+@click.argument("name", shell_complete=complete.collections)
 def include(name: str) -> None:
     """Search a collection again when no collection is named."""
     with session().open(write=True) as kb:

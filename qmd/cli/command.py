@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,6 +31,7 @@ def database_options(*, hidden: bool) -> list[click.Option]:
         click.Option(
             ["--db"],
             metavar="FILE",
+            shell_complete=complete.files,
             help="Database file (default: QMD_DB, or index.sqlite in the user's data directory).",
             expose_value=False,
             callback=_remember,
@@ -38,6 +40,7 @@ def database_options(*, hidden: bool) -> list[click.Option]:
         click.Option(
             ["--index"],
             metavar="NAME",
+            shell_complete=complete.indexes,
             help="The database NAME.sqlite beside the default one.",
             expose_value=False,
             callback=_remember,
@@ -142,10 +145,8 @@ class Group(click.Group):
         self, ctx: click.Context, incomplete: str
     ) -> list[click.shell_completion.CompletionItem[str]]:
         """Commands, without importing them for their help texts, which bash does not show."""
-        from qmd.cli.complete import commands
-
         options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*commands(self, ctx, incomplete), *options]
+        return [*complete.commands(self, ctx, incomplete), *options]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections = self.sections or {"Commands": self.list_commands(ctx)}

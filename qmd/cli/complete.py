@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from qmd.cli.session import Session
 from qmd.errors import QmdError
+from qmd.system.user_dirs import user_dir
 
 if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
+    from qmd.config import Setting
     from qmd.kb import KnowledgeBase
 
     Items = list[CompletionItem[str]]
@@ -51,8 +53,19 @@ def commands(group: click.Group, ctx: click.Context, incomplete: str) -> Items:
 
 
 def documents(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Documents, folder by folder; or file names, as long as no collection begins so."""
+    """
+    Documents, folder by folder; or file names, as long as no collection begins so.
+
+    A path on the disk, which ``/``, ``~`` or ``.`` begins, is completed by the shell.
+    """
+    if incomplete.startswith(("/", "~", "./", "../")):
+        return files(ctx, param, incomplete)
     return _of_database(ctx, lambda kb: _documents(kb, incomplete))
+
+
+def documents_or_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Documents; files on the disk if no document begins so."""
+    return documents(ctx, param, incomplete) or files(ctx, param, incomplete)
 
 
 def collections(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -91,12 +104,53 @@ def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
     )
 
 
+def authors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Authors of posts."""
+    return _of_database(
+        ctx, lambda kb: _items(((name, "") for name in kb.posts.authors()), incomplete)
+    )
+
+
 def chats(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Ids of conversations, with their names."""
     return _of_database(
         ctx,
         lambda kb: _items(((chat.id, chat.name) for chat in kb.chats(limit=100).chats), incomplete),
     )
+
+
+def indexes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Names of the databases beside the default one."""
+    names = sorted(path.stem for path in user_dir("data").glob("*.sqlite"))
+    return _items(((name, "") for name in names if name != "index"), incomplete)
+
+
+def editors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Names of editors."""
+    from qmd.system.editors import EDITORS
+
+    return _items(((name, "") for name in EDITORS), incomplete)
+
+
+def setting(setting: Setting) -> Completions | None:
+    """What completes the option of a setting."""
+    if setting.name == "editor":
+        return editors
+    return folders if setting.is_path else None
+
+
+def listed(names: Iterable[str]) -> Completions:
+    """Completes the last of several names that commas separate."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        before, comma, last = incomplete.rpartition(",")
+        return [
+            _item(f"{before}{comma}{name}")
+            for name in names
+            if name.startswith(last) and name not in before.split(",")
+        ]
+
+    return complete
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:

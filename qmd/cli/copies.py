@@ -34,7 +34,7 @@ def backup(file: str, force: bool, as_json: bool) -> None:
 
 
 @command("export", examples=("qmd export ~/qmd-notes.zip", "qmd export ~/qmd-notes"))
-@click.argument("target", metavar="FOLDER|FILE.zip")
+@click.argument("target", metavar="FOLDER|FILE.zip", shell_complete=complete.files)
 @click.option("--force", is_flag=True, help="Replace an export that is there.")
 @json_option
 def export(target: str, force: bool, as_json: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "history",
     examples=("qmd history notes/plan.md", "qmd history ~/notes/plan.md --show 12"),
 )
-@click.argument("path", shell_complete=complete.files)
+@click.argument("path", shell_complete=complete.documents_or_files)
 @click.option("--show", type=int, metavar="N", help="Print what revision N holds.")
 @json_option
 def history(path: str, show: int | None, as_json: bool) -> None:
@@ -57,7 +57,7 @@ def history(path: str, show: int | None, as_json: bool) -> None:
     examples=("qmd restore notes/plan.md", "qmd restore notes/plan.md --revision 12"),
     destroys=True,
 )
-@click.argument("path", shell_complete=complete.files)
+@click.argument("path", shell_complete=complete.documents_or_files)
 @click.option(
     "--revision", type=int, metavar="N", help="The revision's number, from 'qmd history'."
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
@@ -56,7 +57,7 @@ def folder_options(function: F) -> F:
         "qmd import tobi ~/src/site/.qmd/index.yml",
     ),
 )
-@click.argument("source", required=False, metavar="[INDEX|FILE]")
+@click.argument("source", required=False, metavar="[INDEX|FILE]", shell_complete=complete.files)
 @folder_options
 def tobi(source: str | None, dry_run: bool, no_index: bool, as_json: bool) -> None:
     """
@@ -72,7 +73,7 @@ def tobi(source: str | None, dry_run: bool, no_index: bool, as_json: bool) -> No
 
 
 @command("basic-memory", examples=("qmd import basic-memory --dry-run", "qmd import basic-memory"))
-@click.argument("file", required=False)
+@click.argument("file", required=False, shell_complete=complete.files)
 @folder_options
 def basic_memory(file: str | None, dry_run: bool, no_index: bool, as_json: bool) -> None:
     """
@@ -84,7 +85,7 @@ def basic_memory(file: str | None, dry_run: bool, no_index: bool, as_json: bool)
 
 
 @command("obsidian", examples=("qmd import obsidian --dry-run", "qmd import obsidian"))
-@click.argument("file", required=False)
+@click.argument("file", required=False, shell_complete=complete.files)
 @folder_options
 def obsidian(file: str | None, dry_run: bool, no_index: bool, as_json: bool) -> None:
     """
@@ -132,7 +133,7 @@ def _index_new(kb: KnowledgeBase, report: ImportReport, *, no_index: bool, as_js
         "qmd import qmd ~/qmd-notes.zip --move /home/old/notes=~/notes",
     ),
 )
-@click.argument("export", metavar="FOLDER|FILE.zip")
+@click.argument("export", metavar="FOLDER|FILE.zip", shell_complete=complete.files)
 @click.option(
     "--move",
     "moves",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_embed_report, render_index_report
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
     from qmd.values import IndexReport, Status
 
 _collections = click.option(
-    "-c", "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection."
+    "-c",
+    "--collection",
+    "collections",
+    multiple=True,
+    metavar="NAME",
+    help="Only this collection.",
+    shell_complete=complete.collections,
 )
 _embed = click.option(
     "--embed/--no-embed",

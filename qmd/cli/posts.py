@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
@@ -56,7 +57,7 @@ def authors(as_json: bool) -> None:
 
 
 @command("list", examples=("qmd posts list q9adg", "qmd posts list q9adg --json"))
-@click.argument("author")
+@click.argument("author", shell_complete=complete.authors)
 @setting_option("posts_dir")
 @json_option
 def list_(author: str, as_json: bool) -> None:
@@ -79,7 +80,9 @@ def list_(author: str, as_json: bool) -> None:
     ),
 )
 @click.argument("path", required=False)
-@click.option("--author", help="Whose post, together with --title.")
+@click.option(
+    "--author", help="Whose post, together with --title.", shell_complete=complete.authors
+)
 @click.option("--title", help="A part of its title, whatever the letter case.")
 @setting_option("posts_dir")
 @json_option
@@ -138,7 +141,7 @@ def _only_match(
     ),
 )
 @click.argument("query", nargs=-1, required=True)
-@click.option("--author", help="Only the posts of this author.")
+@click.option("--author", help="Only the posts of this author.", shell_complete=complete.authors)
 @click.option(
     "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N",
     help="Show at most N hits.",

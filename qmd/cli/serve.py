@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
@@ -64,7 +65,8 @@ def tool_options(function: F) -> F:
     """Add the options that select the MCP tools and their directories."""
     options = [
         click.option("--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
-                     help="Offer these tools: " + ", ".join((*TOOLSETS, ALL)) + "."),
+                     help="Offer these tools: " + ", ".join((*TOOLSETS, ALL)) + ".",
+                     shell_complete=complete.listed((*TOOLSETS, ALL))),
         setting_option("write_roots"),
         setting_option("posts_dir"),
         setting_option("vault"),

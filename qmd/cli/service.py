@@ -21,6 +21,8 @@ from qmd.config import SETTINGS
 from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from qmd.system.services.definition import Manager, Service
 
 MANAGERS = ("systemd", "launchd", "windows")
@@ -51,8 +53,21 @@ def service() -> None:
     """
 
 
-@command(
+class _InstallCommand(Command):
+    """Completes the options of the server, too, which it passes on."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from qmd.cli.serve import server
+
+        items = super().shell_complete(ctx, incomplete)
+        present = {item.value for item in items}
+        others = server.shell_complete(click.Context(server, ctx), incomplete)
+        return items + [item for item in others if item.value not in present]
+
+
+@click.command(
     "install",
+    cls=_InstallCommand,
     examples=(
         "qmd service install --dry-run",
         "qmd service install --port 9000 --read-only",

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.session import session
 from qmd.config import SETTINGS
 
@@ -27,6 +28,7 @@ def setting_option(name: str, value_type: click.ParamType[Any] | None = None) ->
         callback=_set_switch if setting.kind == "switch" else _set_value,
         expose_value=False,
         metavar=setting.metavar,
+        shell_complete=complete.setting(setting),
         help=setting.help,
     )
 

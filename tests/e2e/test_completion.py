@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.shell_completion import ShellComplete
+from click.shell_completion import CompletionItem, ShellComplete
 
 from qmd.cli.main import cli
 from tests.contract.test_cli_help import HEAVY
@@ -55,7 +55,9 @@ START = {
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
-    return filled(tmp_path, NOTES)
+    scratch = filled(tmp_path, NOTES)
+    (scratch.database.with_name("work.sqlite")).write_bytes(b"")
+    return scratch
 
 
 class Terminal:
@@ -114,12 +116,17 @@ def test_tab_completes_in_a_real_shell(shell: str, scratch: Scratch) -> None:
 
 def offered(scratch: Scratch, line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is offered behind a line whose last word is incomplete."""
+    return [item.value for item in items(scratch, line, monkeypatch)]
+
+
+def items(
+    scratch: Scratch, line: str, monkeypatch: pytest.MonkeyPatch
+) -> list[CompletionItem[str]]:
     for name, value in scratch.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(scratch.root)
     *args, incomplete = line.split(" ")[1:]
-    shell = ShellComplete(cli, {}, "qmd", "_QMD_COMPLETE")
-    return [item.value for item in shell.get_completions(args, incomplete)]
+    return ShellComplete(cli, {}, "qmd", "_QMD_COMPLETE").get_completions(args, incomplete)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +156,13 @@ def offered(scratch: Scratch, line: str, monkeypatch: pytest.MonkeyPatch) -> lis
         ("qmd chat show ", []),
         ("qmd models use multiling", ["multilingual-e5-small-int8"]),
         ("qmd multi", ["multi-get"]),
+        ("qmd history notes/p", ["notes/plan.md"]),
+        ("qmd index -c n", ["notes"]),
+        ("qmd edit --editor vsc", ["vscode", "vscode-insiders", "vscodium"]),
+        ("qmd mcp --toolset qmd,gr", ["qmd,graph"]),
+        ("qmd --index w", ["work"]),
+        ("qmd service install --read", ["--read-only"]),
+        ("qmd service install --dry", ["--dry-run"]),
         ("qmd search --mode l", ["local"]),
     ],
 )
@@ -156,6 +170,25 @@ def test_arguments_are_completed_from_the_database(
     line: str, values: list[str], scratch: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert offered(scratch, line, monkeypatch) == values
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("qmd get ./no", "file"),
+        ("qmd get /", "file"),
+        ("qmd history nothing", "file"),
+        ("qmd --db no", "file"),
+        ("qmd restore-db no", "file"),
+        ("qmd collection add no", "dir"),
+        ("qmd server --vault no", "dir"),
+    ],
+)
+def test_paths_on_the_disk_are_left_to_the_shell(
+    line: str, kind: str, scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (item,) = items(scratch, line, monkeypatch)
+    assert (item.type, item.value) == (kind, line.rpartition(" ")[2])
 
 
 def test_the_database_of_the_line_is_asked(
