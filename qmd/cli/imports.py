@@ -21,7 +21,7 @@ from qmd.errors import DatabaseMissingError
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
     from qmd.kb.transfer import Program
-    from qmd.values.imports import ImportReport, NotTaken
+    from qmd.values.imports import ImportReport, NotTaken, UnpackReport
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -175,6 +175,76 @@ def export_of_qmd(
         _index_new(kb, report.folders, no_index=no_index or dry_run, as_json=as_json)
 
 
+@command(
+    "markdown-zip",
+    examples=(
+        "qmd import markdown-zip ~/Downloads/Export.zip ~/notes/imported",
+        "qmd import markdown-zip notes.zip ~/notes --encoding gbk --dry-run",
+    ),
+)
+@click.argument("file")
+@click.argument("folder")
+@click.option("--name", help="The name of the collection.  [default: the folder's]")
+@click.option(
+    "--mask",
+    default="**/*.md",
+    show_default=True,
+    metavar="GLOB",
+    help="Which files are documents; several by comma or braces.",
+)
+@click.option("--encoding", help="Of file names that do not say theirs.  [default: detected]")
+@folder_options
+def markdown_zip(
+    file: str,
+    folder: str,
+    name: str | None,
+    mask: str,
+    encoding: str | None,
+    dry_run: bool,
+    no_index: bool,
+    as_json: bool,
+) -> None:
+    """
+    Unpack a ZIP archive of notes, and make it a collection.
+
+    Notion, Joplin, Bear and others export such archives. A file that is there already is never
+    replaced, and nothing is written outside of FOLDER.
+    """  # fmt: skip
+    from qmd.kb import KnowledgeBase
+
+    report = KnowledgeBase.unpack_notes(file, folder, encoding=encoding, dry_run=dry_run)
+    if as_json:
+        write_json(report)
+    else:
+        _render_unpacked(report)
+    if dry_run:
+        return
+    with session().open(create=True) as kb:
+        parents = {Path(report.folder), *Path(report.folder).parents}
+        around = [each.name for each in kb.collections() if Path(each.path) in parents]
+        names = around or [kb.add_collection(report.folder, name=name, mask=mask).name]
+        if as_json:
+            if not no_index:
+                kb.index(names)
+            return
+        write(f"Collection: {one_line(names[0])}\n")
+        if not no_index:
+            index_and_report(kb, names)
+
+
+def _render_unpacked(report: UnpackReport) -> None:
+    would = "Would write" if report.dry_run else "Wrote"
+    write(
+        f"{would} {count(report.files, 'file')} ({report.bytes:,} bytes)"
+        f" to {one_line(report.folder)}\n"
+    )
+    if report.present:
+        write(f"  {count(report.present, 'file')} with the same name were there\n")
+    if report.encoding != "utf-8":
+        write(f"  File names are in {report.encoding}; --encoding names another one\n")
+    render_not_taken(report.not_taken)
+
+
 def _move(text: str) -> tuple[str, str]:
     old, equals, new = text.partition("=")
     if not (old and equals and new):
@@ -243,5 +313,5 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
         write(f"  {one_line(each.subject)}\n    {one_line(each.reason)}\n")
 
 
-for _command in (tobi, basic_memory, obsidian, export_of_qmd):
+for _command in (tobi, basic_memory, obsidian, export_of_qmd, markdown_zip):
     import_.add_command(_command)

@@ -12,7 +12,7 @@ from qmd.kb.parts import Parts
 if TYPE_CHECKING:
     from qmd.transfer.take_back import Move
     from qmd.values.exports import ExportReport, ReturnReport
-    from qmd.values.imports import ImportPlan, ImportReport
+    from qmd.values.imports import ImportPlan, ImportReport, UnpackReport
 
 Program = Literal["tobi", "basic-memory", "obsidian"]
 """tobi/qmd, the program of the same name on npm; basic-memory; Obsidian."""
@@ -98,3 +98,28 @@ class TransferMethods(Parts):
 
         path = Path(source).expanduser().absolute()
         return take_back(self._store, path, moves=moves, dry_run=dry_run)
+
+    @staticmethod
+    def unpack_notes(
+        archive: str | Path,
+        folder: str | Path,
+        *,
+        encoding: str | None = None,
+        dry_run: bool = False,
+    ) -> UnpackReport:
+        """
+        Unpack a ZIP archive of notes into a folder; no file that is there is changed.
+
+        Args:
+            encoding: That of names that do not say theirs, such as "gbk"; None to detect it.
+            dry_run: Write nothing.
+
+        Raises:
+            NotFoundError: There is no such archive.
+            InputError: It is none, is encrypted, or holds more than may be unpacked.
+            StoreError: The folder cannot be written.
+        """
+        from qmd.transfer.markdown_zip import unpack
+
+        source, target = Path(archive).expanduser(), Path(folder).expanduser()
+        return unpack(source.absolute(), target.absolute(), encoding=encoding, dry_run=dry_run)

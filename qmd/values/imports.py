@@ -90,3 +90,17 @@ class ImportReport:
     collections: tuple[ImportedCollection, ...]
     contexts: Annotated[int, Describe("How many contexts were added, the one for all included")]
     not_taken: tuple[NotTaken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackReport:
+    """What an archive of notes brought, or with ``dry_run`` would bring."""
+
+    archive: str
+    folder: str
+    dry_run: bool
+    files: Annotated[int, Describe("How many files were written")]
+    present: Annotated[int, Describe("How many were there already, with the same content")]
+    bytes: Annotated[int, Describe("How long the written files are")]
+    encoding: Annotated[str, Describe("That of names that do not say theirs")]
+    not_taken: tuple[NotTaken, ...]

@@ -13,7 +13,7 @@ from qmd.cli.main import cli, main
 #: Each removes or replaces something without a question.
 DESTROYING = {
     *("chat delete", "cleanup", "collection remove", "context rm"),
-    *("rescue", "restore", "restore-db", "rm", "undo"),
+    *("rescue", "restore", "restore-db", "rm", "service uninstall", "undo"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ def test_a_missing_file_is_an_error_with_a_way_out(scratch: Scratch) -> None:
     assert result.code == 1
     assert result.error()["hint"] == "Give the file's path."
     assert "'qmd import tobi NAME'" in scratch.call("import", "tobi", "nope").err
+
+
+def test_an_archive_becomes_a_collection(scratch: Scratch) -> None:
+    with zipfile.ZipFile(scratch.root / "n.zip", "w") as archive:
+        archive.writestr("pages/a.md", "# Rhubarb\n")
+        archive.writestr("../evil.md", "x")
+    planned = scratch.ok("import", "markdown-zip", "n.zip", "new", "--dry-run")
+    assert "Would write 1 file (10 bytes)" in planned.out
+    done = scratch.ok("import", "markdown-zip", "n.zip", "new")
+    assert "  ../evil.md\n    Its path leads out of the folder.\n" in done.out
+    assert "Collection: new\nIndexed 1 collection: 1 document\n" in done.out
+    assert "new/pages/a.md" in scratch.ok("search", "rhubarb").out
+    again = scratch.ok("import", "markdown-zip", "n.zip", "new", "--json").json()
+    assert (again["files"], again["present"]) == (0, 1)
 
 
 class TestExports:
