@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from qmd.cli import complete
+from qmd.cli.query_words import with_words
 from qmd.cli.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,6 +66,9 @@ class Command(click.Command):
         self.examples = tuple(examples)
         self.destroys = destroys
         self.params.extend(database_options(hidden=True))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_words(self, args))
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.ensure_object(Session).command = ctx.command_path

@@ -10,6 +10,7 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
+from qmd.cli.query_words import QueryWord
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write_json, write_text
@@ -140,7 +141,7 @@ def _only_match(
         "qmd posts search 温柔 --posts-dir ~/afdian --json",
     ),
 )
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1, required=True, type=QueryWord())
 @click.option("--author", help="Only the posts of this author.", shell_complete=complete.authors)
 @click.option(
     "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N",

@@ -19,6 +19,8 @@ _LABELS = {
     "bench": "Asking",
 }
 
+_LONGEST_ITEM = 200  # characters of a file's name, more than a line has
+
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback | None]:
@@ -35,16 +37,21 @@ def progress_bar() -> Iterator[ProgressCallback | None]:
         TimeRemainingColumn,
     )
     from rich.progress import Progress as Bars
+    from rich.table import Column
 
+    # The name of a file gets what is left of the line, so nothing else moves with its length.
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     bars = Bars(
         SpinnerColumn(),
         TextColumn("{task.description:<9}", markup=False),
-        BarColumn(),
+        BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[item]}", markup=False, style="dim"),
+        TextColumn("left", style="dim"),
+        TextColumn("{task.fields[item]}", markup=False, style="dim", table_column=rest),
         console=Console(stderr=True),
         transient=True,
+        expand=True,
     )
     with bars:
         yield _drawer(bars)
@@ -68,11 +75,7 @@ def _drawer(bars: object) -> ProgressCallback:
             tasks[tick.stage],
             completed=tick.done,
             total=tick.total,
-            item=_shortened(one_line(tick.item)),
+            item=one_line(tick.item[-_LONGEST_ITEM:]),
         )
 
     return draw
-
-
-def _shortened(text: str, width: int = 40) -> str:
-    return text if len(text) <= width else "…" + text[1 - width :]

@@ -29,6 +29,15 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def duration(seconds: float) -> str:
+    """About how long something takes, in words: "about 3 min"."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"about {round(seconds / 60)} min"
+    return f"about {seconds / 3600:.1f} h"
+
+
 def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
     """Print the changes to stdout, and skipped files and warnings to stderr."""
     write(
@@ -97,13 +106,14 @@ def render_status(status: Status, *, embedding: bool = False) -> None:
     """Print the state of the index; ``embedding``: a process is making the missing vectors."""
     color = use_color(sys.stdout)
     rows = [
-        ("Database", f"{status.database} ({readable_size(status.database_bytes)})"),
-        ("Documents", f"{status.total_documents:,}"),
+        ("Database", [f"{status.database} ({readable_size(status.database_bytes)})"]),
+        ("Documents", [f"{status.total_documents:,}"]),
         ("Vectors", _vectors(status, embedding)),
-        ("Indexed", _time(status.last_indexed)),
+        ("Indexed", [_time(status.last_indexed)]),
     ]
-    for label, value in rows:
-        write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(value)}\n")
+    for name, lines in rows:
+        for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
+            write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(line)}\n")
     write(paint("Collections", "dim", color) + ("\n" if status.collections else "none\n"))
     for collection in status.collections:
         name = paint(one_line(collection.name), "title", color)
@@ -118,21 +128,22 @@ def render_status(status: Status, *, embedding: bool = False) -> None:
         write(f"{paint('Left out', 'dim', color)}   {one_line(reasons)} (qmd why PATH)\n")
 
 
-def _vectors(status: Status, embedding: bool) -> str:
+def _vectors(status: Status, embedding: bool) -> list[str]:
+    """How many chunks have vectors, and what is still to do; lines."""
     if not status.chunks:
-        return "none"
-    text = f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}"
-    if status.model:
-        text += f", {status.model}"
+        return ["none"]
+    model = f", {status.model}" if status.model else ""
+    lines = [f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}{model}"]
     how = "in the background" if embedding else "qmd embed"
     if status.needs_embedding:
-        text += f"; {count(status.needs_embedding, 'document')} to do: {how}"
+        left = "" if status.embedding_left_s is None else f", {duration(status.embedding_left_s)}"
+        lines.append(f"{count(status.needs_embedding, 'document')} to do{left}: {how}")
     if status.token_states is not None and status.token_states < status.chunks_embedded:
-        text += f"; token states: {status.token_states:,} of {status.chunks_embedded:,} chunks"
-        text += "" if status.needs_embedding else f": {how}"
+        states = f"token states: {status.token_states:,} of {status.chunks_embedded:,} chunks"
+        lines.append(states + ("" if status.needs_embedding else f": {how}"))
     if status.next_model:
-        text += f"; {status.next_model} is to follow, with {status.next_embedded:,} so far"
-    return text
+        lines.append(f"{status.next_model} is to follow, with {status.next_embedded:,} so far")
+    return lines
 
 
 def _time(stamp: str | None) -> str:

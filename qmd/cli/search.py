@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from qmd.cli.command import command
 from qmd.cli.places import Places, places
 from qmd.cli.search_options import View, search_options
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line
+from qmd.cli.terminal import note, one_line, waiting
+from qmd.system import running
 
 if TYPE_CHECKING:
     from qmd.values import Collection, SearchCommand, SearchReply, SearchRequest
@@ -116,9 +118,17 @@ def _answer_here(
     """
     caches_answers = session().remembers() and command != "search"
     with session().open(write=caches_answers, ask_server=view.mode == "auto") as kb:
-        reply = kb.answer(command, request)
+        with _told_to_wait(command, view):
+            reply = kb.answer(command, request)
         bodies = [kb.get(hit.file).text for hit in reply.hits] if view.full else None
         return reply, bodies, places(kb.collections, full_path=view.full_path)
+
+
+def _told_to_wait(command: SearchCommand, view: View) -> AbstractContextManager[None]:
+    """Say on a terminal that the model is loaded, which takes a second or more."""
+    if command == "search" or (view.mode == "auto" and running.find(session().settings.db)):
+        return nullcontext()
+    return waiting("Loading the model for meaning; 'qmd up' would keep it in memory …")
 
 
 def _answer_from_server(

@@ -16,6 +16,7 @@ import click
 from qmd.cli import complete
 from qmd.cli.formats import format_options
 from qmd.cli.places import full_path_option
+from qmd.cli.query_words import QueryWord
 from qmd.values.facts import (
     FieldFacts,
     ForCommands,
@@ -162,7 +163,7 @@ def search_options(
         decorated: Callable[..., None] = functools.update_wrapper(with_values, function)
         for option in reversed((*_request_options(command), *_VIEW_OPTIONS)):
             decorated = option(decorated)
-        return click.argument("query", nargs=-1, required=True)(decorated)
+        return click.argument("query", nargs=-1, required=True, type=QueryWord())(decorated)
 
     return wrap
 

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from qmd.values.printable import UNSAFE, exact, harmless, one_line
@@ -29,6 +30,7 @@ __all__ = [
     "paint",
     "prepare_streams",
     "use_color",
+    "waiting",
     "write",
     "write_json",
     "write_text",
@@ -64,6 +66,21 @@ def prepare_streams() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show a text on stderr while something takes its time, if stderr is a terminal."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    sys.stderr.write(paint(text, "dim", use_color(sys.stderr)))
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write("\r\x1b[2K")
+        sys.stderr.flush()
 
 
 def use_color(stream: TextIO) -> bool:

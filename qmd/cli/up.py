@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,13 +26,17 @@ from qmd.cli.terminal import note, one_line, write
 from qmd.errors import QmdError
 from qmd.system import running
 from qmd.system.log_file import log_file
+from qmd.values import Progress
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
     from qmd.kb import KnowledgeBase
-    from qmd.values import Progress, ProgressCallback
+    from qmd.values import ProgressCallback
 
-_WORD = re.compile("[\u4e00-\u9fff]{2,4}|[^\\W\\d_]{4,}")
+_LOOK_S = 0.2  # seconds between two looks whether the server was stopped
+#: A word of letters, or Chinese characters between other signs: a part of them may be no word.
+_WORD = re.compile("(?<![\u3400-\u9fff])[\u3400-\u9fff]{2,12}(?![\u3400-\u9fff])|[^\\W\\d_]{4,}")
+_TRIED = 5  # words
 
 
 @command(
@@ -141,8 +148,9 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
             "Everything is searchable by words; making vectors of "
             f"{count(pending, 'document')} in the background (qmd status).\n"
         )
-        kb.events.subscribe(_EmbeddedNotice())
-    elif pending:
+        _follow_embedding(kb, stop)
+        return
+    if pending:
         _print_now("Everything is searchable by words.\n")
         note(
             f"For search by meaning run 'qmd embed' ({count(pending, 'document')}): "
@@ -169,17 +177,29 @@ def _until(stop: threading.Event, draw: ProgressCallback | None) -> ProgressCall
     return draw_or_stop
 
 
-class _EmbeddedNotice:
-    """Prints a line when all vectors have been made, once."""
+def _follow_embedding(kb: KnowledgeBase, stop: threading.Event) -> None:
+    """Keep the index up to date, and draw the progress until all vectors are made."""
+    ticks: queue.SimpleQueue[Progress] = queue.SimpleQueue()
 
-    def __init__(self) -> None:
-        self._reported = False
+    def tell(event: Event) -> None:
+        if event.kind == "embedding" and event.done is not None:
+            ticks.put(Progress("embed", event.done, event.total))
 
-    def __call__(self, event: Event) -> None:
-        if self._reported or event.kind != "embedding" or event.done != event.total:
-            return
-        self._reported = True
-        _print_now("Everything is searchable by meaning, too.\n")
+    unsubscribe = kb.events.subscribe(tell)
+    try:
+        kb.keep()
+        with progress_bar() as draw:
+            tick = None
+            while tick is None or tick.done != tick.total:
+                if stop.is_set():
+                    return
+                with suppress(queue.Empty):
+                    tick = ticks.get(timeout=_LOOK_S)
+                    if draw is not None:
+                        draw(tick)
+    finally:
+        unsubscribe()
+    _print_now("Everything is searchable by meaning, too.\n")
 
 
 def _print_now(text: str) -> None:
@@ -202,10 +222,11 @@ def _collection_at(kb: KnowledgeBase, path: str) -> str:
 def _print_example(kb: KnowledgeBase, names: Sequence[str]) -> None:
     """Print a search command that has hits: for a word of a title."""
     documents = [document for name in names or [""] for document in kb.documents(name)]
-    words = (_WORD.search(document.title) for document in documents)
-    word = next(filter(None, words), None)
+    matches = (_WORD.search(document.title) for document in documents)
+    words = (match[0] for match in matches if match is not None)
+    word = next((word for word in islice(words, _TRIED) if kb.search(word, limit=1).hits), None)
     if word is not None:
-        write(f"Search it now:  qmd search {word[0]}\n")
+        write(f"Search it now:  qmd search {word}\n")
     elif documents:
         write('Search it now:  qmd search "some words"\n')
     else:

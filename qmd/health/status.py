@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd.ingest.embedding import left_s
 from qmd.ingest.token_states import are_expected
 from qmd.values import Status
 from qmd.values.reports import Overview
@@ -34,6 +35,9 @@ def read(reader: Reader, path: Path) -> Status:
         excluded=reader.collections.excluded_counts(),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
+        embedding_left_s=left_s(
+            reader, missing if coming else counts.chunks - counts.chunks_embedded
+        ),
         token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
         last_indexed=max(
             (collection.last_indexed for collection in collections if collection.last_indexed),

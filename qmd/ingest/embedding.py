@@ -7,6 +7,7 @@ Token states are made with the vectors. Vectors of earlier versions get theirs a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from qmd.ingest import token_states
@@ -17,7 +18,10 @@ from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
-    from qmd.store import Store, Writer
+    from qmd.store import Reader, Store, Writer
+
+PACE = "embedding_seconds"
+"""The key of `qmd.store.meta` under which the seconds for one new chunk are kept."""
 
 #: Chunks in one transaction: about a second of work, which is the most that an interruption loses.
 BATCH = 32
@@ -67,6 +71,12 @@ def embed(
     )
 
 
+def left_s(reader: Reader, chunks: int) -> float | None:
+    """The seconds that embedding so many chunks takes, by the latest run; None if none ran yet."""
+    pace = reader.meta.get(PACE)
+    return None if pace is None else chunks * float(pace)
+
+
 class _Run:
     """
     One call of `embed`.
@@ -94,6 +104,7 @@ class _Run:
         self._last_id = self._last_filled_id = 0
         self._done = self._total = 0
         self._maker: TextMaker | None = None
+        self._pace_s: float | None = None  # for one chunk that the model embeds, on average
 
     def start(self) -> None:
         """Drop token states that no search can read, and count the work."""
@@ -120,7 +131,11 @@ class _Run:
             self._last_id = chunks[-1].id
             texts = texts_of(chunk for chunk in chunks if chunk.hash not in cached)
             maker = self._text_maker()
+            began_s = perf_counter()
             vectors, codes = maker.make(texts)
+            if texts:
+                seconds = (perf_counter() - began_s) / len(texts)
+                self._pace_s = (self._pace_s or seconds) * 0.75 + seconds * 0.25
             self._put(chunks, cached | vectors, maker, codes)
             self.embedded += len(texts)
             self.reused += len(chunks) - len(texts)
@@ -186,6 +201,8 @@ class _Run:
 
         def put(writer: Writer) -> None:
             writer.embeddings.put(self._model, places, vectors)
+            if self._pace_s is not None:
+                writer.meta.put(PACE, f"{self._pace_s:.4g}")
             self._put_codes(writer, maker, codes)
 
         self._store.write(put)

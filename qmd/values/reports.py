@@ -166,6 +166,8 @@ class Status:
         next_embedded: How many chunks have a vector of ``next_model``.
         token_states: How many chunks with a vector have token states too; None if the model has
             none. The others get theirs when a search needs them, and in the background.
+        embedding_left_s: How many seconds the missing vectors take, as fast as the latest ones
+            were made; None if none were.
         last_indexed: When a collection was last scanned to the end, ISO 8601 UTC.
         excluded: Reason → how many files and folders the rules left out.
     """
@@ -185,6 +187,7 @@ class Status:
     collections: tuple[Collection, ...]
     skipped: tuple[SkippedFile, ...]
     excluded: Mapping[str, int]
+    embedding_left_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,18 @@ class TestTerminal:
         _, shown = on_terminal(scratch.with_env(TERM="xterm"), "search", "数据库")
         assert "每天备份\x1b[1;31m数据库\x1b[0m。" in shown
 
+    def test_a_search_by_meaning_says_at_once_that_it_loads_the_model(
+        self, scratch: Scratch
+    ) -> None:
+        env = scratch.with_env(TERM="xterm", NO_COLOR="1")
+        _, shown = on_terminal(env, "query", "deploy")
+        before, erased, after = shown.partition("\r\x1b[2K")
+        assert before.startswith("Loading the model for meaning")
+        assert erased
+        assert "Road map" in after
+        _, shown = on_terminal(env, "search", "deploy")
+        assert "Loading" not in shown
+
     @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
     def test_colour_can_be_declined(self, scratch: Scratch, env: dict[str, str]) -> None:
         _, shown = on_terminal(scratch.with_env(**{"TERM": "xterm", **env}), "search", "deploy")
@@ -243,5 +255,5 @@ class TestPipes:
 def test_the_shell_can_ask_for_completions(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path, {"_QMD_COMPLETE": "bash_source"})
     assert "_QMD_COMPLETE=bash_complete" in scratch.run().out
-    asked = scratch.with_env(_QMD_COMPLETE="bash_complete", COMP_WORDS="qmd coll", COMP_CWORD="1")
+    asked = scratch.with_env(_QMD_COMPLETE="bash_complete", COMP_LINE="qmd coll", COMP_WORD="coll")
     assert "collection" in asked.run().out

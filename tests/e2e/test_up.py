@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,42 @@ def test_it_serves_and_keeps_the_index_until_ctrl_c(scratch: Scratch, up: Up) ->
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(WAIT_S) == 130
     assert running.find(scratch.database) is None
+
+
+def test_on_a_terminal_the_progress_of_the_vectors_is_drawn_while_it_serves(tmp_path: Path) -> None:
+    import os
+    import pty
+
+    scratch = Scratch(tmp_path, {"TERM": "xterm", "COLUMNS": "80"})
+    for number in range(40):
+        scratch.write(f"notes/{number}.md", f"# Note {number}\n\nThe text of note {number}.\n")
+    ours, theirs = pty.openpty()
+    process = scratch.start(
+        "up", "--port", "0", "notes",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    assert process.stdout is not None
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line.decode())
+            if "by meaning, too" in lines[-1]:
+                process.send_signal(signal.SIGINT)
+        drawn = b""
+        with suppress(OSError):  # Linux's way to say that the other side has closed
+            while data := os.read(ours, 65536):
+                drawn += data
+    finally:
+        process.kill()
+        process.wait(WAIT_S)
+        process.stdout.close()
+        os.close(ours)
+    assert any("making vectors of 40 documents in the background" in line for line in lines)
+    assert "Embedding" in drawn.decode()
+    status = scratch.ok("status", "--json").json()
+    assert status["chunks_embedded"] == status["chunks"] == 40
+    assert status["embedding_left_s"] == 0
 
 
 def test_an_empty_folder_is_said_to_hold_nothing(scratch: Scratch) -> None:
