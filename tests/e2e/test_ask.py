@@ -321,7 +321,7 @@ class TestTrouble:
             (["ask", "--timeout", "0", "x"], 2),
             (["ask", "--timeout", "soon", "x"], 2),
             (["ask", "--max-rounds", "11", "x"], 2),
-            (["ask", "--toolset", "all", "x"], 2),
+            (["ask", "--toolset", "every", "x"], 2),
             (["ask", "--llm-url", "nowhere", "x"], 1),
             (["ask", "--llm-url", f"https://me:{KEY}@example.org", "x"], 1),
             (["--db", "none.sqlite", "ask", "--llm-url", "http://127.0.0.1:9", "x"], 1),
