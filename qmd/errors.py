@@ -587,8 +587,24 @@ class FileVanishedError(UnreadableFileError):
 
 
 class InferenceError(QmdError):
+    """
+    A model cannot do its work.
+
+    ``quoted``: the part of the message that a model server wrote. It may repeat the text that the
+    server was sent, so no log has it.
+    """
+
     code = "inference_error"
     http_status = 503
+
+    def __init__(self, message: str, *, hint: str | None = None, quoted: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.quoted = quoted
+
+    @property
+    def for_logs(self) -> str:
+        """The message without what a server wrote."""
+        return str(self).replace(self.quoted, "…") if self.quoted else str(self)
 
 
 class ModelMissingError(InferenceError):
@@ -636,7 +652,12 @@ class TransientInferenceError(InferenceError):
     code = "inference_failed"
 
     def __init__(
-        self, message: str, *, hint: str | None = None, retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        quoted: str = "",
+        retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, quoted=quoted)
         self.retry_after_s = retry_after_s

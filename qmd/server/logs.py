@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
+from qmd.errors import InferenceError
 from qmd.system.log_file import LogWriter
 
 LogFormat = Literal["text", "json"]
@@ -86,7 +87,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={_plain(value)}" for name, value in _fields(record).items())
         word = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        line = f"qmd: {word}{_plain(record.getMessage())}" + (f" {fields}" if fields else "")
+        line = f"qmd: {word}{_plain(_message(record))}" + (f" {fields}" if fields else "")
         return "\n".join([line, *_frames(record)])
 
 
@@ -108,13 +109,22 @@ class JsonLines(logging.Formatter):
             ),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
             **self._constant,
             **_fields(record),
         }
         if frames := _frames(record):
             entry["trace"] = frames
         return json.dumps(entry, ensure_ascii=True, default=str)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message, in which an error of a model stands without the words of its server."""
+    if not isinstance(record.args, tuple) or not record.args:
+        return record.getMessage()
+    return str(record.msg) % tuple(
+        arg.for_logs if isinstance(arg, InferenceError) else arg for arg in record.args
+    )
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -81,6 +81,7 @@ class LogWriter:
 def _open(path: Path) -> int:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags |= getattr(os, "O_BINARY", 0)  # Windows would write two characters for a line end
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.cli import TIMEOUT_S, Scratch, filled
 from tests.support.http_server import qmd_server, raw, request
+from tests.support.model_server import Call, ModelServer
 
 SECRET = "Geheimwort"
 TOKEN = "token-of-the-test"
@@ -27,7 +28,7 @@ def scratch(tmp_path: Path) -> Scratch:
 def serve_once(scratch: Scratch, *options: str) -> None:
     """Start a server, ask it, and stop it."""
     environment = scratch.environment | {"QMD_TOKEN": TOKEN}
-    with qmd_server(scratch.database, *options, environment=environment) as serving:
+    with qmd_server(scratch.database, "--no-watch", *options, environment=environment) as serving:
         headers = {"Authorization": f"Bearer {TOKEN}", "Mcp-Session-Id": SECRET}
         answer = request(serving.url, "POST", "/search", {"query": SECRET}, headers)
         assert len(answer.json()["results"]) == 1
@@ -52,6 +53,31 @@ def test_the_log_tells_what_happened_and_nothing_private(scratch: Scratch) -> No
     assert {entry["database"] for entry in entries} == {str(scratch.database)}
     requests = [(each["path"], each["status"]) for each in entries if each["message"] == "request"]
     assert requests == [("/search", 200), ("/", 200), ("/search", 400)]
+
+
+def test_words_of_a_model_server_are_left_out_because_they_may_repeat_a_note(
+    scratch: Scratch,
+) -> None:
+    def embed(call: Call) -> None:
+        texts = call.request.body["input"]
+        if SECRET in str(texts):
+            call.answer_json({"error": {"message": f"Cannot embed {texts[0]}"}}, 400)
+        else:
+            vectors = [{"index": n, "embedding": [1.0, 0.0]} for n in range(len(texts))]
+            call.answer_json({"data": vectors})
+
+    with ModelServer(embed) as models:
+        settings = {"QMD_MODEL": "openai:m", "QMD_EMBED_URL": f"{models.url}/v1"}
+        environment = scratch.environment | settings
+        with qmd_server(scratch.database, environment=environment) as serving:
+            line = serving.says(r".*embedding failed.*")[0]
+            assert "answered 400: …" in line
+            request(serving.url, "POST", "/query", {"query": SECRET})
+            assert serving.stop() == 0
+        assert SECRET not in serving.stderr
+    text = Path(scratch.ok("logs", "--path").out.strip()).read_text(encoding="utf-8")
+    assert "answered 400: \\u2026" in text
+    assert SECRET not in text
 
 
 def test_the_last_entries_of_a_level_as_text(scratch: Scratch) -> None:

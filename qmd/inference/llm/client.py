@@ -199,10 +199,11 @@ class LlmClient:
         if choice is not None:
             return assembly.add(choice, "message")
         if completion.get("error"):
+            message = trouble.server_words(completion, self.settings.key)
             raise TransientInferenceError(
-                f"{self.settings.url} answered with an error: "
-                + trouble.server_words(completion, self.settings.key),
+                f"{self.settings.url} answered with an error: {message}",
                 hint="Try again.",
+                quoted=message,
             )
         raise TransientInferenceError(
             f"{self.settings.url} answered without an answer (no choices).", hint="Try again."

@@ -35,6 +35,7 @@ def chunks(settings: LlmSettings, pieces: Iterable[bytes]) -> Iterator[Mapping[s
                 raise TransientInferenceError(
                     f"{settings.url} gave up in the middle of the answer: {message}",
                     hint="Try again.",
+                    quoted=message,
                 )
             yield chunk
 

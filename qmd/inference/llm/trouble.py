@@ -49,18 +49,21 @@ def status_error(
             problem,
             hint=f"{settings.model} or its server takes no tools: use --tool-calls blocks, or auto"
             " (QMD_LLM_TOOL_CALLS, llm_tool_calls).",
+            quoted=message,
         )
     if status in _TEMPORARY or (status >= 500 and status not in (501, 505)):
         if "insufficient_quota" in message or _code(body) == "insufficient_quota":
-            return InferenceError(problem, hint="Your account with this server is used up.")
+            hint = "Your account with this server is used up."
+            return InferenceError(problem, hint=hint, quoted=message)
         retry_after_s = _retry_after_s(headers)
         when = f"in {retry_after_s:.0f} s, as it asks" if retry_after_s else "in a while"
         return TransientInferenceError(
             problem,
             hint=f"The server is busy or in trouble: try again {when}.",
+            quoted=message,
             retry_after_s=retry_after_s,
         )
-    return InferenceError(problem, hint=_hint(settings, status, headers))
+    return InferenceError(problem, hint=_hint(settings, status, headers), quoted=message)
 
 
 def server_words(body: object, key: str | None) -> str:
@@ -94,6 +97,7 @@ def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError
         f"{settings.url} does not answer as a language model does: {what}"
         + (f" ({beginning})." if beginning else "."),
         hint="Check the address; for most servers it ends in /v1.",
+        quoted=beginning,
     )
 
 
