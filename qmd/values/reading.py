@@ -64,7 +64,7 @@ class MultiGetReply:
         next_file: The first of these.
     """
 
-    SENT: ClassVar = ("documents", "skipped", "errors", "more", "next_file")
+    SENT: ClassVar[tuple[str, ...]] = ("documents", "skipped", "errors", "more", "next_file")
 
     items: tuple[DocumentSlice | SkippedDocument, ...]
     errors: Annotated[tuple[str, ...], OmitDefault(), Describe("Names that were not found")] = ()
