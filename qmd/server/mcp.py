@@ -11,21 +11,16 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from time import monotonic
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 import mcp_types as types
 from mcp.server import (
     InitializationOptions,
     NotificationOptions,
     Server,
-    ServerRequestContext,
 )
-from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from qmd import __version__
 from qmd.errors import (
@@ -38,25 +33,31 @@ from qmd.errors import (
 from qmd.kb import KnowledgeBase
 from qmd.server.activity import Activity, Caller, caller_named
 from qmd.server.client_sessions import session_of
+from qmd.server.mcp_prompt import PROMPT, guide, instructions
+from qmd.server.mcp_wire import (
+    MARKDOWN,
+    URI_SCHEME,
+    Context,
+    content_of,
+    contents_of,
+    decoded,
+    document_path,
+    listed_tool,
+    name_documents,
+    not_found_error,
+)
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
 from qmd.tools import texts
 from qmd.tools.bounds import MAX_PATH
-from qmd.tools.definition import DocumentBlock, Reply, TextBlock, Tool
+from qmd.tools.definition import Reply, Tool
 from qmd.tools.documents import document_block
 from qmd.tools.listing import in_brief, in_full
 from qmd.tools.spelling import closest, shortened
 from qmd.tools.toolsets import ToolSelection, select, toolset_of
-from qmd.values import Collection
 
 _log = logging.getLogger(__name__)
-
-MARKDOWN = "text/markdown"
-URI_SCHEME = "qmd://"
-
-_RESOURCE_NOT_FOUND = -32002
-"""The error code of a missing resource before 2026-07-28; later versions use INVALID_PARAMS."""
 
 _COMPLETIONS = 100  # the most that the protocol allows in one answer
 _WORKERS = 8  # calls that run at once; more wait for their turn
@@ -66,7 +67,6 @@ _ASK_FOR_LESS = "Try again, or ask for less."
 _LOOK_FIRST = "It may still be done: look at the file before you try again."
 
 ResultT = TypeVar("ResultT")
-Context = ServerRequestContext[Any, Any]
 
 
 class _Server(Server[Any]):
@@ -126,7 +126,7 @@ class McpFace:
         knowledge: dict[str, Any] = {}
         if "qmd" in chosen.toolsets:
             knowledge = {
-                "instructions": instructions(kb.collections()),
+                "instructions": instructions(kb.collections(), chosen.language),
                 "on_list_resources": self._list_resources,
                 "on_list_resource_templates": self._list_resource_templates,
                 "on_read_resource": self._read_resource,
@@ -146,7 +146,7 @@ class McpFace:
             lifespan=self._lifespan,
             **knowledge,
         )
-        self.server.middleware.append(_name_documents)
+        self.server.middleware.append(name_documents)
 
     # -- tools -------------------------------------------------------------------------
 
@@ -162,17 +162,7 @@ class McpFace:
             self._listed = tuple(tool.name for tool in tools)
         listing = in_brief if self._selection.is_brief else in_full
         return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=tool.name,
-                    title=tool.title,
-                    description=tool.description,
-                    input_schema=tool.input_schema,
-                    output_schema=tool.output_schema,
-                    annotations=types.ToolAnnotations.model_validate(tool.hints),
-                )
-                for tool in listing(tools, texts.MCP)
-            ]
+            tools=[listed_tool(tool) for tool in listing(tools, texts.MCP)]
         )
 
     async def _tools_changed(self) -> bool:
@@ -195,7 +185,7 @@ class McpFace:
         if tool is None and not self._kb.policy.writable:
             tool = self._withheld.get(params.name)  # its error names the option that allows it
         if tool is None:
-            message = _unknown("tool", params.name, self._tools)
+            message = _unknown("tool", params.name, self._listed or tuple(self._tools))
             toolset = toolset_of(params.name)
             if toolset is not None and toolset not in self._selection.toolsets:
                 message += f". It is in the toolset {toolset}; --toolset adds it to a server"
@@ -210,7 +200,7 @@ class McpFace:
             if outcome.kind is not None:
                 outcome.hits = len((reply.structured or {}).get("results", ()))
         return types.CallToolResult(
-            content=_plain(reply) if self._plain_text else [_block(each) for each in reply.blocks],
+            content=content_of(reply, plain_text=self._plain_text),
             structured_content=reply.structured,
             is_error=reply.is_error,
         )
@@ -282,17 +272,17 @@ class McpFace:
     ) -> types.ReadResourceResult:
         path = document_path(params.uri)
         if path is None:
-            raise _not_found_error(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
+            raise not_found_error(ctx, params.uri, f"Document not found: {decoded(params.uri)}")
         try:
             document = await self._in_thread(lambda: self._kb.get(params.uri))
         except DocumentNotFoundError as error:
-            raise _not_found_error(ctx, params.uri, f"Document not found: {path}") from error
+            raise not_found_error(ctx, params.uri, f"Document not found: {path}") from error
         except (AmbiguousNameError, SectionNotFoundError) as error:
-            raise _not_found_error(ctx, params.uri, texts.error_text(error)) from error
+            raise not_found_error(ctx, params.uri, texts.error_text(error)) from error
         except QmdError as error:
             message = texts.error_text(error)
             raise MCPError(types.INTERNAL_ERROR, message, {"uri": params.uri}) from error
-        contents = _contents(document_block(document), uri=params.uri)
+        contents = contents_of(document_block(document), uri=params.uri)
         return types.ReadResourceResult(contents=[contents])
 
     @asynccontextmanager
@@ -304,7 +294,7 @@ class McpFace:
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         if document_path(params.uri) is None:
-            raise _not_found_error(ctx, params.uri, f"Document not found: {_decoded(params.uri)}")
+            raise not_found_error(ctx, params.uri, f"Document not found: {decoded(params.uri)}")
         await self.subscriptions.add(ctx, params.uri)
         return types.EmptyResult()
 
@@ -322,22 +312,22 @@ class McpFace:
             excerpt = await self._in_thread(lambda: self._kb.get(uri, max_lines=1))
             return excerpt.document.file
         except QmdError:  # the document does not exist yet, or the name is ambiguous
-            return _decoded(uri)
+            return decoded(uri)
 
     # -- prompts -----------------------------------------------------------------------
 
     async def _list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[_PROMPT])
+        return types.ListPromptsResult(prompts=[PROMPT])
 
     async def _get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        if params.name != _PROMPT.name:
-            raise MCPError(types.INVALID_PARAMS, _unknown("prompt", params.name, [_PROMPT.name]))
+        if params.name != PROMPT.name:
+            raise MCPError(types.INVALID_PARAMS, _unknown("prompt", params.name, [PROMPT.name]))
         message = types.PromptMessage(role="user", content=types.TextContent(text=guide()))
-        return types.GetPromptResult(description=_PROMPT.description, messages=[message])
+        return types.GetPromptResult(description=PROMPT.description, messages=[message])
 
     # -- completion ----------------------------------------------------------------------
 
@@ -409,41 +399,6 @@ class McpFace:
         )
 
 
-# --- descriptions --------------------------------------------------------------------
-
-_PROMPT = types.Prompt(
-    name="query", title="QMD Query Guide", description="如何有效使用QMD搜索知识库"
-)
-
-
-def guide() -> str:
-    """The prompt's text, verbatim from the interface's specification."""
-    return files("qmd.tools").joinpath("guide.md").read_text(encoding="utf-8").removesuffix("\n")
-
-
-def instructions(collections: Sequence[Collection]) -> str:
-    """The instructions that a client gives its model before the first call of a tool."""
-    usage = (
-        "qmd searches the user's own documents (Markdown; English and Chinese). "
-        "Use search for words and exact phrases, query for questions, vsearch for meaning alone; "
-        "then read with get or multi_get, by the hit's file. The best hit's score, 0 to 1, is the "
-        "estimated chance that it answers; the other hits' scores are in proportion to it, and "
-        "relevance is each hit's own chance. notice says so if no hit seems to answer."
-    )
-    if not collections:
-        return (
-            f"{usage} The index has no collections yet: "
-            "the user adds one with 'qmd collection add DIR'."
-        )
-    shown = [
-        f"{collection.name} ({collection.documents} document"
-        f"{'' if collection.documents == 1 else 's'})"
-        for collection in collections[:20]
-    ]
-    more = f", and {len(collections) - 20} more (see status)" if len(collections) > 20 else ""
-    return f"{usage} Collections: {', '.join(shown)}{more}."
-
-
 def _name_and_version(client: types.Implementation) -> tuple[str, str]:
     return client.title or client.name, client.version
 
@@ -452,69 +407,3 @@ def _unknown(kind: str, name: str, names: Sequence[str] | dict[str, Any]) -> str
     similar_name = closest(name, names)
     hint = f" (did you mean {similar_name}?)" if similar_name else ""
     return f"Unknown {kind}: {shortened(name)}{hint}. Known: {', '.join(names)}"
-
-
-# --- documents on the wire -----------------------------------------------------------
-
-
-def document_path(uri: str) -> str | None:
-    """
-    The path that a ``qmd://`` URI names, percent-decoded once; None if it names none.
-
-    (An empty path would match every document as a suffix.)
-    """
-    if not uri.startswith(URI_SCHEME) or len(uri) > MAX_PATH:
-        return None
-    path = _decoded(uri)
-    return path if path.strip("/ .") else None
-
-
-def _decoded(uri: str) -> str:
-    return unquote(uri.removeprefix(URI_SCHEME))
-
-
-def _not_found_error(ctx: Context, uri: str, message: str) -> MCPError:
-    modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-    return MCPError(types.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND, message, {"uri": uri})
-
-
-def _block(block: TextBlock | DocumentBlock) -> types.TextContent | types.EmbeddedResource:
-    if isinstance(block, TextBlock):
-        return types.TextContent(text=block.text)
-    return types.EmbeddedResource(resource=_contents(block, uri=block.document.uri))
-
-
-def _plain(reply: Reply) -> list[types.ContentBlock]:
-    """All that a reply says, as one text."""
-    texts_shown = [
-        block.text if isinstance(block, TextBlock) else block.shown for block in reply.blocks
-    ]
-    return [types.TextContent(text="\n\n".join(text.rstrip("\n") for text in texts_shown))]
-
-
-def _contents(block: DocumentBlock, *, uri: str) -> types.TextResourceContents:
-    return types.TextResourceContents(
-        uri=uri,
-        mime_type=MARKDOWN,
-        text=block.shown,
-        # The SDK's model has no name and title; `_name_documents` moves them beside the URI.
-        _meta={"name": block.document.file, "title": block.document.title},
-    )
-
-
-async def _name_documents(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Copy a document's name and title from ``_meta`` beside its URI, as specified."""
-    result = await call_next(ctx)
-    if isinstance(result, dict):
-        if ctx.method == "tools/call":
-            for block in result.get("content", ()):
-                if block["type"] == "resource":
-                    block["resource"] = _with_name(block["resource"])
-        elif ctx.method == "resources/read":
-            result["contents"] = [_with_name(contents) for contents in result["contents"]]
-    return result
-
-
-def _with_name(contents: dict[str, Any]) -> dict[str, Any]:
-    meta = contents["_meta"]
-    return {"uri": contents["uri"], "name": meta["name"], "title": meta["title"], **contents}

@@ -55,6 +55,7 @@ class ToolSelection:
         conditions: Tool → whether it is listed for a database as it is now; the tools that are not
             here are always listed.
         is_brief: Clients get a brief listing.
+        language: The language of the descriptions; None for that of each specification.
     """
 
     server_name: str
@@ -63,6 +64,7 @@ class ToolSelection:
     withheld: tuple[Tool[Any], ...] = ()
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     is_brief: bool = False
+    language: Language | None = None
 
     def listed(self, kb: KnowledgeBase) -> tuple[Tool[Any], ...]:
         """The tools that the database calls for."""
@@ -102,7 +104,7 @@ def select(
             described = worded(name, tool, language)
             (withheld if read_only and not tool.read_only else tools).append(described)
     server_name = TOOLSETS[chosen[0]][0] if len(chosen) == 1 else "qmd"
-    return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld))
+    return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld), language=language)
 
 
 def select_by_database(

@@ -17,7 +17,8 @@ from support.golden import assert_golden
 from support.mcp_client import Mode, with_client
 
 from qmd import KnowledgeBase, __version__
-from qmd.server.mcp import McpFace, guide
+from qmd.server.mcp import McpFace
+from qmd.server.mcp_prompt import guide
 from qmd.tools.arguments import input_schema
 from qmd.tools.knowledge import TOOLS
 from qmd.tools.toolsets import select

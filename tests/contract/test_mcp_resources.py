@@ -13,7 +13,8 @@ from support.mcp_client import Mode, with_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase
-from qmd.server.mcp import McpFace, document_path
+from qmd.server.mcp import McpFace
+from qmd.server.mcp_wire import document_path
 
 
 @pytest.fixture(scope="module")

@@ -197,6 +197,21 @@ def test_every_tool_is_described_in_both_languages(toolset: str) -> None:
             assert all(map(CHINESE.search, filter(None, descriptions(tool)))), tool.name
 
 
+def test_the_instructions_are_in_the_language_too(tmp_path: Path) -> None:
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        assert "用户可用 'qmd collection add DIR' 添加" in instructions_of(kb, "zh")
+        for number in range(21):
+            (tmp_path / f"c{number}").mkdir()
+            kb.add_collection(tmp_path / f"c{number}")
+        assert instructions_of(kb, "zh").endswith("c8（0 篇文档），另有 1 个（见 status）。")
+        assert instructions_of(kb, "en") == instructions_of(kb, None)
+        assert instructions_of(kb, "en").endswith("c8 (0 documents), and 1 more (see status).")
+
+
+def instructions_of(kb: KnowledgeBase, language: Language | None) -> str:
+    return str(McpFace(kb, select_by_database(language=language)).server.instructions)
+
+
 @pytest.mark.parametrize("toolset", TOOLSETS)
 def test_without_a_language_each_tool_has_the_words_of_its_specification(toolset: str) -> None:
     for tool, source in zip(select([toolset]).tools, tools_of(toolset, alone=True), strict=True):
