@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qmd.cli import complete
-from qmd.cli.command import command
+from qmd.cli.command import Group, command
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
 from qmd.system.log_file import log_file
@@ -98,6 +98,10 @@ def server_options(transport: str) -> Callable[[F], F]:
             "--lang", "language", type=click.Choice(["en", "zh"]),
             help="Describe the MCP tools in this language; else each as its specification does.",
         )(function)  # fmt: skip
+        function = click.option(
+            "--daemon", is_flag=True,
+            help="Serve over HTTP in the background; 'qmd mcp stop' ends it.",
+        )(function)  # fmt: skip
         # tobi/qmd has this name for --transport http.
         function = click.option("--http", "only_http", is_flag=True, hidden=True)(function)
         return click.option(
@@ -126,21 +130,35 @@ def server(ctx: click.Context, /, **options: Any) -> None:
     transports the server ends when its stdin ends; if stdin is a terminal or /dev/null, only
     HTTP is served. After SIGTERM or Ctrl-C the requests in progress are answered first.
     """
-    ctx.exit(_serve(options))
+    ctx.exit(_serve(ctx, options))
 
 
-@command(
+@click.group(
     "mcp",
-    examples=('claude mcp add qmd -- qmd mcp       # or "command": "qmd", "args": ["mcp"]',),
+    cls=Group,
+    lazy={"stop": "qmd.cli.daemon:stop"},
+    sections={"Commands": ["stop"]},
+    invoke_without_command=True,
+    examples=(
+        'claude mcp add qmd -- qmd mcp       # or "command": "qmd", "args": ["mcp"]',
+        "qmd mcp --http --daemon             # one server for all clients",
+    ),
 )
 @server_options("mcp")
 @click.pass_context
 def mcp(ctx: click.Context, /, **options: Any) -> None:
     """Serve MCP over stdin and stdout, to a client that starts it."""
-    ctx.exit(_serve(options))
+    if ctx.invoked_subcommand is None:
+        ctx.ensure_object(Session).command = ctx.command_path
+        ctx.exit(_serve(ctx, options))
 
 
-def _serve(options: dict[str, Any]) -> int:
+def _serve(ctx: click.Context, options: dict[str, Any]) -> int:
+    if options["daemon"]:
+        from qmd.cli.daemon import start_in_background
+
+        start_in_background(ctx)
+        return 0
     from qmd.server.process import serve
 
     command_session = session()

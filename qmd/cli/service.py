@@ -9,14 +9,14 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.cli.typed_options import full_path, typed_server_options, typed_setting_options
 from qmd.config import SETTINGS
 from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
 
@@ -29,8 +29,6 @@ MANAGERS = ("systemd", "launchd", "windows")
 _START_S = 20.0
 _MASK = "***"
 
-#: What the service sets itself: it serves HTTP and logs as text.
-_FIXED = {"transport", "only_http", "log_format", "token"}
 #: Where the server looks for its files.
 _DIRECTORIES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 
@@ -250,7 +248,7 @@ def _service(options: Sequence[str]) -> Service:
     words = list(options)
     with server.make_context("qmd service install", words, click.get_current_context()) as ctx:
         token = ctx.params["token"]
-        arguments = [*_server_options(ctx), *_setting_options(here)]
+        arguments = [*typed_server_options(ctx), *typed_setting_options(here)]
     environment = _environment(here)
     if token == "auto":  # noqa: S105 - the option's word for a generated token
         arguments += ["--token", "auto"]
@@ -271,43 +269,6 @@ def _service(options: Sequence[str]) -> Service:
     )  # fmt: skip
 
 
-def _server_options(ctx: click.Context) -> list[str]:
-    """The options that were typed, in the form in which the server takes them."""
-    words: list[str] = []
-    for param in ctx.command.params:
-        name = str(param.name)
-        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not is_typed or name in _FIXED or name not in ctx.params:
-            continue
-        value: Any = ctx.params[name]
-        option = param.opts[-1]
-        if value is True:
-            words.append(option)
-        elif name == "toolsets":
-            words += [option, ",".join(value)]
-        elif isinstance(value, tuple):
-            words += [word for each in value for word in (option, str(each))]
-        else:
-            words += [option, str(value)]
-    return words
-
-
-def _setting_options(here: Session) -> list[str]:
-    """The settings that were typed as options, with full paths."""
-    words: list[str] = []
-    for name, setting in SETTINGS.items():
-        if here.settings.sources[name] != setting.option or name == "db" or not setting.option:
-            continue
-        value = getattr(here.settings, name)
-        if setting.kind == "switch":
-            words.append(setting.option)
-        elif setting.kind == "paths":
-            words += [word for each in value for word in (setting.option, str(each))]
-        else:
-            words += [setting.option, _full(value) if setting.is_path else str(value)]
-    return words
-
-
 def _environment(here: Session) -> dict[str, str]:
     """The variables in which settings were given, with full paths, and those of directories."""
     environment = {name: os.environ[name] for name in _DIRECTORIES if os.environ.get(name)}
@@ -318,14 +279,10 @@ def _environment(here: Session) -> dict[str, str]:
         if setting.kind == "paths":
             environment[setting.variable] = os.pathsep.join(map(str, value))
         elif setting.is_path:
-            environment[setting.variable] = _full(value)
+            environment[setting.variable] = full_path(value)
         else:
             environment[setting.variable] = os.environ[setting.variable]
     return environment
-
-
-def _full(path: object) -> str:
-    return os.path.abspath(str(path))  # noqa: PTH100 - keeps links, as the settings do
 
 
 def _wait_for_server(here: Session) -> str | None:

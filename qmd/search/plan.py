@@ -10,7 +10,7 @@ from qmd.errors import InferenceError
 from qmd.search.models import SearchModels
 from qmd.search.parse import Question, Scope, parse_query, parse_text, with_exclusions
 from qmd.search.query.language import ParsedQuery
-from qmd.search.query.lines import TypedLines, parse_lines
+from qmd.search.query.lines import TypedLines, parse_lines, without_expand
 from qmd.values import SearchRequest
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def plan_request(reader: Reader, request: SearchRequest, models: SearchModels) -
     """
     request.check()
     depth = None if request.limit is None else max(RUN_DEPTH, request.limit)
+    request = replace(request, query=without_expand(request.query))
     lines = parse_lines(request.query)
     if lines is not None:
         return _plan_lines(reader, request, lines, depth)

@@ -279,3 +279,10 @@ def test_a_query_of_undecodable_bytes_is_a_query(tmp_path: Path) -> None:
     scratch = filled(tmp_path)
     done = scratch.run_raw("search", b"\xff\xfe".decode("utf-8", "surrogateescape"), "--json")
     assert (done.returncode, done.stdout) == (0, b"[]\n")
+
+
+def test_a_query_may_be_marked_for_expansion_as_in_tobis_qmd(scratch: Scratch) -> None:
+    plain = scratch.ok("query", "SQLite", "--json").json()
+    assert plain != []
+    assert scratch.ok("query", "expand: SQLite", "--json").json() == plain
+    assert scratch.ok("query", "expand:\nlex: SQLite", "--json").json() != []

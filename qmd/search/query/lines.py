@@ -9,6 +9,9 @@ Parse a query that has one line for each retriever::
 A query has this form if its first non-blank line begins with one of these words, in upper or lower
 case. A line that begins with none of them continues the line before it. If there is only an
 intent, it is searched for itself.
+
+A query may also begin with ``expand:``, as tobi/qmd writes one that the expander words in other
+ways. That is what happens to every query without typed lines, so the word is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import re
 from dataclasses import dataclass
 
 _LINE = re.compile(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
+
+_EXPAND = re.compile(r"\s*expand[:：]\s*", re.IGNORECASE)
 
 #: The most lines of one kind; further ones are ignored.
 MAX_LINES = 8
@@ -36,6 +41,12 @@ class TypedLines:
     lexical: tuple[str, ...]
     semantic: tuple[str, ...]
     intent: str | None
+
+
+def without_expand(query: str) -> str:
+    """The query without the word ``expand:`` that it begins with, if something stands behind it."""
+    match = _EXPAND.match(query)
+    return query[match.end() :] if match and query[match.end() :].strip() else query
 
 
 def parse_lines(query: str) -> TypedLines | None:

@@ -1,0 +1,56 @@
+"""``qmd mcp --daemon`` and ``qmd mcp stop``: a server in the background, as a real process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qmd.system import running
+from tests.support.cli import Scratch, filled
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    scratch = filled(tmp_path)
+    yield scratch
+    if running.find(scratch.database) is not None:
+        scratch.run("mcp", "stop")
+
+
+def test_a_server_is_started_and_stopped(scratch: Scratch) -> None:
+    started = scratch.run("mcp", "--http", "--daemon", "--port", "0", "--read-only")
+    assert started.code == 0, started.err
+    server = running.find(scratch.database)
+    assert server is not None and running.answers(server)
+    assert started.out == (
+        f"Serving at {server.url} (MCP: {server.url}/mcp), process {server.pid}\n"
+        "Its log: qmd logs    End it: qmd mcp stop\n"
+    )
+    again = scratch.run("mcp", "--daemon")
+    assert (again.code, "runs already" in again.err) == (1, True)
+    assert scratch.run("mcp", "stop", "--json").json() == {"stopped": server.url, "pid": server.pid}
+    assert not running.is_alive(server.pid)
+    none = scratch.run("mcp", "stop")
+    assert (none.code, "'qmd mcp --http --daemon' starts one" in none.err) == (1, True)
+
+
+def test_a_token_is_no_argument_of_the_process(scratch: Scratch) -> None:
+    scratch.run("server", "--daemon", "--port", "0", "--token", "s3cret")
+    server = running.find(scratch.database)
+    assert server is not None and server.token == "s3cret" and running.answers(server)
+    arguments = Path(f"/proc/{server.pid}/cmdline")
+    if arguments.exists():
+        assert b"s3cret" not in arguments.read_bytes()
+
+
+def test_a_start_that_fails_says_why(scratch: Scratch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = scratch.run("mcp", "--http", "--daemon", "--port", str(port))
+    assert result.code == 1
+    assert f"Port {port} on 127.0.0.1 is in use." in result.err
