@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from qmd.cli.command import command
+from qmd.cli.command import command, json_option
 from qmd.cli.session import session
-from qmd.cli.terminal import note, write
+from qmd.cli.terminal import note, write, write_json
 from qmd.errors import NotFoundError, QmdError
 
 _TIMEOUT_S = 10.0
@@ -17,14 +17,18 @@ _TIMEOUT_S = 10.0
 @command("open", examples=("qmd open", "qmd open --print"))
 @click.option("--print", "--no-browser", "print_only", is_flag=True,
               help="Only print the link, as without a terminal.")  # fmt: skip
-def open_(print_only: bool) -> None:
+@json_option
+def open_(print_only: bool, as_json: bool) -> None:
     """
     Show the page of the running server in the browser.
 
     If the server requires a token, the link lets the browser in: it works once, within a
-    minute, for programs of the user who started the server.
+    minute, for programs of the user who started the server. This command starts no server.
     """
     address, path = _link()
+    if as_json:
+        write_json({"url": address, "link": address + path, "works_once": path != "/"})
+        return
     if not print_only and sys.stdout.isatty():
         import webbrowser
 
@@ -48,7 +52,7 @@ def _link() -> tuple[str, str]:
     from qmd.system import running
 
     option = session().database_option
-    hint = f"Start one with 'qmd up{option}', or with 'qmd server --transport http{option}'."
+    hint = f"Start one with 'qmd up{option}', or at each login with 'qmd service install{option}'."
     database = session().settings.db
     server = running.find(database)
     if server is None:

@@ -38,19 +38,27 @@ def serve_once(scratch: Scratch, *options: str) -> None:
         assert serving.stop() == 0
 
 
-def test_the_log_tells_what_happened_and_nothing_private(scratch: Scratch) -> None:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """A home in which a server has run, and then one that could not start."""
+    scratch = filled(tmp_path_factory.mktemp("served"), NOTES)
     serve_once(scratch, "--access-log")
-    path = Path(scratch.ok("logs", "--path").out.strip())
-    assert path == scratch.root / "home/.local/state/qmd/server.log"
+    assert scratch.run("server", "--transport", "http", "--host", "0.0.0.0").code != 0
+    return scratch
+
+
+def test_the_log_tells_what_happened_and_nothing_private(served: Scratch) -> None:
+    path = Path(served.ok("logs", "--path").out.strip())
+    assert path == served.root / "home/.local/state/qmd/server.log"
     text = path.read_text(encoding="utf-8")
     assert SECRET not in text
     assert TOKEN not in text
-    entries = [json.loads(line) for line in scratch.ok("logs", "--json").out.splitlines()]
+    entries = [json.loads(line) for line in served.ok("logs", "--json").out.splitlines()]
     messages = [entry["message"] for entry in entries]
     assert messages[0] == "serving"
-    assert messages[-1] == "stopped"
-    assert entries[-1]["reason"] == "SIGTERM"
-    assert {entry["database"] for entry in entries} == {str(scratch.database)}
+    assert messages[-2] == "stopped"
+    assert entries[-2]["reason"] == "SIGTERM"
+    assert {entry["database"] for entry in entries} == {str(served.database)}
     requests = [(each["path"], each["status"]) for each in entries if each["message"] == "request"]
     assert requests == [("/search", 200), ("/", 200), ("/search", 400)]
 
@@ -80,24 +88,18 @@ def test_words_of_a_model_server_are_left_out_because_they_may_repeat_a_note(
     assert SECRET not in text
 
 
-def test_the_last_entries_of_a_level_as_text(scratch: Scratch) -> None:
-    serve_once(scratch)
-    serve_once(scratch)
-    lines = scratch.ok("logs", "-n", "3").out.splitlines()
-    assert [line.split()[4] for line in lines] == ["stopped", "serving", "stopped"]
-    assert scratch.ok("logs", "--level", "warning").out == ""
-    taken = scratch.run("server", "--transport", "http", "--host", "0.0.0.0")
-    assert taken.code != 0
-    (line,) = scratch.ok("logs", "--level", "warning").out.splitlines()
+def test_the_last_entries_of_a_level_as_text(served: Scratch) -> None:
+    lines = served.ok("logs", "-n", "3").out.splitlines()
+    assert [line.split()[4] for line in lines] == ["request", "stopped", "The"]
+    (line,) = served.ok("logs", "--level", "warning").out.splitlines()
     assert " error The server cannot start. Listening on 0.0.0.0" in line
 
 
-def test_entries_of_other_databases_are_left_out(scratch: Scratch) -> None:
-    serve_once(scratch)
-    other = scratch.call("--db", "other.sqlite", "logs")
+def test_entries_of_other_databases_are_left_out(served: Scratch) -> None:
+    other = served.call("--db", "other.sqlite", "logs")
     assert (other.code, other.out) == (0, "")
     assert "--all" in other.err
-    assert len(scratch.ok("--db", "other.sqlite", "logs", "--all").out.splitlines()) == 2
+    assert len(served.ok("--db", "other.sqlite", "logs", "--all").out.splitlines()) == 6
 
 
 def test_without_a_log_a_line_on_stderr_says_so(scratch: Scratch) -> None:

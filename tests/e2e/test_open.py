@@ -157,6 +157,13 @@ def test_a_link_lets_a_browser_in_once(start: Start, scratch: Scratch) -> None:
     assert browser["cookie"].partition("=")[2] not in server.stderr
 
 
+def test_a_program_gets_the_link_as_json(start: Start, scratch: Scratch) -> None:
+    server = start("--token", "auto")
+    reply = scratch.ok("open", "--json").json()
+    assert (reply["url"], reply["works_once"]) == (server.url, True)
+    assert enter(server.url, reply["link"])[0].status == 303
+
+
 def test_an_event_stream_works_in_a_browser(start: Start, scratch: Scratch, tmp_path: Path) -> None:
     server = start("--token", "auto")
     _, browser = enter(server.url, scratch.ok("open", "--print").out.strip())
