@@ -1,4 +1,4 @@
-"""What the README shows is what happens: its session and its Python are run."""
+"""What the README shows is what happens: its session and the Python of docs/python.md are run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from support.cli import Scratch
+
+from qmd.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -40,8 +43,10 @@ def test_the_session_in_the_readme_is_what_the_commands_print(clone: Scratch) ->
         session += f"$ qmd {command}\n{out}\n\n"
     session = session.rstrip() + "\n"
     if os.environ.get("UPDATE_GOLDEN"):
-        fresh = TEXT[: match.start(1)] + session + TEXT[match.end(1) :]
-        README.write_text(fresh, encoding="utf-8")
+        for readme in (README, ROOT / "README.zh-CN.md"):
+            text = readme.read_text(encoding="utf-8")
+            fresh = SESSION.sub(lambda _: f"```console\n{session}```", text, count=1)
+            readme.write_text(fresh, encoding="utf-8")
     else:
         assert _numberless(match[1]) == _numberless(session), "run this test with UPDATE_GOLDEN=1"
 
@@ -51,10 +56,11 @@ def _numberless(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 
-def test_the_python_in_the_readme_prints_what_its_comments_say(
+def test_the_python_in_the_docs_prints_what_its_comments_say(
     clone: Scratch, model_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     said = re.findall(r"^ *print\(.*\)  # (.*)$", code, re.MULTILINE)
     assert len(said) == code.count("print(")
     (clone.root / "cache").mkdir()
@@ -63,15 +69,67 @@ def test_the_python_in_the_readme_prints_what_its_comments_say(
     monkeypatch.setenv("XDG_CACHE_HOME", str(clone.root / "cache"))
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(code, "README.md", "exec"), {})
+        exec(compile(code, "docs/python.md", "exec"), {})
     assert out.getvalue().splitlines() == said
 
 
-PAGES = sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md"))
+CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+
+
+def _blocks(text: str) -> list[str]:
+    """The code of a page, without what is explained in comments."""
+    blocks = re.findall(r"```\w+\n(.*?)```", text, re.DOTALL)
+    return [re.sub(r" +# .*", "", block) for block in blocks]
+
+
+def _code(text: str) -> set[str]:
+    """The pieces of code in the sentences of a page."""
+    pieces = re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return {" ".join(piece.split()) for piece in pieces}
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The figures of each row of each table."""
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    return [re.findall(r"\d[\d.,]*(?: (?:s|ms|MB)\b)?", row) for row in rows]
+
+
+def test_the_chinese_readme_has_the_commands_and_figures_of_the_english_one() -> None:
+    assert _blocks(CHINESE) == _blocks(TEXT)
+    assert _rows(CHINESE) == _rows(TEXT)
+    assert _code(CHINESE) == _code(TEXT)
+    images = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
+    assert images.findall(CHINESE) == images.findall(TEXT)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "zh").glob("*.md")), ids=lambda p: p.name)
+def test_the_commands_of_the_chinese_pages_are_there(page: Path) -> None:
+    code = "\n".join(_blocks(page.read_text("utf-8")))
+    commands = re.findall(r"^qmd (.+)$", code, re.MULTILINE)
+    for command in commands:
+        name, *arguments = shlex.split(command)
+        found = cli.get_command(click.Context(cli), name)
+        assert found is not None, command
+        if isinstance(found, click.Group) and arguments and not arguments[0].startswith("-"):
+            assert found.get_command(click.Context(found), arguments[0]) is not None, command
+        options = {option for param in found.params for option in param.opts}
+        named = {each.partition("=")[0] for each in arguments if each.startswith("--")}
+        assert named <= options, command
+
+
+PAGES = sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "benchmarks/README.md", *PAGES]
+    "document",
+    [
+        "README.md",
+        "README.zh-CN.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "benchmarks/README.md",
+        *PAGES,
+    ],
 )
 def test_links_between_the_documents_lead_somewhere(document: str) -> None:
     path = ROOT / document
