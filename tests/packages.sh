@@ -6,7 +6,7 @@
 #   tests/packages.sh -k llm -x         with these arguments for pytest
 #
 # Makes its own environment in .venv-packages (QMD_PACKAGES_VENV names another place). Needs the
-# package index and npm's; takes about two minutes. A program that cannot be installed here makes
+# package index and npm's; takes a few minutes. A program that cannot be installed here makes
 # its tests skip, and they say so.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from packages.conftest import ROOT, Run, needs
+from packages.conftest import ROOT, TIMEOUT_S, Run, needs
 
 import qmd
 from integrations import build
@@ -54,6 +55,22 @@ def test_the_bundler_accepts_the_bundle(bundle: Path, run: Run, tmp_path: Path) 
     run("mcpb", "unpack", bundle, tmp_path / "unpacked")
     run("mcpb", "validate", tmp_path / "unpacked/manifest.json")
     run("mcpb", "pack", tmp_path / "unpacked", tmp_path / "again.mcpb")
+
+
+@needs("check-jsonschema")
+def test_the_entry_of_the_registry_fits_its_schema(bundle: Path, tmp_path: Path) -> None:
+    entry = tmp_path / "server.json"
+    entry.write_text(json.dumps(build.server_json("ada/notes", bundle)))
+    done = subprocess.run(
+        ["check-jsonschema", "--schemafile", build.SCHEMA, entry],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    if "download" in done.stdout + done.stderr or "Connection" in done.stdout + done.stderr:
+        pytest.skip("the schema cannot be downloaded here")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @needs("uv")
