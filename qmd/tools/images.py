@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -247,3 +247,23 @@ TOOLS: tuple[Tool[Any], ...] = (
         failed=_failed,
     ),
 )
+
+(_WRITE,) = TOOLS
+
+#: Tool → the one that a server with several toolsets has in its place: a model reads the listing of
+#: all of them, so this one says the same in a quarter of the words.
+TOGETHER: Mapping[str, Tool[Any]] = {
+    _WRITE.name: replace(
+        _WRITE,
+        description="把标签、描述、人物、地点写入一张照片（JPG、PNG、HEIC）；未提及的元数据不变。",
+        argument_texts={
+            "filePath": "照片的绝对路径",
+            "metadata": "要写入的内容；未提供或为 null 的字段不变",
+            "metadata.tags": "标签",
+            "metadata.description": "描述",
+            "metadata.people": "人物名称，也记作标签",
+            "metadata.location": "拍摄地点",
+            "overwrite": "true：新值取代旧值；false：标签和人物追加，已有的描述和地点不变",
+        },
+    )
+}

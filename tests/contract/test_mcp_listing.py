@@ -110,11 +110,12 @@ json_values = st.recursive(
 def test_the_published_schema_allows_what_the_checked_one_allows(data: st.DataObject) -> None:
     tool = data.draw(st.sampled_from(select().tools))
     checked = input_schema(tool.arguments)
-    name = data.draw(st.sampled_from(sorted(checked["properties"])))
+    published = tool.input_schema()
+    name = data.draw(st.sampled_from(sorted(published["properties"])))
     value = data.draw(json_values)
     of_both = [
         Draft202012Validator(schema["properties"][name]).is_valid(value)
-        for schema in (checked, tool.input_schema())
+        for schema in (checked, published)
     ]
     is_closed = checked["properties"][name].get("type") == "object"
     assert of_both[0] == of_both[1] or is_closed, (tool.name, name, value)

@@ -154,6 +154,17 @@ def test_the_default_takes_at_most_ten_kilobytes(tmp_path: Path, language: Langu
         assert size(listing(kb, language)) <= 10 * 1024
 
 
+def test_posts_and_photos_add_two_kilobytes(tmp_path: Path) -> None:
+    photos.make(tmp_path / "album/boat.jpg")
+    (tmp_path / "archive").mkdir()
+    with KnowledgeBase.open(make_index(tmp_path), Settings(posts_dir=tmp_path / "archive")) as kb:
+        kb.add_collection(tmp_path / "album", mask="**/*.jpg")
+        kb.index()
+        everything = listing(kb)
+    assert len(everything["tools"]) == 18
+    assert size(everything) <= 12.5 * 1024
+
+
 def test_the_default_is_listed_as_reviewed(tmp_path: Path) -> None:
     with KnowledgeBase.open(make_index(tmp_path)) as kb:
         assert_golden("mcp_default_tools.json", listing(kb))
