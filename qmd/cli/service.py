@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd import __version__
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
@@ -183,6 +184,8 @@ def status(ctx: click.Context, as_json: bool) -> None:
         write(f"{manager.name}: {'runs' if is_active else 'does not run'}\n")
         if server is not None and answers:
             write(f"server:  {server.url}, process {server.pid}, version {server.version}\n")
+            if is_active and server.version != __version__:
+                note(f"This is version {__version__}: 'qmd service install' restarts the service.")
         else:
             write("server:  none answers; what was logged: qmd logs\n")
     if not is_active:

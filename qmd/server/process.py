@@ -114,7 +114,7 @@ def serve(
     log_to_stderr(options.log_format, logging.WARNING if logs_warnings_only else logging.INFO)
     if options.log_file is not None:
         log_to_file(options.log_file, options.database)
-    with _logged_failure():
+    with _logged_failure("The server cannot start."):
         http = _open_port(options, is_only_transport=not over_stdio) if over_http else None
         try:
             wire = stdio.claim_wire() if over_stdio else None
@@ -127,19 +127,23 @@ def serve(
     if not options.read_only:
         _start_indexing(kb, options, kept_by_caller=beside is not None)
     gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
-    anyio.run(process.run, wire)
+    with _logged_failure("The server failed."):
+        anyio.run(process.run, wire)
     _log.info("stopped", extra={"fields": process.reason})
     _finish(process, kb)
     return process.exit_code
 
 
 @contextmanager
-def _logged_failure() -> Iterator[None]:
-    """Write an error of the start into the log file; the caller reports it on stderr."""
+def _logged_failure(what: str) -> Iterator[None]:
+    """Write an error of the block into the log file; the caller reports it on stderr."""
     try:
         yield
     except QmdError as error:
-        _log.error("The server cannot start. %s", error, extra={FILE_ONLY: True})
+        _log.error("%s %s", what, error, extra={FILE_ONLY: True})
+        raise
+    except Exception as error:
+        _log.error("%s", what, exc_info=error, extra={FILE_ONLY: True})
         raise
 
 

@@ -130,6 +130,25 @@ def test_nothing_private_is_told(kb: KnowledgeBase) -> None:
     assert SECRET not in text
 
 
+def test_the_documentation_has_every_figure(kb: KnowledgeBase) -> None:
+    text = (Path(__file__).parents[2] / "docs/server.md").read_text(encoding="utf-8")
+    with serving(kb) as client:
+        families = list(text_string_to_metric_families(client.get("/metrics").text))
+    assert len(families) > 15
+    for family in families:
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        assert f"`{name}`" in text, name
+
+
+def test_every_kind_of_route_has_its_pattern(kb: KnowledgeBase) -> None:
+    with serving(kb) as client:
+        for path in ("/", "/overview", "/mcp", "/health", "/static/base.css", "/open?code=x"):
+            client.get(path)
+        routes = {dict(labels).get("route") for _, labels in figures(client)}
+    assert {"/", "/overview", "/mcp", "/health", "/open"} <= routes
+    assert any(route and route.startswith("/static/{") for route in routes)
+
+
 def test_the_token_guards_it(kb: KnowledgeBase) -> None:
     with serving(kb, security=Security(token="right")) as client:
         assert client.get("/metrics").status_code == 401

@@ -49,7 +49,8 @@ if words[0] == "restart":
     command = [w.replace("$$", "$").replace("%%", "%") for w in shlex.split(lines["ExecStart"])]
     variables = [shlex.split(line.partition("=")[2])[0].replace("%%", "%").partition("=")[::2]
                  for line in unit.splitlines() if line.startswith("Environment=")]
-    server = subprocess.Popen(command, cwd=lines["WorkingDirectory"], start_new_session=True,
+    folder = lines["WorkingDirectory"].removeprefix("-")
+    server = subprocess.Popen(command, cwd=folder, start_new_session=True,
         env={{"HOME": str(home), "PYTHONUTF8": "1", **dict(variables)}},
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     pid_file.write_text(str(server.pid))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from qmd.errors import InputError
@@ -10,6 +12,10 @@ from qmd.system.services.definition import RESTART_S, Command, Service
 
 STOP_S = 20
 """Seconds until systemd kills a server that it has asked to stop; the server needs 13 at most."""
+
+
+_LINGERING = Path("/var/lib/systemd/linger")
+"""Has a file for each user whose services go on after the logout."""
 
 
 class Systemd:
@@ -38,7 +44,7 @@ class Systemd:
             "[Service]\n"
             "Type=exec\n"
             f"ExecStart={_command_line(service.command)}\n"
-            f"WorkingDirectory={_literal(str(service.folder))}\n"
+            f"WorkingDirectory=-{_literal(str(service.folder))}\n"  # "-": it may be missing
             f"{environment}"
             "Restart=on-failure\n"
             f"RestartSec={RESTART_S}\n"
@@ -71,6 +77,9 @@ class Systemd:
         return ("systemctl", "--user", "is-active", "--quiet", f"{service_name}.service")
 
     def remark(self) -> str | None:
+        with suppress(OSError, KeyError):  # KeyError: a user without a name
+            if (_LINGERING / getpass.getuser()).exists():
+                return None
         return "It stops when you log out, unless you run: loginctl enable-linger"
 
 
