@@ -22,10 +22,11 @@ from urllib.parse import urlsplit
 
 DISTRIBUTION = "qmd-python"
 
+_NEW_IMAGE = "build the image again from the newest version (integrations/docker/Dockerfile)"
 # The parts of uv's cache in which uvx makes environments.
 _UV_CACHE = re.compile(r"(archive|environments)-v\d+")
 
-Manager = Literal["pip", "uv pip", "uv tool", "uvx", "pipx"]
+Manager = Literal["pip", "uv pip", "uv tool", "uvx", "pipx", "docker"]
 Origin = Literal["index", "folder", "file", "repository"]
 
 
@@ -57,6 +58,8 @@ class Installation:
                 return _line("uvx", "--with", package, "--from", self.source, "qmd") + " …"
             case "pipx":
                 return _line("pipx", "inject", DISTRIBUTION, package)
+            case "docker":
+                return _NEW_IMAGE
             case _:
                 return _line(*self._pip(), package)
 
@@ -69,12 +72,16 @@ class Installation:
                 return _line("uvx", "--refresh", "--from", self.source, "qmd") + " …"
             case "pipx":
                 return _line("pipx", "install", "--force", *self._named())
+            case "docker":
+                return _NEW_IMAGE
             case _:
                 again = [package] if package else self._named()
                 return _line(*self._pip(), "--force-reinstall", "--no-deps", *again)
 
     def upgrade(self) -> str:
         """The command, or the steps, that install a newer qmd."""
+        if self.manager == "docker":
+            return _NEW_IMAGE
         if self.origin == "index":
             return self._upgrade_from_index()
         if self.origin == "file":
@@ -142,6 +149,8 @@ def read(prefix: Path, python: str, direct_url: dict[str, Any] | None) -> Instal
 def _manager(prefix: Path) -> Manager:
     if (prefix / "uv-receipt.toml").is_file():
         return "uv tool"
+    if (prefix / "qmd-image").is_file():  # the Dockerfile makes it
+        return "docker"
     if (prefix / "pipx_metadata.json").is_file():
         return "pipx"
     if _UV_CACHE.fullmatch(prefix.parent.name):

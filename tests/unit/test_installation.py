@@ -31,6 +31,8 @@ def environment(tmp_path: Path, manager: str) -> Path:
     (prefix / "pyvenv.cfg").write_text(f"home = /usr/bin\nimplementation = CPython\n{uv}")
     if manager == "uv tool":
         (prefix / "uv-receipt.toml").write_text("[tool]\n")
+    if manager == "docker":
+        (prefix / "qmd-image").touch()
     if manager == "pipx":
         (prefix / "pipx_metadata.json").write_text("{}")
     return prefix
@@ -111,6 +113,13 @@ def test_a_newer_version_comes_from_where_this_one_came(
 ) -> None:
     here = installation.read(environment(tmp_path, manager), PYTHON, direct_url)
     assert here.upgrade() == upgrade
+
+
+def test_in_an_image_nothing_is_installed(tmp_path: Path) -> None:
+    here = installation.read(environment(tmp_path, "docker"), PYTHON, FOLDER)
+    assert {here.install("onnx"), here.reinstall(), here.upgrade()} == {
+        "build the image again from the newest version (integrations/docker/Dockerfile)"
+    }
 
 
 def test_a_clone_is_pulled(tmp_path: Path) -> None:
