@@ -166,7 +166,8 @@ def status(ctx: click.Context, as_json: bool) -> None:
     is_installed = file.exists()
     is_active = is_installed and managers.is_active(manager, name)
     server = running.find(session().settings.db)
-    answers = server is not None and running.answers(server)
+    if server is not None and not running.answers(server):
+        server = None
     if as_json:
         write_json(
             {
@@ -174,15 +175,16 @@ def status(ctx: click.Context, as_json: bool) -> None:
                 "manager": manager.name,
                 "file": str(file) if is_installed else None,
                 "active": is_active,
-                "url": server.url if server is not None and answers else None,
-                "pid": server.pid if server is not None and answers else None,
+                "url": None if server is None else server.url,
+                "pid": None if server is None else server.pid,
+                "version": None if server is None else server.version,
             }
         )
     else:
         place = one_line(str(file)) if is_installed else "not installed ('qmd service install')"
         write(f"service: {name}, {place}\n")
         write(f"{manager.name}: {'runs' if is_active else 'does not run'}\n")
-        if server is not None and answers:
+        if server is not None:
             write(f"server:  {server.url}, process {server.pid}, version {server.version}\n")
             if is_active and server.version != __version__:
                 note(f"This is version {__version__}: 'qmd service install' restarts the service.")
