@@ -134,7 +134,9 @@ def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
                 for number, value in enumerate(endpoint.examples, 1)
             }
         operation["requestBody"] = {
-            "required": bool(input_schema(endpoint.body, camel_case=False).get("required")),
+            "required": not {"required", "anyOf"}.isdisjoint(
+                input_schema(endpoint.body, camel_case=False)
+            ),
             "content": {"application/json": content},
         }
     operation["responses"] = {

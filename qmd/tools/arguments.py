@@ -27,9 +27,12 @@ from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
     AtMostOne,
+    Describe,
     FieldFacts,
     IsoDate,
     OnProperties,
+    Unlisted,
+    field_facts,
     wire_fields,
     without_none,
 )
@@ -94,32 +97,51 @@ class ValueArguments(Arguments, Generic[ValueT]):
     """Base of the argument models whose fields are those of a dataclass."""
 
     value_type: ClassVar[type[Any]]
+    #: Argument → the field that it sets, for the fields that are `LocalOnly` elsewhere.
+    unlisted_fields: ClassVar[Mapping[str, str]] = {}
 
     def value(self) -> ValueT:
         """The dataclass with these arguments."""
-        value: ValueT = from_wire(self.value_type, self.model_dump())
+        sent = self.model_dump()
+        local = {field: sent[name] for name, field in self.unlisted_fields.items()}
+        value: ValueT = from_wire(self.value_type, sent, **local)
         return value
 
 
 def arguments_model(
-    name: str, value_type: type[ValueT], **defaults: object
+    name: str,
+    value_type: type[ValueT],
+    base: type[ValueArguments[ValueT]] = ValueArguments,
+    **defaults: object,
 ) -> type[ValueArguments[ValueT]]:
     """
     Make the argument model of a tool or endpoint from the fields of a dataclass.
 
     Args:
+        base: Has further arguments, and says in ``unlisted_fields`` which fields of the dataclass
+            are accepted besides those that are sent.
         defaults: Field name → default, for the fields whose default differs from the dataclass.
     """
-    members: dict[str, Any] = {
-        field.wire_name: (
-            _argument_type(field),
-            ... if field.is_required else defaults.get(field.name, _default(field)),
-        )
-        for field in wire_fields(value_type)
-    }
-    model: type[ValueArguments[ValueT]] = create_model(name, __base__=ValueArguments, **members)
+    members: dict[str, Any] = {}
+    for field in wire_fields(value_type):
+        default = ... if field.is_required else defaults.get(field.name, _default(field))
+        members[field.wire_name] = (_argument_type(field), default)
+        if field.has(AtMostOne):
+            members[field.name] = (_items_type(field), [])
+    fields = {field.name: field for field in field_facts(value_type)}
+    for argument, field_name in base.unlisted_fields.items():
+        local = fields[field_name]
+        members[argument] = (Annotated[_argument_type(local), Unlisted()], _default(local))
+    model: type[ValueArguments[ValueT]] = create_model(name, __base__=base, **members)
     model.value_type = value_type
     return model
+
+
+def _items_type(field: FieldFacts) -> Any:
+    """The type of the list that may be sent for a field that is `AtMostOne`."""
+    item: Any = get_args(field.hint)[0]
+    text = f"Only these; {field.wire_name} names one"
+    return Annotated[list[item], Describe(text), Unlisted()]
 
 
 def _argument_type(field: FieldFacts) -> Any:
@@ -152,6 +174,15 @@ SearchArguments = arguments_model("SearchArguments", SearchRequest)
 VsearchArguments = arguments_model("VsearchArguments", SearchRequest, min_score=VSEARCH_MIN_SCORE)
 
 
+def unlisted_arguments(model: type[Arguments]) -> frozenset[str]:
+    """The names, in snake case, of the arguments that are accepted and not listed."""
+    return frozenset(
+        name
+        for name, field in model.model_fields.items()
+        if any(isinstance(fact, Unlisted) for fact in field.metadata)
+    )
+
+
 # --- JSON Schemas ---------------------------------------------------------------------
 
 
@@ -176,19 +207,22 @@ def _input_schema(model: type[Arguments], camel_case: bool) -> dict[str, Any]:
 
 
 _KEYWORDS = ("type", "enum", "items", "minimum", "maximum", "default")
-_OBJECT_KEYWORDS = ("properties", "required", "additionalProperties")
+_OBJECT_KEYWORDS = ("properties", "required", "anyOf", "additionalProperties")
 
 
 def _compact(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """A schema without titles, unions with null and references, its keywords in a fixed order."""
     flat = dict(schema)
-    for option in flat.pop("anyOf", ()):
-        if option.get("type") != "null":
-            flat = {**option, **flat}
+    if flat.get("type") != "object":
+        for option in flat.pop("anyOf", ()):
+            if option.get("type") != "null":
+                flat = {**option, **flat}
     if "$ref" in flat:
         flat = {**definitions[flat["$ref"].rpartition("/")[2]], **flat}
     if flat.get("default", 0) in (None, []):
         del flat["default"]
+    if "items" in flat:
+        flat["items"] = _compact(flat["items"], definitions)
     if flat.get("type") == "object":
         flat["properties"] = {
             name: _compact(member, definitions)

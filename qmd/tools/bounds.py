@@ -40,6 +40,8 @@ class Excess(NamedTuple):
         return f"{self.name} may have {self.most:,} {self.unit} at most, got {self.sent:,}"
 
 
+#: The most searches in place of a query, as tobi/qmd has it.
+MAX_SEARCHES = 10
 #: Characters. Linux allows paths of 4,096 bytes, which take three times as much percent-encoded.
 MAX_PATH = 16_384
 #: The most arguments of one call.
@@ -50,6 +52,7 @@ OTHERS = Bound(MAX_PATH)
 _ALL = 64 << 20
 _BOUNDS: Mapping[str, Bound] = {
     "query": Bound(MAX_QUERY),
+    "searches": Bound(MAX_QUERY, MAX_SEARCHES),
     "tags": Bound(MAX_PATH, MAX_TAGS),
     "pattern": Bound(200_000),
     "glob_pattern": Bound(4096),

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
+from pydantic.alias_generators import to_camel
+
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.tools.arguments import Arguments, input_schema
+from qmd.tools.arguments import Arguments, input_schema, unlisted_arguments
 from qmd.tools.published import published
 from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
@@ -136,6 +138,11 @@ class Tool(Generic[ArgumentsT]):
     def input_schema(self, *, camel_case: bool = True) -> dict[str, Any]:
         """The JSON Schema of the arguments, as clients get it."""
         schema = published(input_schema(self.arguments, camel_case=camel_case))
+        for name in unlisted_arguments(self.arguments):
+            del schema["properties"][to_camel(name) if camel_case else name]
+        for option in schema.pop("anyOf", ()):
+            if set(option["required"]) <= schema["properties"].keys():
+                schema["required"] = option["required"]
         for path, text in self.argument_texts.items():
             member = schema
             for name in path.split("."):

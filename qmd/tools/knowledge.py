@@ -11,6 +11,7 @@ from qmd.tools.arguments import (
     VsearchArguments,
 )
 from qmd.tools.definition import Tool
+from qmd.tools.query_arguments import QueryArguments
 from qmd.tools.schemas import output_schema
 from qmd.values import DocumentSlice, MultiGetReply
 
@@ -53,7 +54,7 @@ TOOLS: tuple[Tool[Any], ...] = (
             "query may also be lines 'lex: words', 'vec: sentence', 'hyde: made-up answer', "
             "'intent: what it is for'."
         ),
-        arguments=SearchArguments,
+        arguments=QueryArguments,
         run=hits.query,
         output_schema=hits.hits_schema,
         outputs_more=True,

@@ -176,7 +176,7 @@ def _is_item(detail: ErrorDetails, path: list[str], schema: Mapping[str, Any]) -
 def _kind(
     error_type: str, schema: Mapping[str, Any], value: object, *, is_item: bool
 ) -> ProblemKind:
-    if error_type == "extra_forbidden":
+    if error_type == "extra_forbidden" and not is_item:
         return "unknown"
     if value is None:
         return "missing"
@@ -227,10 +227,17 @@ def invalid_arguments(operation: str, error: InvalidArgumentsError) -> InputErro
     return InputError(f"Invalid arguments for {operation}: " + "; ".join(sentences))
 
 
+#: Arguments, in lower case, that of all searches only `query` has.
+_OF_QUERY = frozenset({"searches", "intent", "rerank", "candidatelimit"})
+
+
 def _unknown(name: str, names: Iterable[str]) -> str:
     by_lower_case = {valid_name.lower(): valid_name for valid_name in names}
-    similar_name = closest(name.replace("_", "").lower(), by_lower_case, cutoff=0.75)
+    plain_name = name.replace("_", "").lower()
+    similar_name = closest(plain_name, by_lower_case, cutoff=0.75)
     hint = f" (did you mean {by_lower_case[similar_name]}?)" if similar_name else ""
+    if plain_name in _OF_QUERY:
+        hint = " (query takes it)"
     return f"unknown argument {_shown(name)}{hint}"
 
 
@@ -262,6 +269,10 @@ def expectation(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(map(_shown, schema["enum"]))
     low, high = schema.get("minimum"), schema.get("maximum")
+    members = schema.get("items", {}).get("properties")
+    if members:
+        fields = [f"{name} ({expectation(member)})" for name, member in members.items()]
+        return f"a list of objects with {' and '.join(fields)}"
     expected = _types(schema)
     if low is not None and high is not None:
         return f"{expected} from {low:g} to {high:g}"

@@ -115,7 +115,11 @@ class Inline:
 
 
 class AtMostOne:
-    """The field is a tuple, and at most one item can be sent, under this name and not as a list."""
+    """
+    The field is a tuple, and one item can be sent under this name.
+
+    A server also reads a list under the name of the field; `to_wire` sends one item.
+    """
 
     __slots__ = ("name",)
 
@@ -123,8 +127,22 @@ class AtMostOne:
         self.name = name
 
 
+class Unlisted:
+    """
+    Clients may send the field, but the listing of a tool leaves it out, because models read that.
+
+    Programs written for other servers use such names.
+    """
+
+    __slots__ = ()
+
+
 class LocalOnly(NotSent):
-    """An option that works only in the process that opens the database; servers do not have it."""
+    """
+    An option that the command line has only in the process that opens the database.
+
+    It is not among what is sent. A tool may accept it all the same, as `query` does.
+    """
 
     __slots__ = ()
 

@@ -110,8 +110,8 @@ def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT
         elif field.has(NotSent):
             continue
         elif field.has(AtMostOne):
-            item = sent.get(field.wire_name)
-            values[field.name] = () if item is None else _read(field.hint, [item])
+            item, items = sent.get(field.wire_name), sent.get(field.name) or []
+            values[field.name] = _read(field.hint, items if item is None else [item, *items])
         elif field.wire_name in sent:
             values[field.name] = _read(field.hint, sent[field.wire_name])
         elif field.is_required:

@@ -24,7 +24,7 @@ _LINE = re.compile(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNOREC
 _EXPAND = re.compile(r"\s*expand[:：]\s*", re.IGNORECASE)
 
 #: The most lines of one kind; further ones are ignored.
-MAX_LINES = 8
+MAX_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 from qmd.server.endpoints import tool
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.tools.arguments import SearchArguments, VsearchArguments
+from qmd.tools.query_arguments import QueryArguments
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, SearchReply
 from qmd.values.facts import Describe
@@ -52,10 +53,13 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         group="search",
         summary="Hybrid search, the best results",
         description=tool.TOOLS["query"].description,
-        body=SearchArguments,
+        body=QueryArguments,
         reply=REPLY,
         run=tool.answering("query", REPLY),
         errors=(404,),
-        examples=({"query": "how do we back up the database?", "collection": "notes"},),
+        examples=(
+            {"query": "how do we back up the database?", "collection": "notes"},
+            {"searches": [{"type": "lex", "query": "backup"}], "collections": ["notes"]},
+        ),
     ),
 )

@@ -1,0 +1,76 @@
+"""
+The arguments of `query`: those of all searches, and those that scripts for tobi/qmd send.
+
+The latter are accepted over MCP and REST, and the listing of the tool leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from qmd.search.query.lines import parse_lines
+from qmd.tools.arguments import Arguments, ValueArguments, arguments_model
+from qmd.values import SearchRequest
+from qmd.values.facts import Unlisted
+
+_TO_LOOK_FOR = [
+    {"required": ["query"], "properties": {"query": {"type": "string"}}},
+    {"required": ["searches"], "properties": {"searches": {"type": "array", "minItems": 1}}},
+]
+
+
+def _either_is_required(schema: dict[str, Any]) -> None:
+    del schema["required"]
+    schema["anyOf"] = _TO_LOOK_FOR
+
+
+class TypedSearch(Arguments):
+    """One text for one retriever; as a line of a query it is ``type: query``."""
+
+    type: Literal["lex", "vec", "hyde"]
+    query: str
+
+
+class _QueryArguments(ValueArguments[SearchRequest]):
+    model_config = ConfigDict(json_schema_extra=_either_is_required)
+
+    unlisted_fields: ClassVar[Mapping[str, str]] = {
+        "intent": "intent",
+        "rerank": "rerank",
+        "candidate_limit": "candidates",
+    }
+
+    searches: Annotated[list[TypedSearch], Unlisted()] = Field(
+        [], description="Texts for words (lex) and for meaning (vec, hyde), beside or without query"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_query(cls, sent: Any) -> Any:
+        """A query is required only where there are no searches."""
+        if isinstance(sent, dict) and sent.get("searches") and sent.get("query") is None:
+            return {**sent, "query": ""}
+        return sent
+
+    def value(self) -> SearchRequest:
+        """The request; searches become the lines of its query."""
+        request = super().value()
+        lines = [
+            f"{search.type}: {' '.join(search.query.split())}"
+            for search in self.searches
+            if search.query.strip()
+        ]
+        query = request.query
+        if lines and query.strip() and parse_lines(query) is None:
+            text = " ".join(query.split())
+            query = f"lex: {text}\nvec: {text}"
+        if not lines:
+            return request
+        return replace(request, query="\n".join(filter(None, (query.strip(), *lines))))
+
+
+QueryArguments = arguments_model("QueryArguments", SearchRequest, _QueryArguments)
