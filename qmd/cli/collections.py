@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from qmd.cli import complete
+from qmd.cli import complete, elsewhere
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import render_collections
@@ -15,18 +15,13 @@ from qmd.cli.terminal import one_line, write, write_json
 from qmd.errors import InputError
 from qmd.values.wire import to_wire
 
-_NO_HOOKS = (
-    "qmd runs no commands before it indexes. 'qmd update --pull' pulls the git repositories; or"
-    " write your command and 'qmd index' into one script."
-)
-
 
 @click.group(
     "collection",
     cls=Group,
     # tobi/qmd has these names, so its users' habits and scripts carry over.
     aliases={"rm": "remove", "mv": "rename", "info": "show"},
-    elsewhere={"update-cmd": _NO_HOOKS, "set-update": _NO_HOOKS},
+    elsewhere=elsewhere.COLLECTION_COMMANDS,
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:

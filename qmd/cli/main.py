@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 
 from qmd import __version__
+from qmd.cli import elsewhere
 from qmd.cli.command import Group
 from qmd.cli.session import Session
 from qmd.cli.terminal import escape_json, harmless, paint, prepare_streams, use_color
@@ -95,14 +96,6 @@ _OTHER_NAMES = {
     "deep-search": "qmd.cli.search:query",
     "pull": "qmd.cli.models:pull",
 }
-#: Names of commands that tobi/qmd has and qmd lacks.
-_ELSEWHERE = {
-    "init": "qmd needs no preparation: 'qmd up FOLDER' indexes a folder. For an index of its own,"
-    " name it: 'qmd --index NAME up FOLDER'.",
-    "trust": "qmd runs no commands of configuration files, so there is nothing to approve.",
-    "skill": "See docs/mcp.md for how an AI client uses qmd.",
-    "skills": "See docs/mcp.md for how an AI client uses qmd.",
-}
 _LAZY = {
     name: place for commands in _SECTIONS.values() for name, place in commands.items()
 } | _OTHER_NAMES
@@ -118,7 +111,7 @@ _EXAMPLES = (
     cls=Group,
     root=True,
     lazy=_LAZY,
-    elsewhere=_ELSEWHERE,
+    elsewhere=elsewhere.COMMANDS,
     sections=_SECTIONS,
     examples=_EXAMPLES,
     help="Search folders of Markdown by words and by meaning; one SQLite file holds it all.",
@@ -194,7 +187,10 @@ def _wrong_usage(error: click.ClickException, as_json: bool) -> int:
     hint: str | None = getattr(error, "hint", None)
     ctx = getattr(error, "ctx", None)
     if hint is None and isinstance(error, click.NoSuchOption):
-        if error.possibilities:
+        if error.option_name in elsewhere.OPTIONS:
+            message = f"No such option: {error.option_name}"
+            hint = elsewhere.OPTIONS[error.option_name]
+        elif error.possibilities:
             message = f"No such option: {error.option_name}"
             hint = "Did you mean: " + ", ".join(sorted(error.possibilities)[:3])
         elif ctx is not None and ctx.command.name in ("search", "vsearch", "query"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 
 from qmd.cli.command import Group
 from qmd.cli.main import cli, main
+from tests.support.cli import filled
 
 #: Each removes or replaces something without a question.
 DESTROYING = {
@@ -67,6 +69,11 @@ def test_no_misspelling_leads_to_one_of_them() -> None:
         ("init", "qmd up FOLDER"),
         ("trust", "nothing to approve"),
         ("collection update-cmd notes x", "qmd update --pull"),
+        ("skill install", "docs/mcp.md"),
+        ("query plan --no-gpu", "run on the processor"),
+        ("embed --max-batch-mb 5", "same memory"),
+        ("embed --timeout 5", "Ctrl-C loses nothing"),
+        ("pull --refresh", "by itself"),
     ],
 )
 def test_the_hint_says_what_to_do_here(
@@ -74,3 +81,41 @@ def test_the_hint_says_what_to_do_here(
 ) -> None:
     assert main(line.split()) == 2
     assert hint in capsys.readouterr().err
+
+
+#: Command lines of tobi/qmd 2.8.3 that mean the same here, by its README and help.
+OF_TOBI = (
+    "embed -f -c notes",
+    "query plan -C 10",
+    "query plan --candidate-limit 10 --no-rerank --explain --json",
+    "query plan --intent deploys -c notes -c docs",
+    "search plan -n 3 --all --min-score 0.1 --full --line-numbers --full-path",
+    *(f"search plan --format {name}" for name in ("cli", "json", "csv", "md", "xml", "files")),
+    *(f"search plan --{name}" for name in ("json", "csv", "md", "xml", "files")),
+    "vector-search plan",
+    "deep-search plan",
+    "get notes/plan.md:1:2",
+    "get notes/plan.md -l 5 --from 1 --no-line-numbers --full-path",
+    "multi-get notes/*.md -l 5 --max-bytes 1000 --format json",
+    "ls",
+    "ls notes",
+    "status",
+    "update",
+    "cleanup --dry-run",
+    "context add qmd://notes words",
+    "context list",
+    "context rm qmd://notes",
+    "collection exclude notes",
+    "collection include notes",
+    "collection info notes",
+    "collection mv notes work",
+    "collection rm work",
+    "mcp stop",
+)
+
+
+def test_command_lines_of_tobi_are_understood(tmp_path: Path, model_cache: Path) -> None:
+    scratch = filled(tmp_path).with_env(QMD_CACHE_DIR=str(model_cache))
+    refused = {line: result.err for line in OF_TOBI if (result := scratch.call(*line.split())).code}
+    assert list(refused) == ["mcp stop"], refused
+    assert "'qmd mcp --http --daemon' starts one" in refused["mcp stop"]
