@@ -123,6 +123,9 @@ def serve(
             if http is not None and http.listener is not None:
                 http.listener.close()
             raise
+    if wire is not None:
+        fields = {"database": str(kb.path), "version": __version__}
+        _log.info("serving a client on stdin", extra={"fields": fields, FILE_ONLY: True})
     process = _ServerProcess(kb, options, http, beside)
     if not options.read_only:
         _start_indexing(kb, options, kept_by_caller=beside is not None)

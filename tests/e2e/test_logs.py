@@ -88,6 +88,15 @@ def test_words_of_a_model_server_are_left_out_because_they_may_repeat_a_note(
     assert SECRET not in text
 
 
+def test_a_client_on_stdin_is_logged_from_its_beginning_to_its_end(scratch: Scratch) -> None:
+    assert scratch.run_raw("mcp", "--no-watch").returncode == 0  # stdin ends at once
+    lines = scratch.ok("logs").out.splitlines()
+    assert [line.split(maxsplit=4)[4].split(" version=")[0] for line in lines] == [
+        "serving a client on stdin",
+        "stopped reason=the client has left",
+    ]
+
+
 def test_the_last_entries_of_a_level_as_text(served: Scratch) -> None:
     lines = served.ok("logs", "-n", "3").out.splitlines()
     assert [line.split()[4] for line in lines] == ["request", "stopped", "The"]
