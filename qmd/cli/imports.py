@@ -182,8 +182,8 @@ def export_of_qmd(
         "qmd import markdown-zip notes.zip ~/notes --encoding gbk --dry-run",
     ),
 )
-@click.argument("file")
-@click.argument("folder")
+@click.argument("file", shell_complete=complete.files)
+@click.argument("folder", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection.  [default: the folder's]")
 @click.option(
     "--mask",

@@ -30,7 +30,7 @@ from qmd.transfer.export import (
     content_name,
     turns_name,
 )
-from qmd.transfer.take_over import take_over_in
+from qmd.transfer.take_over import check_folders, take_over_in
 from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
 from qmd.values.exports import (
     EXPORT_VERSION,
@@ -91,12 +91,13 @@ def take_back(
     with archive.reading(path) as source:
         _check_head(source)
         plan = _plan(source, path, moves)
+        checked_folders = check_folders(plan)
         history = _History(source, moves)
         chats = list(_chats(source))
         settings = source.read(SETTINGS, limit=_MAX_SETTINGS)
 
         def run(reader: Reader, writer: Writer | None) -> ReturnReport:
-            folders = take_over_in(reader, writer, plan)
+            folders = take_over_in(reader, writer, plan, checked_folders)
             changes, revisions, not_taken = history.add(reader, writer)
             new, too_many = _new_chats(reader, chats)
             if writer is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -32,22 +32,37 @@ def take_over(store: Store, plan: ImportPlan, *, dry_run: bool = False) -> Impor
     Args:
         dry_run: Only say what would be added.
     """
+    folders = check_folders(plan)
     if dry_run:
         with store.reading() as reader:
-            return take_over_in(reader, None, plan)
-    return store.write(lambda writer: take_over_in(writer, writer, plan))
+            return take_over_in(reader, None, plan, folders)
+    return store.write(lambda writer: take_over_in(writer, writer, plan, folders))
 
 
-def take_over_in(reader: Reader, writer: Writer | None, plan: ImportPlan) -> ImportReport:
+CheckedFolder = tuple[PlannedCollection, str, str]
+"""A folder that can be a collection, with the name and the absolute path that it would have."""
+
+
+def check_folders(plan: ImportPlan) -> list[CheckedFolder | NotTaken]:
+    """
+    The folders that can be collections; of the others, why not.
+
+    It looks at the disk, which may be slow, so it is done before a transaction.
+    """
+    return list(_checked(plan))
+
+
+def take_over_in(
+    reader: Reader,
+    writer: Writer | None,
+    plan: ImportPlan,
+    folders: Sequence[CheckedFolder | NotTaken],
+) -> ImportReport:
     """As `take_over`, within a transaction; without a writer nothing is changed."""
-    return _Import(plan, reader, writer).run(list(_checked(plan)))
+    return _Import(plan, reader, writer).run(folders)
 
 
-_Folder = tuple[PlannedCollection, str, str]  # with its name and its absolute path
-
-
-def _checked(plan: ImportPlan) -> Iterator[_Folder | NotTaken]:
-    """The folders that can be collections; of the others, why not."""
+def _checked(plan: ImportPlan) -> Iterator[CheckedFolder | NotTaken]:
     for planned in plan.collections:
         name = _usable(planned.name) if plan.names_are_free else planned.name
         try:
@@ -80,7 +95,7 @@ class _Import:
         self._not_taken = list[NotTaken]()
         self._added_contexts = 0
 
-    def run(self, folders: list[_Folder | NotTaken]) -> ImportReport:
+    def run(self, folders: Sequence[CheckedFolder | NotTaken]) -> ImportReport:
         collections = []
         for folder in folders:
             if isinstance(folder, NotTaken):

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from qmd.errors import DecodeError, InputError
+from qmd.files.writing.steering import steering_reason
 from qmd.parse.decode import decode
 
 #: What a name without a flag is in by the standard; only ASCII is the same everywhere.
@@ -27,6 +29,10 @@ _MAX_COMPONENT = 255  # bytes
 _MAX_DEPTH = 50
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
+#: Also streams of a file (``a.md:b``), and names of devices.
+_NOT_ON_WINDOWS = re.compile(
+    r'[<>:"|?*]|(?:^|/)(?:con|prn|aux|nul|com\d|lpt\d)(?:[./]|$)|[. ](?:/|$)', re.IGNORECASE
+)
 #: What systems leave in archives.
 _LITTER = {"__macosx", "thumbs.db", "desktop.ini"}
 
@@ -120,15 +126,24 @@ def _unicode_path(extra: bytes, raw: bytes) -> str | None:
 def _refusal(info: zipfile.ZipInfo, name: str, path: str) -> str | None:
     """Why an entry becomes no file; None if it does."""
     parts = path.split("/")
-    mode = info.external_attr >> 16
+    kind = (info.external_attr >> 16) & 0o170000  # of Unix; 0 from other systems
     if name.startswith("/") or _DRIVE.match(name) or ".." in parts:
         return "Its path leads out of the folder."
     if any(part.startswith(".") or part.lower() in _LITTER for part in parts):
         return ""
-    if mode and mode & 0o170000 not in (0, 0o100000):
+    if kind not in (0, 0o100000):
         return "It is a link or a device, and no file."
+    if (steers := steering_reason(parts)) is not None:
+        return f"Not unpacked: {steers}. If you trust it, unpack it yourself."
+    return _unusable(path, parts)
+
+
+def _unusable(path: str, parts: Sequence[str]) -> str | None:
+    """Why no file can have this path; None if one can."""
     if not path or _CONTROL.search(path) or "\ufffd" in path:
         return "Its name is not usable; --encoding names the encoding of names."
+    if sys.platform == "win32" and _NOT_ON_WINDOWS.search(path):
+        return "Windows has no files of this name."
     if len(parts) > _MAX_DEPTH or any(len(part.encode()) > _MAX_COMPONENT for part in parts):
         return "Its name is too long, or it lies too deep."
     return None

@@ -162,6 +162,12 @@ class TestHostileArchives:
         assert list(unpacked(tmp_path / "notes")) == ["a.md"]
         assert list(reasons(report)) == ["3 hidden"]
 
+    @pytest.mark.parametrize("name", ["CLAUDE.md", "a/Agents.md", "skill/SKILL.md", "x.prompt.md"])
+    def test_orders_for_assistants_are_not_unpacked(self, tmp_path: Path, name: str) -> None:
+        report = unpack(packed(tmp_path / "n.zip", {name: b"Do it."}), tmp_path / "notes")
+        assert unpacked(tmp_path / "notes") == {}
+        assert "unpack it yourself" in reasons(report)[name]
+
     def test_no_link_in_the_folder_is_followed(self, tmp_path: Path) -> None:
         (tmp_path / "secret").mkdir()
         (tmp_path / "notes").mkdir()
