@@ -46,14 +46,15 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return links_in(reader, _document(reader, file), limit=limit)
 
-    def link_targets(self, file: str, links: Sequence[Link]) -> tuple[NoteLink, ...]:
+    def link_targets(
+        self, file: str, links: Sequence[Link], *, check_sections: bool = False
+    ) -> tuple[NoteLink, ...]:
         """
         Where links would lead if they stood in a note, in their order.
 
-        Whether a note has the heading or block that a link names is not looked at.
-
         Args:
             file: ``collection/path`` of the note; it need not exist yet.
+            check_sections: Look in each linked note for the heading or block that a link names.
 
         Raises:
             CollectionNotFoundError.
@@ -63,7 +64,7 @@ class GraphMethods(SearchMethods):
         collection, _, path = file.partition("/")
         with self._store.reading() as reader:
             reader.collections.by_name(collection)
-            return targets_of(reader, collection, path, links)
+            return targets_of(reader, collection, path, links, check_sections=check_sections)
 
     def backlinks(self, file: str, *, limit: int = 100) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""

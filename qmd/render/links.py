@@ -28,12 +28,13 @@ class Target:
 
     Attributes:
         kind: A document; an image, sound or video of the collection, which can be shown in place;
-            another file of it; an address outside; or nothing.
+            another file of it; an address outside; a document without the section that the link
+            names; or nothing.
         address: Where the page goes; for what is missing, where it can be made, or "" for no link.
         title: Shown on hover.
     """
 
-    kind: Literal["note", "image", "audio", "video", "file", "web", "missing"]
+    kind: Literal["note", "image", "audio", "video", "file", "web", "no-section", "missing"]
     address: str
     title: str = ""
 

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from qmd.values.facts import Name
 
+PhotoText = Literal["description", "location"]
+
 
 @dataclass(frozen=True, slots=True)
 class PhotoMetadata:
@@ -34,12 +36,18 @@ class PhotoMetadata:
 
 @dataclass(frozen=True, slots=True)
 class PhotoChange:
-    """What is to be written into a photo; None leaves a field as it is."""
+    """
+    What is to be written into a photo; None leaves a field as it is.
+
+    Attributes:
+        emptied: The texts that the photo is to have no longer; lists are emptied by ``()``.
+    """
 
     tags: tuple[str, ...] | None = None
     people: tuple[str, ...] | None = None
     description: str | None = None
     location: str | None = None
+    emptied: tuple[PhotoText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,17 @@ def test_hits_come_while_typing_and_their_words_are_marked(served: Served, page:
     expect(page).to_have_url(f"{served.url}/?q=harbour")
 
 
+def test_a_cleared_query_leads_back_to_the_start(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/?q=boat")
+    field = page.get_by_role("combobox", name="Search", exact=True)
+    field.fill("")
+    expect(page.get_by_role("heading", name="Changed last")).to_be_visible()
+    expect(page).to_have_url(f"{served.url}/")
+    field.fill("harbour")
+    expect(page.get_by_role("link", name="Harbour", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Changed last")).to_be_hidden()
+
+
 def test_a_filter_narrows_the_hits_and_its_chip_removes_it(served: Served, page: Page) -> None:
     page.goto(f"{served.url}/?q=boat&tag=work")
     expect(page.locator(".hit")).to_have_count(1)

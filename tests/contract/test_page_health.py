@@ -149,6 +149,19 @@ def test_documents_with_warnings_are_listed(served: Served, client: httpx.Client
     assert "notes/bad.md" in text_of(client, "/overview/warnings")
 
 
+def test_all_is_not_well_beside_documents_with_warnings(tmp_path: Path) -> None:
+    notes = {"good.md": "# Good\n"}
+    with (
+        serve(tmp_path, notes, embed=False) as served,
+        httpx.Client(base_url=served.url, headers={"accept-language": "en"}) as client,
+    ):
+        served.kb.keep()
+        until(lambda: "All is well" in text_of(client, "/overview"))
+        (served.folder / "bad.md").write_text("---\nunclosed: [\n---\n# Bad\n")
+        until(lambda: "1 document was read with warnings" in text_of(client, "/overview"))
+        assert "All is well" not in text_of(client, "/overview")
+
+
 # --- jobs --------------------------------------------------------------------------------
 
 

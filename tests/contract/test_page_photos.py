@@ -144,6 +144,18 @@ def test_a_form_changes_the_photo_and_the_index(served: Served, client: httpx.Cl
     assert "changed meanwhile" in stale.text
 
 
+def test_an_emptied_field_is_emptied_in_the_photo(served: Served, client: httpx.Client) -> None:
+    change = PhotoChange(description="A pier", location="Nizza", tags=("sea",))
+    served.kb.change_photo("notes/a.png", change)
+    fields = {**form_of(client.get("/photo/notes/a.png").text), "people": "", "tags": ""}
+    sent = {**fields, "location": "", "description": " "}
+    answer = client.post("/photo/notes/a.png", data=sent, headers={"origin": served.url})
+    assert answer.status_code == 303
+    metadata = served.kb.metadata_of_photo("notes/a.png")
+    assert (metadata.description, metadata.location, metadata.tags) == (None, None, ())
+    assert shown(client.get("/photos", params={"place": "Nizza"}).text) == ["meer.jpg"]
+
+
 def test_a_form_without_the_token_changes_nothing(served: Served, client: httpx.Client) -> None:
     before = served.kb.metadata_of_photo("notes/a.png")
     answer = client.post("/photo/notes/a.png", data={"tags": "x"}, headers={"origin": served.url})

@@ -38,8 +38,11 @@ def kb(tmp_path: Path) -> Iterator[KnowledgeBase]:
     [
         ("wikilink", "b", ("note", "/note/notes/deep/b.md")),
         ("wikilink", "b#Part", ("note", "/note/notes/deep/b.md#h-part")),
-        ("wikilink", "B#Part#Other", ("note", "/note/notes/deep/b.md#h-other")),
+        ("wikilink", "B#Part#Other", ("no-section", "/note/notes/deep/b.md#h-other")),
         ("wikilink", "b#^end", ("note", "/note/notes/deep/b.md#b-end")),
+        ("wikilink", "b#Gone", ("no-section", "/note/notes/deep/b.md#h-gone")),
+        ("wikilink", "b#^gone", ("no-section", "/note/notes/deep/b.md#b-gone")),
+        ("link", "deep/b.md#gone", ("no-section", "/note/notes/deep/b.md#h-gone")),
         ("link", "deep/b.md#Part", ("note", "/note/notes/deep/b.md#h-part")),
         ("wikilink", "a b?", ("note", "/note/notes/a%20b%3F.md")),
         ("embed", "photo.jpg", ("image", "/file/notes/photo.jpg")),

@@ -129,6 +129,23 @@ def test_a_long_note_comes_in_parts_that_hold_all_of_it(client: httpx.Client) ->
     assert client.get("/note/notes/long.md?part=99").text.count('rel="next"') == 0
 
 
+def test_a_block_of_code_is_not_cut() -> None:
+    before, code, after = "text\n\n" * 20_000, "# comment\n\n" * 4_000, "text\n\n" * 20_000
+    text = f"{before}```sh\n{code}```\n{after}"
+    parts = parts_of(text)
+    assert "".join(text[part.start : part.end] for part in parts) == text
+    assert [text[part.start : part.end].count("```") for part in parts] == [0, 2, 0]
+    assert not any(part.fence for part in parts)
+
+
+def test_a_block_of_code_longer_than_a_part_goes_on_in_the_next() -> None:
+    text = "~~~py\n" + "a = '# no heading'\n" * (PART // 9) + "~~~\n\n# Heading\n"
+    assert [part.fence for part in parts_of(text)] == ["", "~~~py", "~~~py"][: len(parts_of(text))]
+    shown = shown_markdown(text, NoLinks(), lines=None, number=len(parts_of(text)))
+    assert [heading.text for heading in shown.headings] == ["Heading"]
+    assert "no heading" in shown.html and "~~~" not in shown.html
+
+
 def test_a_line_longer_than_a_part_is_cut() -> None:
     text = "x" * (2 * PART + 5)
     assert [part.end - part.start for part in parts_of(text)] == [PART, PART, 5]

@@ -17,12 +17,17 @@ from qmd.errors import PhotoError
 from qmd.files.photos.exiftool import escape
 from qmd.parse.photo.source import PhotoKind
 from qmd.values import PhotoChange
+from qmd.values.photos import PhotoText
 
 SUBJECT = "XMP-dc:Subject"
 KEYWORDS = "IPTC:Keywords"
 PEOPLE = "XMP-iptcExt:PersonInImage"
 DESCRIPTIONS = ("XMP-dc:Description", "IPTC:Caption-Abstract", "IFD0:ImageDescription")
 LOCATIONS = ("XMP-iptcCore:Location", "IPTC:Sub-location")
+_TEXT_FIELDS: Mapping[PhotoText, tuple[str, ...]] = {
+    "description": DESCRIPTIONS,
+    "location": LOCATIONS,
+}
 _TOOLKIT = "XMP-x:XMPToolkit"
 _CHARACTERS = "IPTC:CodedCharacterSet"
 
@@ -146,16 +151,20 @@ def _planned_texts(
     """The fields that hold description and location, and which of both stays as it is."""
     target: dict[str, tuple[str, ...]] = {}
     kept: list[str] = []
-    for name, value, fields in (
-        ("description", change.description, DESCRIPTIONS),
-        ("location", change.location, LOCATIONS),
-    ):
+    texts: tuple[tuple[PhotoText, str | None], ...] = (
+        ("description", change.description),
+        ("location", change.location),
+    )
+    for name, value in texts:
         if value is None:
             continue
+        fields = _TEXT_FIELDS[name]
         if not overwrite and any("".join(present.get(field, ())).strip() for field in fields):
             kept.append(name)
         else:
             target |= dict.fromkeys(fields, (value,))
+    for name in change.emptied:
+        target |= dict.fromkeys(_TEXT_FIELDS[name], ())
     return target, tuple(kept)
 
 

@@ -36,7 +36,7 @@ def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks
 
 
 def targets_of(
-    reader: Reader, collection: str, path: str, links: Sequence[Link]
+    reader: Reader, collection: str, path: str, links: Sequence[Link], *, check_sections: bool
 ) -> tuple[NoteLink, ...]:
     """Where links would lead if they stood in the note at a path of a collection."""
     document = reader.documents.by_path(collection, path)
@@ -57,7 +57,8 @@ def targets_of(
         )
         for number, link in enumerate(links)
     ]
-    return _note_links(stored, LinkTargets(reader, collection).resolve(stored))
+    targets = LinkTargets(reader, collection).resolve(stored, check_sections=check_sections)
+    return _note_links(stored, targets)
 
 
 def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> tuple[NoteLink, ...]:

@@ -106,7 +106,7 @@ class _Forms:
             new_path=new_path,
             plan=plan,
             listed=_LISTED,
-            problem=None if problem is None else problem.with_hint,
+            problem=None if problem is None else site.error_text(request, problem),
         )
 
     async def _move(self, request: Request, file: str, new_path: str) -> Response:
@@ -117,7 +117,12 @@ class _Forms:
             timeout_s=WRITE_S,
         )
         words = site.text(request, "edit.moved", file=moved.file, n=moved.notes)
-        site.notify(request, FormNotice(f"{words} {moved.problem or ''}".strip(), moved.change))
+        site.notify(
+            request,
+            FormNotice(
+                f"{words} {site.engine_text(request, moved.problem or '')}".strip(), moved.change
+            ),
+        )
         return site.redirect(f"/note/{address(moved.file)}")
 
     async def undo(self, request: Request) -> Response:
@@ -127,7 +132,12 @@ class _Forms:
         if reply.refused:
             return site.page(request, "undo_refused.html", http_status=409, refused=reply.refused)
         words = site.text(request, "edit.undone")
-        site.notify(request, FormNotice(f"{words} {reply.problem or ''}".strip(), reply.change))
+        site.notify(
+            request,
+            FormNotice(
+                f"{words} {site.engine_text(request, reply.problem or '')}".strip(), reply.change
+            ),
+        )
         return site.redirect(_after_undo(reply))
 
     def _require_writable(self, request: Request) -> None:

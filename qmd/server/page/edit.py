@@ -101,7 +101,11 @@ class _Editor:
                 raise
             source = await self._source(request)
             return self._page(
-                request, source, form=form, problem=error.with_hint, http_status=error.http_status
+                request,
+                source,
+                form=form,
+                problem=self._site.error_text(request, error),
+                http_status=error.http_status,
             )
         return self._saved(request, saved, form)
 
@@ -123,7 +127,7 @@ class _Editor:
         if saved.written and not stays:
             words = self._site.text(request, "edit.saved")
             if saved.problem:
-                words = f"{words} {saved.problem}"
+                words = f"{words} {self._site.engine_text(request, saved.problem)}"
             self._site.notify(request, FormNotice(words, saved.change))
         if wants_json(request):
             return JSONResponse({"docid": saved.docid, "written": saved.written, "address": note})
@@ -210,7 +214,7 @@ class _Editor:
             text=text,
             docid="",
             base=None,
-            problem=error.with_hint,
+            problem=self._site.error_text(request, error),
             preview=None,
             is_too_long=False,
             is_new_text=True,

@@ -35,6 +35,7 @@ class _State:
     """What the part of the view shows that changes while somebody looks at it."""
 
     overview: Overview
+    warned: int  # documents
     freshness: Freshness
     skipped_of: dict[str, int]
     contexts: Sequence[Context]
@@ -143,6 +144,7 @@ def _state(site: Site) -> _State:
         skipped_of[each.collection] = skipped_of.get(each.collection, 0) + each.count
     return _State(
         overview=overview,
+        warned=kb.count_warned(),
         freshness=kb.freshness(),
         skipped_of=skipped_of,
         contexts=kb.contexts(),

@@ -68,7 +68,10 @@ def routes(site: Site) -> list[Route]:
             request, lambda: site.kb.revisions.restore(name, number), timeout_s=_WRITE_S
         )
         words = site.text(request, "history.restored", n=number)
-        site.notify(request, FormNotice(f"{words} {restored.problem or ''}".strip()))
+        site.notify(
+            request,
+            FormNotice(f"{words} {site.engine_text(request, restored.problem or '')}".strip()),
+        )
         return site.redirect(note_address(name))
 
     return [site.route("/history/{file:path}", history, ("GET", "POST"))]

@@ -18,6 +18,9 @@ from qmd.values.names import link_anchor
 MAX_LINKS = 20_000
 """The most links of one text that are resolved; those behind them are shown as missing."""
 
+MAX_CHECKED = 200
+"""In a text with more links to headings and blocks of other notes, these are not looked for."""
+
 MAX_EMBEDDED_BYTES = 250_000
 """Of a longer document only a section or a block is embedded."""
 
@@ -38,12 +41,16 @@ class PageLinks:
         file: ``collection/path`` of the document; it need not exist yet.
         create_title: What is shown over a link to a note that does not exist; "" if the server
             takes no new notes, and the link leads nowhere.
+        no_section_title: What is shown over a link to a heading or block that its note lacks.
     """
 
-    def __init__(self, kb: KnowledgeBase, file: str, *, create_title: str = "") -> None:
+    def __init__(
+        self, kb: KnowledgeBase, file: str, *, create_title: str = "", no_section_title: str = ""
+    ) -> None:
         self._kb = kb
         self._file = file
         self._create_title = create_title
+        self._no_section_title = no_section_title
 
     def resolve(self, written: Sequence[WrittenTarget]) -> Sequence[Target]:
         """
@@ -51,7 +58,10 @@ class PageLinks:
             CollectionNotFoundError: There is no collection of the name that the file begins with.
         """
         links = [make_link(each.kind, each.target, None, 1) for each in written[:MAX_LINKS]]
-        resolved = self._kb.link_targets(self._file, links)
+        with_section = sum(bool(link.heading or link.block) for link in links)
+        resolved = self._kb.link_targets(
+            self._file, links, check_sections=with_section <= MAX_CHECKED
+        )
         targets = [self._target(link, to) for link, to in zip(links, resolved, strict=True)]
         return targets + [Target("missing", "")] * (len(written) - len(targets))
 
@@ -71,7 +81,12 @@ class PageLinks:
             return None
         if part.left_out is not None or part.document.file != resolved.file:
             return None
-        links: LinkResolver = PageLinks(self._kb, resolved.file, create_title=self._create_title)
+        links: LinkResolver = PageLinks(
+            self._kb,
+            resolved.file,
+            create_title=self._create_title,
+            no_section_title=self._no_section_title,
+        )
         return Embedded(part.text, links, f"{resolved.file}#{anchor}")
 
     def _target(self, link: Link, to: NoteLink) -> Target:
@@ -84,6 +99,9 @@ class PageLinks:
         if to.state == "attachment" or is_photo(to.file):
             place = link_anchor(link.kind, link.heading, link.block)[0]  # such as page=3
             return _file_target(to.file, place)
+        if to.state == "section missing":  # the note itself may still be what the reader needs
+            title = self._no_section_title or to.file
+            return Target("no-section", note_address(to.file) + anchor_of(link), title)
         return Target("note", note_address(to.file) + anchor_of(link), to.file)
 
     def _missing(self, link: Link) -> Target:

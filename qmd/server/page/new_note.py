@@ -47,11 +47,17 @@ def routes(site: Site) -> list[Route]:
                 request,
                 collections,
                 fields,
-                problem=error.with_hint,
+                problem=site.error_text(request, error),
                 http_status=error.http_status if error.http_status < 500 else 409,
             )
         words = site.text(request, "edit.created")
-        site.notify(request, FormNotice(f"{words} {created.problem or ''}".strip(), created.change))
+        site.notify(
+            request,
+            FormNotice(
+                f"{words} {site.engine_text(request, created.problem or '')}".strip(),
+                created.change,
+            ),
+        )
         note = f"/note/{address(created.file)}"
         return JSONResponse({"address": note}) if wants_json(request) else site.redirect(note)
 

@@ -130,10 +130,14 @@ class _Views:
         site, name = self._site, request.path_params["file"]
         lines = lines_of(request.query_params.get("line", ""))
         part = _number(request.query_params.get("part", ""))
-        create = "" if site.read_only else site.texts.text(site.language(request), "note.create")
+        create = "" if site.read_only else site.text(request, "note.create")
+        no_section = site.text(request, "note.no_section")
         try:
             view = await site.run(
-                request, lambda: read_note(site.kb, name, lines, part, create_title=create)
+                request,
+                lambda: read_note(
+                    site.kb, name, lines, part, create_title=create, no_section_title=no_section
+                ),
             )
         except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
             return await self._missing(request, name, error)
@@ -184,7 +188,7 @@ class _Views:
         except (VectorIndexMissingError, DocumentNotEmbeddedError):
             return site.texts.text(language, "note.no_vectors")
         except InferenceError as error:
-            return error.with_hint
+            return site.error_text(request, error)
         return list(similar.documents)
 
     async def _missing(
@@ -228,6 +232,7 @@ def read_note(
     part: int,
     *,
     create_title: str,
+    no_section_title: str,
 ) -> NoteView | str:
     """
     What the view of a document shows; or the address where it is, if it is elsewhere.
@@ -245,7 +250,9 @@ def read_note(
         place = f"?line={read.from_line}" if read.from_line != 1 else ""
         return note_address(document.file) + place
     details = kb.details(document.file)
-    page_links = PageLinks(kb, document.file, create_title=create_title)
+    page_links = PageLinks(
+        kb, document.file, create_title=create_title, no_section_title=no_section_title
+    )
     is_canvas = format_of(document.path) is CANVAS
     is_markdown = is_canvas or fold(document.path).endswith(NOTE_SUFFIXES)
     may_edit = is_markdown and not is_canvas and create_title != ""

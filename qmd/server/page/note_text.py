@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,12 +20,28 @@ _MARKED = re.compile(
 )
 
 
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\r\n]*)", re.MULTILINE)
+
+
 class PagePart(NamedTuple):
-    """``text[start:end]``; its first line is ``first_line`` of the text."""
+    """
+    ``text[start:end]``; its first line is ``first_line`` of the text.
+
+    ``fence`` is the line that opened the block of code in which the part begins, or "".
+    """
 
     start: int
     end: int
     first_line: int
+    fence: str = ""
+
+
+class _CodeBlock(NamedTuple):
+    """A fenced block of code, ``text[start:end]``, and the line that opens it."""
+
+    start: int
+    end: int
+    opening: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +66,41 @@ def parts_of(text: str) -> list[PagePart]:
     Cut a text into parts of about `PART` characters, in linear time.
 
     A cut is made before a heading if there is one in the second half of the part, else behind an
-    empty line, else behind a line; only a line that is longer than a part is cut itself.
+    empty line, else behind a line; only a line that is longer than a part is cut itself. A fenced
+    block of code is cut only if it fills that half.
     """
     parts = []
-    start, line = 0, 1
+    start, line, fence = 0, 1, ""
+    blocks = _code_blocks(text) if len(text) > PART else []
     while len(text) - start > PART:
-        end = _cut(text, start + PART // 2, start + PART)
-        parts.append(PagePart(start, end, line))
+        end = _cut(text, start + PART // 2, start + PART, blocks)
+        parts.append(PagePart(start, end, line, fence))
         line += _newlines(text, start, end)
-        start = end
-    parts.append(PagePart(start, len(text), line))
+        block = _block_around(blocks, end)
+        start, fence = end, "" if block is None else block.opening
+    parts.append(PagePart(start, len(text), line, fence))
     return parts
+
+
+def _code_blocks(text: str) -> list[_CodeBlock]:
+    blocks = []
+    opened: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        if opened is None:
+            if match[1][0] == "~" or "`" not in match[2]:  # else it is code in a line
+                opened = match
+        elif match[1].startswith(opened[1]) and not match[2].strip():
+            blocks.append(_CodeBlock(opened.start(), match.end(), opened[0]))
+            opened = None
+    if opened is not None:
+        blocks.append(_CodeBlock(opened.start(), len(text), opened[0]))
+    return blocks
+
+
+def _block_around(blocks: Sequence[_CodeBlock], place: int) -> _CodeBlock | None:
+    """The block of code that a cut at ``place`` would divide."""
+    at = bisect_right(blocks, place, key=lambda block: block.start) - 1
+    return blocks[at] if at >= 0 and blocks[at].start < place < blocks[at].end else None
 
 
 def part_with_line(parts: Sequence[PagePart], line: int) -> int:
@@ -89,7 +130,7 @@ def shown_markdown(
     part = parts[number - 1]
     shown, first_line = text[part.start : part.end], part.first_line
     if number > 1:  # what looks like frontmatter there is none
-        shown, first_line = f"\n{shown}", first_line - 1
+        shown, first_line = f"{part.fence}\n{shown}", first_line - 1
     options = Options(lines, first_line, may_tick, breaks_lines)
     rendered = render_note(shown, links, options)
     return ShownText(_focused(rendered.html), rendered.headings, number, len(parts))
@@ -120,12 +161,16 @@ def _focused(html: str) -> str:
     return _MARKED.sub(lambda match: f'{match[0]} tabindex="-1" autofocus', html, count=1)
 
 
-def _cut(text: str, middle: int, end: int) -> int:
+def _cut(text: str, middle: int, end: int, blocks: Sequence[_CodeBlock]) -> int:
     for mark, behind in (("\n#", 1), ("\n\n", 2), ("\n", 1)):
         at = text.rfind(mark, middle, end)
-        if at >= 0:
-            return at + behind
-    return end
+        while at >= 0:
+            block = _block_around(blocks, at + behind)
+            if block is None:
+                return at + behind
+            at = text.rfind(mark, middle, max(middle, block.start))
+    at = text.rfind("\n", middle, end)
+    return at + 1 if at >= 0 else end
 
 
 def _newlines(text: str, start: int, end: int) -> int:

@@ -18,7 +18,7 @@ from qmd.server.page.edit import WRITE_S
 from qmd.server.page.files import SANDBOX
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
-from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata
+from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata, PhotoText
 
 _PAGE = 60  # photos of one page of the grid
 _MAX_PAGES = 2_000
@@ -75,7 +75,7 @@ class _Photos:
             try:
                 return await self._change(request)
             except QmdError as error:
-                problem = error.with_hint
+                problem = self._site.error_text(request, error)
         return await self._photo(request, problem)
 
     async def _photo(self, request: Request, problem: str) -> Response:
@@ -123,7 +123,9 @@ class _Photos:
             written = await site.run(
                 request, lambda: site.kb.change_photo(file, change), timeout_s=WRITE_S
             )
-            words = written.problem or site.text(request, "photos.saved")
+            words = site.engine_text(request, written.problem or "") or site.text(
+                request, "photos.saved"
+            )
             site.notify(request, FormNotice(words, kind="warn" if written.problem else "ok"))
         query = _query(_chosen(request))
         return site.redirect(f"/photo/{address(file)}{f'?{query}' if query else ''}")
@@ -189,10 +191,16 @@ def _change_of(
     description: str,
     location: str,
 ) -> PhotoChange:
-    """What differs from the photo. An empty description or place leaves that of the photo."""
+    """What differs from the photo; a field that the person has emptied is emptied in the photo."""
+    emptied: list[PhotoText] = []
+    if metadata.description and not description:
+        emptied.append("description")
+    if metadata.location and not location:
+        emptied.append("location")
     return PhotoChange(
         tags=None if tags == metadata.tags else tags,
         people=None if people == metadata.people else people,
         description=description if description not in ("", metadata.description) else None,
         location=location if location not in ("", metadata.location) else None,
+        emptied=tuple(emptied),
     )

@@ -17,9 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import InputError, QmdError
+from qmd.errors import DocumentNotFoundError, InputError, QmdError
+from qmd.server.page.excerpt import has_signs, plain_line
 from qmd.server.page.site import Site
 from qmd.values import Filters, SearchReply, SearchRequest
+from qmd.values.names import NOTE_SUFFIXES
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -33,6 +35,7 @@ MODES = {"words": "search", "meaning": "vsearch", "both": "query"}
 _STEP = 20  # hits of the first page, and how many more the link at its end shows
 _MAX_HITS = 200
 _RECENT = 8
+_MEANT = 3  # names that are offered where nothing matches
 _PHOTOS = (".jpg", ".jpeg", ".png", ".heic")
 
 
@@ -132,7 +135,10 @@ def routes(site: Site) -> list[Route]:
             query = request.query_params.get("q", "")
             view = SearchView(query, "both", Filters(), _STEP)
             return {"view": view, "reply": None, "problem": error}
-        return {"view": view, "reply": reply, "problem": None, **_shown(view, reply)}
+        beside: Mapping[str, object] = {}
+        if reply is not None:
+            beside = await site.run(request, lambda: _beside(site.kb, view, reply))
+        return {"view": view, "reply": reply, "problem": None, **_shown(view, reply), **beside}
 
     async def part(request: Request) -> Response:
         return site.page(request, "search_hits.html", await hits(request))
@@ -151,21 +157,59 @@ def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     from qmd.search.present.highlight import splitter
 
     split = splitter(view.query)
+    shown = str if has_signs(view.query) else plain_line
     more = replace(view, limit=min(_MAX_HITS, view.limit + _STEP))
     is_full = len(reply.hits) == view.limit < _MAX_HITS
     return {
         "titles": {hit.file: split(hit.title) for hit in reply.hits},
-        "lines": {hit.file: _lines(hit.snippet, split) for hit in reply.hits},
+        "lines": {
+            hit.file: _lines(
+                hit.snippet, split, shown if hit.file.lower().endswith(NOTE_SUFFIXES) else str
+            )
+            for hit in reply.hits
+        },
         "photos": {hit.file for hit in reply.hits if hit.file.lower().endswith(_PHOTOS)},
         "more": more.address() if is_full else None,
     }
 
 
-def _lines(snippet: str, split: Callable[[str], list[tuple[str, bool]]]) -> list[Line]:
-    """The lines ``N: text`` of a snippet."""
+def _beside(kb: KnowledgeBase, view: SearchView, reply: SearchReply) -> Mapping[str, object]:
+    """What stands beside the hits: whether the index is behind, and what may have been meant."""
+    return {
+        "fresh": kb.freshness(embeddings_pending=reply.needs_embedding),
+        "meant_tags": [] if reply.hits else _similar_tags(kb, view),
+        "meant_notes": [] if reply.hits else _similar_notes(kb, view.query),
+    }
+
+
+def _similar_tags(kb: KnowledgeBase, view: SearchView) -> list[tuple[str, str]]:
+    """Tags like those that the filters name and no document has: the tag, and its search."""
+    similar = []
+    for number, tag in enumerate(view.filters.tags[:_MEANT]):
+        for near in kb.tags(tag, limit=1).nearest[:_MEANT]:
+            tags = [*view.filters.tags[:number], near, *view.filters.tags[number + 1 :]]
+            similar.append((near, view.address({"tag": tags})))
+    return similar[:_MEANT]
+
+
+def _similar_notes(kb: KnowledgeBase, query: str) -> tuple[str, ...]:
+    """Notes whose names are like the query."""
+    try:
+        return (kb.get(query, max_lines=1).document.file,)
+    except DocumentNotFoundError as error:
+        return error.suggestions
+    except QmdError:  # the query is no name
+        return ()
+
+
+def _lines(
+    snippet: str, split: Callable[[str], list[tuple[str, bool]]], shown: Callable[[str], str]
+) -> list[Line]:
+    """The lines ``N: text`` of a snippet, each text as ``shown`` gives it."""
     lines = []
     for line in snippet.split("\n"):
         number, _, text = line.partition(": ")
+        text = shown(text)
         if number.isdecimal() and text.strip():
             lines.append(Line(int(number), split(text)))
     return lines

@@ -33,6 +33,7 @@ from qmd.server.page.browser import (
     read_form,
     require_own_page,
 )
+from qmd.server.page.engine_texts import EngineTexts
 from qmd.server.page.language import LANGUAGES, Language, Texts, language_of
 from qmd.server.page.notices import FormNotice, Notices
 from qmd.server.page.static_files import StaticFiles
@@ -93,6 +94,7 @@ class Site:
         self.jobs = Jobs(kb)
         self.static = StaticFiles()
         self.texts = Texts()
+        self._engine_texts = EngineTexts()
         self._browsers = Browsers()
         self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
@@ -101,7 +103,7 @@ class Site:
     def _templates(self) -> Templates:
         from qmd.server.page.templating import Templates
 
-        return Templates(self.static, self.texts)
+        return Templates(self.static, self.texts, self._engine_texts)
 
     # -- routes ------------------------------------------------------------------------
 
@@ -254,6 +256,16 @@ class Site:
         """A text of the page in the language of the person."""
         return self.texts.text(self.language(request), name, **values)
 
+    def engine_text(self, request: Request, sentence: str) -> str:
+        """A sentence of the engine in the language of the person, see `EngineTexts`."""
+        return self._engine_texts.translated(sentence, self.language(request))
+
+    def error_text(self, request: Request, error: QmdError) -> str:
+        """The message and the hint of an error in the language of the person."""
+        sentences = [self.engine_text(request, each) for each in (str(error), error.hint) if each]
+        has_blank = not sentences[0].endswith("。")  # a Chinese full stop is as wide as a letter
+        return (" " if has_blank else "").join(sentences)
+
     def notify(self, request: Request, notice: FormNotice) -> None:
         """Show a notice above the next page that this browser loads."""
         self._notices.add(self.browser(request).cookie, notice)
@@ -291,7 +303,9 @@ class Site:
         if status == 500:
             _log.error("a page failed", exc_info=error)
         language = self.language(request)
+        message = self._engine_texts.translated(message, language)
         message = message or self.texts.text(language, f"base.error_{status}")
+        hint = hint and self._engine_texts.translated(hint, language)
         is_part = request.url.path.startswith("/part/")
         template = "error_part.html" if is_part else "error.html"
         return self.page(request, template, http_status=status, message=message, hint=hint)

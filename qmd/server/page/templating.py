@@ -8,6 +8,8 @@ from datetime import datetime, timezone
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from qmd.server.page.addresses import address
+from qmd.server.page.engine_texts import EngineTexts
+from qmd.server.page.excerpt import plain_line
 from qmd.server.page.language import Language, Texts
 from qmd.server.page.static_files import StaticFiles
 from qmd.values.names import file_stem
@@ -16,7 +18,7 @@ from qmd.values.names import file_stem
 class Templates:
     """The environment of all templates, with one overlay for each language."""
 
-    def __init__(self, static: StaticFiles, texts: Texts) -> None:
+    def __init__(self, static: StaticFiles, texts: Texts, engine_texts: EngineTexts) -> None:
         self._environment = Environment(
             loader=PackageLoader("qmd.server.page"),
             autoescape=True,
@@ -25,6 +27,7 @@ class Templates:
             lstrip_blocks=True,
         )
         self._texts = texts
+        self._engine_texts = engine_texts
         self._environment.globals |= {"static": static.address}
         self._environment.filters |= {
             "number": number,
@@ -35,17 +38,22 @@ class Templates:
             "clock": clock_time,
             "address": address,
             "stem": file_stem,
+            "plain_line": plain_line,
         }
 
     def render(self, name: str, language: Language, values: Mapping[str, object]) -> str:
         def text(key: str, /, **parts: object) -> str:
             return self._texts.text(language, key, **parts)
 
+        def engine(sentence: object) -> str:
+            return self._engine_texts.translated(str(sentence), language)
+
         template = self._environment.get_template(name)
         script_texts = self._texts.of_view
         return template.render(
             {
                 "t": text,
+                "engine": engine,
                 "lang": language,
                 "script_texts": lambda view: script_texts(language, view),
                 **values,

@@ -10,7 +10,7 @@ const texts = textsOf("search");
 const form = document.getElementById("search");
 const field = document.getElementById("q");
 const hits = document.getElementById("hits");
-const start = document.getElementById("start");
+let start = document.getElementById("start"); // null in a page that was loaded with a query
 document.documentElement.classList.add("scripted");
 
 let running = null; // the AbortController of the newest request
@@ -38,6 +38,18 @@ function show(fragment) {
   (links.find((link) => withoutLine(link) === same) ?? field).focus({ preventScroll: true });
 }
 
+/** What the view shows without a query, if the page was loaded with one. */
+async function showStart(signal) {
+  if (start) return;
+  try {
+    const page = await part("/", { signal });
+    start = page.querySelector("#start");
+    if (start) hits.after(start);
+  } catch {
+    // A newer search has begun, or the server is away: the view stays as it is.
+  }
+}
+
 async function search(mode) {
   running?.abort();
   const request = (running = new AbortController());
@@ -47,7 +59,10 @@ async function search(mode) {
   start?.toggleAttribute("hidden", values.has("q"));
   if (!values.has("q")) {
     hits.replaceChildren();
+    hits.setAttribute("aria-busy", "false");
     history.replaceState(null, "", address);
+    shown = location.search;
+    await showStart(request.signal);
     return;
   }
   hits.setAttribute("aria-busy", "true");

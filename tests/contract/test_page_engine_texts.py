@@ -1,0 +1,131 @@
+"""The Chinese of the engine's sentences: each has an English one in the code, and is shown."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.site import Served, serve
+
+import qmd
+from qmd.server.page.engine_texts import EngineTexts
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PACKAGE = Path(qmd.__file__).parent
+SENTENCES: dict[str, str] = tomllib.loads(
+    (PACKAGE / "server/page/engine_zh.toml").read_text(encoding="utf-8")
+)
+FIELD = re.compile(r"\{\w*\}")
+
+
+def _template(node: ast.AST) -> str:
+    """The text of an expression, with ``{}`` for each part that is no literal."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(_template, node.values))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _template(node.left) + _template(node.right)
+    return "{}"
+
+
+@pytest.fixture(scope="module")
+def sentences_of_the_code() -> set[str]:
+    templates = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp)):
+                templates.add(_template(node))
+    return templates
+
+
+@pytest.mark.parametrize("english", SENTENCES)
+def test_each_english_sentence_stands_in_the_code(
+    english: str, sentences_of_the_code: set[str]
+) -> None:
+    assert FIELD.sub("{}", english) in sentences_of_the_code
+
+
+@pytest.mark.parametrize("english", SENTENCES)
+def test_each_sentence_has_a_wording_with_no_other_fields(english: str) -> None:
+    fields = FIELD.findall(english)
+    assert set(FIELD.findall(SENTENCES[english])) <= set(fields)
+    assert len(set(fields)) == len(fields)
+    filled = FIELD.sub("x7", english)
+    assert EngineTexts().translated(filled, "zh") == FIELD.sub("x7", SENTENCES[english])
+    assert EngineTexts().translated(filled, "en") == filled
+
+
+def test_a_sentence_without_a_wording_stays_as_it_is() -> None:
+    assert EngineTexts().translated("Nobody has translated this.", "zh") == (
+        "Nobody has translated this."
+    )
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve(tmp_path_factory.mktemp("site"), embed=False) as server:
+        yield server
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served.url, headers={"accept-language": "zh"}) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/?q=x&mode=none",
+        "/?q=x&property=%3F%3F",
+        "/?q=x&after=tomorrowish",
+        "/?q=x&collection=gone",
+        "/?q=x&n=0",
+        "/edit/notes/gone.md",
+        "/move/notes/gone.md",
+        "/delete/notes/gone.md",
+        "/history/notes/plan.md?revision=99",
+        "/file/gone/x.png",
+        "/photo/notes/plan.md",
+        "/ask/999",
+        "/overview/collection?name=gone",
+        "/raw/notes/gone.md",
+    ],
+)
+def test_what_a_person_meets_is_in_chinese(client: httpx.Client, address: str) -> None:
+    html = client.get(address).text
+    notices = re.findall(r'<div class="notice[^"]*" role="alert">(.*?)</div>', html, re.DOTALL)
+    assert notices
+    for notice in notices:
+        words = re.sub(r"<[^>]*>", " ", notice)
+        assert re.search("[\u4e00-\u9fff]", words), words
+        assert not re.search(r"[A-Za-z]+ [A-Za-z]+ [A-Za-z]+", words), words
+
+
+def _form(client: httpx.Client, address: str, **fields: str) -> str:
+    token = re.search(r'<meta name="csrf" content="([^"]+)">', client.get("/").text)
+    assert token is not None
+    origin = str(client.base_url).rstrip("/")
+    answer = client.post(address, data={"csrf": token[1], **fields}, headers={"origin": origin})
+    return answer.text
+
+
+def test_a_refused_form_is_explained_in_chinese(client: httpx.Client) -> None:
+    fields = {"collection": "notes", "folder": "", "text": "x"}
+    assert "已经有笔记 notes/plan.md" in _form(client, "/new", name="plan", **fields)
+    assert "请换一个名称" in _form(client, "/new", name="plan", **fields)
+    assert "路径无效" in _form(client, "/new", name="../plan", **fields)
+    hidden = _form(client, "/new", name=".plan", **fields)
+    assert "不会显示出来：“.plan.md”是隐藏的" in hidden and "请去掉" in hidden
+    moved = _form(client, "/move/notes/plan.md", to="Harbour.md", action="preview")
+    assert "已经存在" in moved and "请换一个路径" in moved

@@ -1,0 +1,62 @@
+"""The hits of the page over HTTP: their excerpts, and what stands beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from support.site import NOTES, Served, serve
+
+SIGNS = "---\ntags: [boats]\n---\n# Signs\n\n> [!tip] A **mast** is on [[Harbour|the pier]].\n"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve(
+        tmp_path_factory.mktemp("site"), {**NOTES, "signs.md": SIGNS}, embed=False
+    ) as server:
+        yield server
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served.url, headers={"accept-language": "en"}) as client:
+        yield client
+
+
+def excerpts(client: httpx.Client, query: str) -> list[str]:
+    html = client.get("/part/hits", params={"q": query, "mode": "words"}).text
+    lines = re.findall(r'<li><a class="number".*?</a> <span>(.*?)</span></li>', html)
+    return [re.sub("<[^>]*>", "", line) for line in lines]
+
+
+def test_excerpts_show_words_and_no_signs_of_markdown(client: httpx.Client) -> None:
+    assert "A mast is on the pier." in excerpts(client, "mast")
+    assert not any(line in ("---", "") for line in excerpts(client, "tag:boats"))
+
+
+def test_a_query_for_signs_shows_them(client: httpx.Client) -> None:
+    assert any("[[Harbour" in line for line in excerpts(client, '"[[Harbour"'))
+
+
+def test_without_hits_similar_notes_and_tags_are_offered(client: httpx.Client) -> None:
+    html = client.get("/part/hits", params={"q": "Harbuor", "mode": "words"}).text
+    assert "Did you mean" in html and 'href="/note/notes/Harbour.md"' in html
+    html = client.get("/part/hits", params={"q": "mast", "mode": "words", "tag": "boat"}).text
+    assert "Did you mean" in html and 'href="/?q=mast&amp;mode=words&amp;tag=boats"' in html
+
+
+def test_hits_say_what_the_index_lacks(client: httpx.Client) -> None:
+    html = client.get("/part/hits", params={"q": "mast"}).text
+    assert "notes have no vectors yet" in html or "embed" in html
+    words = client.get("/part/hits", params={"q": "mast", "mode": "words"}).text
+    assert "vectors" not in words
+
+
+def test_a_wrong_filter_is_explained_in_chinese(client: httpx.Client) -> None:
+    answer = client.get(
+        "/part/hits", params={"q": "x", "property": "???"}, headers={"accept-language": "zh"}
+    )
+    assert "不是属性条件" in answer.text and "请写成" in answer.text
