@@ -92,6 +92,7 @@ def install(
     variables and a token are kept with them, in a file that only you can read; settings in
     config.toml are read at each start. Installing again replaces the options.
     """
+    from qmd.inference.llm.key import variables_with_keys
     from qmd.system.services import managers
 
     manager = _manager(manager_name)
@@ -116,6 +117,8 @@ def install(
         write(f"The service {planned.name} serves {url} (MCP: {url}/mcp); its page: qmd open\n")
     if remark := manager.remark():
         note(remark)
+    if keys := variables_with_keys(os.environ):
+        note(f"Not kept: the key in {', '.join(keys)}. A service takes it from llm_key_file.")
 
 
 @command("uninstall", examples=("qmd service uninstall",), destroys=True)

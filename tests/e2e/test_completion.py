@@ -105,13 +105,17 @@ def test_tab_completes_in_a_real_shell(shell: str, scratch: Scratch) -> None:
     try:
         terminal.type(f"{source}\n")
         for line in TYPED:
-            # Ctrl-A: the completed line becomes the arguments of a program that prints them.
-            terminal.type(f"{line}\t\x01{sys.executable} -I -S {echo} \x05\n")
+            # Ctrl-A: the completed line becomes the arguments of a program that prints them. The X
+            # is an argument of its own if the shell has put a space behind the completion.
+            terminal.type(f"{line}\tX\x01{sys.executable} -I -S {echo} \x05\n")
             printed = terminal.output_until(">\r\n")
             completed[line] = printed.rpartition("<")[2].removesuffix(">\r\n").split("|")[1:]
     finally:
         terminal.close()
-    assert completed == TYPED
+    assert completed == {
+        line: [*words, "X"] if words[-1][-1] not in "/:" else [*words[:-1], f"{words[-1]}X"]
+        for line, words in TYPED.items()
+    }
 
 
 def offered(scratch: Scratch, line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -271,11 +271,14 @@ def test_install_status_and_uninstall(managed: Scratch) -> None:
 
 @linux
 def test_the_token_is_in_a_file_that_only_the_user_reads(managed: Scratch) -> None:
-    result = managed.with_env(QMD_TOKEN="top-secret").run("service", "install", "--port", "0")
+    secrets = {"QMD_TOKEN": "top-secret", "QMD_LLM_API_KEY": "sk-of-a-server"}
+    result = managed.with_env(**secrets).run("service", "install", "--port", "0")
     assert result.code == 0, result
+    assert "Not kept: the key in QMD_LLM_API_KEY." in result.err
     assert "top-secret" not in result.out + result.err
     file = managed.root / "home/.config/systemd/user/qmd.service"
     assert file.stat().st_mode & 0o777 == 0o600
+    assert "sk-of-a-server" not in file.read_text()
     assert "top-secret" not in " ".join(exec_start(file.read_text()))
     server = serves(managed)
     assert (server.token, server.guard) == ("top-secret", "token")

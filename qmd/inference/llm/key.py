@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +43,15 @@ def read_key(
     if key_file is None:
         return None
     return _checked(_read(key_file), str(key_file))
+
+
+def variables_with_keys(environ: Mapping[str, str]) -> list[str]:
+    """The variables that hold the key of a model server."""
+    return sorted(
+        name
+        for name, value in environ.items()
+        if value.strip() and (name in _BELONG_TO or re.fullmatch(r"QMD_[A-Z]+_API_KEY", name))
+    )
 
 
 def _is_host(url: str, host: str) -> bool:
