@@ -118,6 +118,7 @@ def render_status(status: Status, *, embedding: bool = False) -> None:
     for collection in status.collections:
         name = paint(one_line(collection.name), "title", color)
         facts = f"{count(collection.documents, 'document')}, {one_line(collection.pattern)}"
+        facts += "" if collection.included else ", excluded"
         changed = f", changed {_time(collection.last_updated)}" if collection.last_updated else ""
         write(f"  {name}  {one_line(collection.path)}  ({facts}{changed})\n")
     if status.skipped:
