@@ -128,7 +128,8 @@ def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
 
 def document_heading(document: DocumentSlice, last_line: int, dialect: Dialect) -> str:
     """
-    What stands above a document's text: its file, the lines unless they are all, and its context.
+    What stands above a document's text: its file, the lines unless they are all, its docid (for an
+    edit of this very text), and its context.
 
     ``last_line``: the last of the lines shown.
     """
@@ -139,7 +140,8 @@ def document_heading(document: DocumentSlice, last_line: int, dialect: Dialect) 
         lines = "" if is_whole else f", {_lines(first_line, last_line)}"
         if last_line < first_line and not is_whole:
             lines = f", no line from {first_line}"
-        comments.append(f"<!-- File: {document.document.file}{lines} -->")
+        info = document.document
+        comments.append(f"<!-- File: {info.file}{lines}, docid {info.docid} -->")
     if "context" in dialect.heads_with and document.context is not None:
         comments.append(f"<!-- Context: {document.context} -->")
     return "".join(f"{comment}\n" for comment in comments) + ("\n" if comments else "")

@@ -93,7 +93,10 @@ def test_comments_above_a_document_name_its_file_and_context() -> None:
     document = DocumentSlice(
         DocumentInfo(1, "notes", "a.md", "A", "#123456", 1, ""), "meeting notes", 1, 0, "x"
     )
-    file, context = "<!-- File: notes/a.md -->\n", "<!-- Context: meeting notes -->\n"
+    file, context = (
+        "<!-- File: notes/a.md, docid #123456 -->\n",
+        "<!-- Context: meeting notes -->\n",
+    )
     assert texts.document_heading(document, 1, texts.MCP) == file + context + "\n"
     alone = replace(document, context=None)
     assert texts.document_heading(alone, 1, texts.MCP) == file + "\n"

@@ -207,8 +207,8 @@ def test_get_answers_with_one_resource_block(server: Server[Any]) -> None:
     assert document.mime_type == "text/markdown"
     assert document.meta == {"name": "notes/2025/plan.md", "title": "Plan"}
     assert document.text == (
-        "<!-- File: notes/2025/plan.md -->\n<!-- Context: the year 2025 -->\n\n"
-        + FILES["2025/plan.md"]
+        f"<!-- File: notes/2025/plan.md, docid {result.structured_content['docid']} -->\n"
+        "<!-- Context: the year 2025 -->\n\n" + FILES["2025/plan.md"]
     )
 
 
@@ -262,7 +262,7 @@ def test_the_heading_says_which_lines_are_shown_unless_all_are(
     server: Server[Any], arguments: dict[str, int], lines: str
 ) -> None:
     (document,) = documents(call(server, "get", file="notes/2025/plan.md", **arguments))
-    assert document.text.startswith(f"<!-- File: notes/2025/plan.md{lines} -->\n")
+    assert document.text.startswith(f"<!-- File: notes/2025/plan.md{lines}, docid #")
 
 
 def test_a_line_behind_the_path_beats_from_line(server: Server[Any]) -> None:
@@ -358,8 +358,9 @@ def test_a_glob_matches_with_and_without_the_collection(server: Server[Any], pat
 
 def test_a_cut_document_says_how_many_lines_are_missing(server: Server[Any]) -> None:
     context = "<!-- Context: the year 2025 -->\n\n"
-    file = "<!-- File: notes/2025/plan.md, lines 1-{} -->\n"
     (plain,) = documents(call(server, "multi_get", pattern="2025/plan.md", maxLines=2))
+    docid = call(server, "get", file="notes/2025/plan.md").structured_content["docid"]
+    file = f"<!-- File: notes/2025/plan.md, lines 1-{{}}, docid {docid} -->\n"
     assert plain.text == file.format(2) + context + "# Plan\n\n\n[... truncated 3 more lines]"
     (numbered,) = documents(
         call(server, "multi_get", pattern="2025/plan.md", maxLines=3, lineNumbers=True)

@@ -96,15 +96,16 @@ def test_the_sdks_client_works_over_a_process(database: Path, mode: Mode) -> Non
 
 
 def test_documents_carry_name_and_title_on_the_wire(client: RawClient) -> None:
+    got = client.tool("get", file="notes/100%.md")
+    heading = f"<!-- File: notes/100%.md, docid {got['structuredContent']['docid']} -->\n\n"
     expected = {
         "uri": "qmd://notes/100%25.md",
         "name": "notes/100%.md",
         "title": "Percent",
         "mimeType": "text/markdown",
-        "text": "<!-- File: notes/100%.md -->\n\n" + FILES["100%.md"],
+        "text": heading + FILES["100%.md"],
         "_meta": {"name": "notes/100%.md", "title": "Percent"},
     }
-    got = client.tool("get", file="notes/100%.md")
     assert got["content"] == [{"type": "resource", "resource": expected}]
     many = client.tool("multi_get", pattern="100%.md")
     assert many["content"] == got["content"]
@@ -309,9 +310,10 @@ def test_plain_text_is_one_text(start: Start, database: Path) -> None:
     reply = client.tool("multi_get", pattern="notes/2025/plan.md, notes/100%.md")
     (block,) = reply["content"]
     assert block["type"] == "text"
-    assert block["text"].startswith("<!-- File: notes/2025/plan.md -->\n")
-    assert "\n\n<!-- File: notes/100%.md -->\n\n# Percent\n" in block["text"]
-    assert len(reply["structuredContent"]["documents"]) == 2
+    plan, percent = (document["docid"] for document in reply["structuredContent"]["documents"])
+    assert block["text"].startswith(f"<!-- File: notes/2025/plan.md, docid {plan} -->\n")
+    heading = f"\n\n<!-- File: notes/100%.md, docid {percent} -->\n\n"
+    assert f"{heading}# Percent\n" in block["text"]
 
 
 def test_a_missing_database_is_created(start: Start, tmp_path: Path) -> None:

@@ -50,7 +50,9 @@ def call(
 
 
 def text_of(reply: Reply) -> str:
-    return "\n".join(block.text for block in reply.blocks)
+    return "\n".join(
+        block.text if isinstance(block, TextBlock) else block.shown for block in reply.blocks
+    )
 
 
 class TestHits:

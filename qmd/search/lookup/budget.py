@@ -14,9 +14,9 @@ from qmd.values.tokens import count_fitting, estimate_tokens
 #: What a reply needs for the sentence that says what was left out.
 _NOTICE_TOKENS = 60
 _NOTICE_BYTES = 1000
-#: What a document needs beside its text: the names of fields.
-_FRAME_TOKENS = 10
-_FRAME_BYTES = 200
+#: What a document needs beside its text: the names of fields, or comments with lines and docid.
+_FRAME_TOKENS = 32
+_FRAME_BYTES = 300
 #: A document that does not fit is cut if at least this much of its text can be shown.
 _WORTH_TOKENS = 100
 _WORTH_BYTES = 1000
