@@ -14,8 +14,8 @@ from qmd.values.tokens import count_fitting, estimate_tokens
 #: What a reply needs for the sentence that says what was left out.
 _NOTICE_TOKENS = 60
 _NOTICE_BYTES = 1000
-#: What a document needs beside its text: the names of fields, or comments with lines and docid.
-_FRAME_TOKENS = 32
+#: What a document needs beside its text and names: the fields of a reply, or the lines shown.
+_FRAME_TOKENS = 10
 _FRAME_BYTES = 300
 #: A document that does not fit is cut if at least this much of its text can be shown.
 _WORTH_TOKENS = 100
@@ -96,7 +96,10 @@ class ReadingBudget:
 
     def _head(self, document: DocumentSlice) -> _Size:
         info = document.document
-        size = self._size(f"{info.file} {info.title} {document.context or ''}")
+        comments = f"<!-- File: {info.file}, docid {info.docid} -->\n"
+        if document.context is not None:
+            comments += f"<!-- Context: {document.context} -->\n"
+        size = self._size(f"{comments}\n{info.title}")
         return _Size(size.tokens + _FRAME_TOKENS, size.bytes + len(info.uri) + _FRAME_BYTES)
 
     def _lines(self, document: DocumentSlice, starts: list[int]) -> Iterator[_Size]:
