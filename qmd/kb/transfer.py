@@ -41,7 +41,9 @@ class TransferMethods(Parts):
         if program == "basic-memory":
             return basic_memory.read(path or basic_memory.find_file(environ, home))
         if path is None or tobi.is_index_name(str(file)):
-            path = tobi.find_file(str(file or "index"), environ, home)
+            project = tobi.project_file(Path.cwd())
+            path = tobi.find_file(str(file or "index"), environ, home, project)
+            return tobi.with_project(tobi.read(path), project)
         return tobi.read(path)
 
     def import_folders(self, plan: ImportPlan, *, dry_run: bool = False) -> ImportReport:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from qmd.errors import NotFoundError
@@ -24,12 +25,15 @@ _FILE_KEYS = frozenset(
 _COLLECTION_KEYS = frozenset(("path", "pattern", "ignore", "context", "update", "includeByDefault"))
 
 
-def find_file(index: str, environ: Mapping[str, str], home: Path) -> Path:
+def find_file(
+    index: str, environ: Mapping[str, str], home: Path, project: Path | None = None
+) -> Path:
     """
     The configuration file of an index of tobi/qmd.
 
     Args:
         index: The name of the index; "index" is that of the default one.
+        project: The file of a project, for the hint.
 
     Raises:
         NotFoundError: There is no such file; the hint names those that are there.
@@ -38,13 +42,10 @@ def find_file(index: str, environ: Mapping[str, str], home: Path) -> Path:
     for suffix in (".yml", ".yaml"):
         if (file := folder / f"{index}{suffix}").is_file():
             return file
-    names = ", ".join(other_indexes(folder / f"{index}.yml"))
-    raise NotFoundError(
-        f"tobi/qmd has no {folder / index}.yml on this machine.",
-        hint=f"There are the indexes: {names}. 'qmd import tobi NAME' reads one."
-        if names
-        else "If it lies elsewhere, give the file: 'qmd import tobi FILE'.",
-    )
+    hint = f"If it lies elsewhere, give the file: 'qmd import tobi {project or 'FILE'}'."
+    if names := ", ".join(other_indexes(folder / f"{index}.yml")):
+        hint = f"There are the indexes: {names}. 'qmd import tobi NAME' reads one."
+    raise NotFoundError(f"tobi/qmd has no {folder / index}.yml on this machine.", hint=hint)
 
 
 def _folder(environ: Mapping[str, str], home: Path) -> Path:
@@ -52,6 +53,15 @@ def _folder(environ: Mapping[str, str], home: Path) -> Path:
     if directory := environ.get("QMD_CONFIG_DIR"):
         return Path(directory)
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "qmd"
+
+
+def project_file(folder: Path) -> Path | None:
+    """The file of the project that a folder lies in, which tobi/qmd uses there; None without."""
+    for above in (folder, *folder.parents):
+        for name in ("index.yaml", "index.yml"):
+            if (file := above / ".qmd" / name).is_file():
+                return file
+    return None
 
 
 def other_indexes(file: Path) -> list[str]:
@@ -76,6 +86,11 @@ def read(file: Path) -> ImportPlan:
         if not isinstance(entry, dict) or path is None:
             not_taken.append(NotTaken(name, "It names no folder by an absolute path."))
             continue
+        if base is not None and not _is_below(path, base):
+            # The file came with the project, perhaps from a stranger; tobi/qmd asks a person.
+            reason = f"{path} lies outside of the project. 'qmd collection add' takes it."
+            not_taken.append(NotTaken(name, reason))
+            continue
         collections.append(_collection(name, path, entry))
         not_taken += _left_of(name, entry)
     not_taken += _left_of_file(values)
@@ -90,6 +105,21 @@ def read(file: Path) -> ImportPlan:
         whole(_text(values, "global_context").strip()),
         tuple(not_taken),
     )
+
+
+def _is_below(path: str, base: Path) -> bool:
+    """Whether a path lies below a folder, wherever links lead."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base))
+
+
+def with_project(plan: ImportPlan, project: Path | None) -> ImportPlan:
+    """The plan; it also lists the file of the project that the person is in."""
+    if project is None:
+        return plan
+    listed = NotTaken(
+        str(project), f"The index of a project: 'qmd import tobi {project}' reads it."
+    )
+    return replace(plan, not_taken=(*plan.not_taken, listed))
 
 
 def _command(index: str) -> str:

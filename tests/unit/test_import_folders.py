@@ -177,12 +177,30 @@ class TestTobi:
     ) -> None:
         write_tobi(home, "collections: {team: {path: HOME/work}}\n", "team.yaml")
         assert KnowledgeBase.plan_import("tobi", "team").collections[0].name == "team"
-        project = write(home / "notes/.qmd/index.yml", "collections: {docs: {path: ./sub}}\n")
+        project = write(
+            home / "notes/.qmd/index.yml",
+            "collections: {docs: {path: ./sub}, all: {path: HOME}, up: {path: ../work}}\n".replace(
+                "HOME", str(home)
+            ),
+        )
         report = kb.import_folders(KnowledgeBase.plan_import("tobi", project))
-        assert report.collections[0].path == str(home / "notes/sub")
+        assert [each.path for each in report.collections] == [str(home / "notes/sub")]
+        # It came with the project, perhaps from a stranger.
+        assert [each.subject for each in report.not_taken] == ["all", "up"]
         with pytest.raises(NotFoundError) as caught:
             KnowledgeBase.plan_import("tobi", "other")
         assert "team" in (caught.value.hint or "")
+
+    def test_the_index_of_the_project_around_is_listed(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_tobi(home, "global_context: mine\n")
+        file = write(home / "notes/.qmd/index.yml", "collections: {}\n")
+        monkeypatch.chdir(home / "notes/sub")
+        plan = KnowledgeBase.plan_import("tobi")
+        assert plan.global_context == "mine"
+        assert [each.subject for each in plan.not_taken] == [str(file)]
+        assert f"'qmd import tobi {file}'" in plan.not_taken[0].reason
 
     def test_its_own_environment_says_where_the_file_is(
         self, home: Path, monkeypatch: pytest.MonkeyPatch
