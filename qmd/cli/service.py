@@ -24,7 +24,7 @@ from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from qmd.system.services.definition import Manager, Service
+    from qmd.system.services.definition import Manager, Service, Step
 
 MANAGERS = ("systemd", "launchd", "windows")
 _START_S = 20.0
@@ -132,12 +132,13 @@ def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
     manager, name = _manager(manager_name), service_name(session())
     file = manager.file(name)
     if dry_run:
-        before, after = manager.uninstall_commands(name), manager.after_uninstall(name)
+        before, after = manager.uninstall_steps(name), manager.steps_after_uninstall(name)
         if as_json:
-            write_json({"delete": str(file), "run": [*map(_plain, (*before, *after))]})
+            steps = [list(step.command) for step in (*before, *after)]
+            write_json({"delete": str(file), "run": steps})
             return
-        steps = [*map(_shown, before), f"# delete {file}", *map(_shown, after)]
-        write("".join(f"{one_line(step)}\n" for step in steps))
+        lines = [*map(_shown, before), f"# delete {file}", *map(_shown, after)]
+        write("".join(f"{one_line(line)}\n" for line in lines))
         return
     _refuse_foreign(manager_name)
     if not file.exists():
@@ -310,7 +311,7 @@ def _print_plan(manager: Manager, planned: Service, *, as_json: bool) -> None:
     """Print the file and the commands, without the token."""
     content = manager.content(_masked(planned))
     text = content.decode("utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
-    commands = manager.install_commands(planned.name)
+    steps = manager.install_steps(planned.name)
     file = manager.file(planned.name)
     if as_json:
         write_json(
@@ -319,13 +320,13 @@ def _print_plan(manager: Manager, planned: Service, *, as_json: bool) -> None:
                 "manager": manager.name,
                 "write": str(file),
                 "content": text,
-                "run": [*map(_plain, commands)],
+                "run": [list(step.command) for step in steps],
             }
         )
         return
     write(f"# {one_line(str(file))}\n\n")
     write_text(text.replace("\r\n", "\n"))
-    write("\n" + "".join(f"{one_line(_shown(each))}\n" for each in commands))
+    write("\n" + "".join(f"{one_line(_shown(each))}\n" for each in steps))
 
 
 def _masked(planned: Service) -> Service:
@@ -337,16 +338,12 @@ def _masked(planned: Service) -> Service:
     return dataclasses.replace(planned, environment=environment)
 
 
-def _plain(words: Sequence[str]) -> list[str]:
-    """A command; "-" before its program says that it may fail."""
-    return [words[0].removeprefix("-"), *words[1:]]
-
-
-def _shown(words: Sequence[str]) -> str:
+def _shown(step: Step) -> str:
+    """A step as a person types it."""
     import subprocess
 
     line = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
-    return line(_plain(words)) + ("  # may fail" if words[0].startswith("-") else "")
+    return line(step.command) + ("  # may fail" if step.may_fail else "")
 
 
 for _command in (install, uninstall, status):

@@ -9,6 +9,25 @@ from typing import Protocol
 
 Command = tuple[str, ...]
 
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """
+    A command that installs or removes a service.
+
+    Attributes:
+        may_fail: Whether the next step follows even if this one fails.
+        tries: How often it is tried, with a pause of `PAUSE_S`.
+    """
+
+    command: Command
+    may_fail: bool = False
+    tries: int = 1
+
+
+PAUSE_S = 0.5
+"""Seconds before a step is tried again."""
+
 RESTART_S = 5
 """Seconds between a failure and the next start."""
 
@@ -48,15 +67,15 @@ class Manager(Protocol):
         """What stands in the file. Raises InputError if it cannot express the service."""
         ...
 
-    def install_commands(self, service_name: str) -> tuple[Command, ...]:
+    def install_steps(self, service_name: str) -> tuple[Step, ...]:
         """Start a service whose file is written, now and at each login."""
         ...
 
-    def uninstall_commands(self, service_name: str) -> tuple[Command, ...]:
+    def uninstall_steps(self, service_name: str) -> tuple[Step, ...]:
         """Stop a service for good; its file is deleted afterwards."""
         ...
 
-    def after_uninstall(self, service_name: str) -> tuple[Command, ...]:
+    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
         """What is run when the file is deleted."""
         ...
 

@@ -7,7 +7,7 @@ import plistlib
 from pathlib import Path
 from typing import Any
 
-from qmd.system.services.definition import RESTART_S, Command, Service
+from qmd.system.services.definition import RESTART_S, Command, Service, Step
 
 
 class Launchd:
@@ -34,17 +34,17 @@ class Launchd:
             agent["EnvironmentVariables"] = dict(service.environment)
         return plistlib.dumps(agent, sort_keys=False)
 
-    def install_commands(self, service_name: str) -> tuple[Command, ...]:
+    def install_steps(self, service_name: str) -> tuple[Step, ...]:
         return (
-            # "-" lets it fail: the agent may not be loaded.
-            ("-launchctl", "bootout", _target(service_name)),
-            ("launchctl", "bootstrap", _domain(), str(self.file(service_name))),
+            Step(("launchctl", "bootout", _target(service_name)), may_fail=True),
+            # It is refused until an earlier server has ended, which takes 13 seconds at most.
+            Step(("launchctl", "bootstrap", _domain(), str(self.file(service_name))), tries=30),
         )
 
-    def uninstall_commands(self, service_name: str) -> tuple[Command, ...]:
-        return (("-launchctl", "bootout", _target(service_name)),)
+    def uninstall_steps(self, service_name: str) -> tuple[Step, ...]:
+        return (Step(("launchctl", "bootout", _target(service_name)), may_fail=True),)
 
-    def after_uninstall(self, service_name: str) -> tuple[Command, ...]:
+    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
         return ()
 
     def state_command(self, service_name: str) -> Command:

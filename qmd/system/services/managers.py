@@ -6,12 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from qmd.errors import QmdError
-from qmd.system.services.definition import Command, Manager, Service
+from qmd.system.services.definition import PAUSE_S, Command, Manager, Service, Step
 from qmd.system.services.launchd import Launchd
 from qmd.system.services.systemd import Systemd
 from qmd.system.services.windows import TaskScheduler
@@ -44,11 +45,11 @@ def install(manager: Manager, service: Service) -> None:
     service.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write(file, content)
     try:
-        _run(manager.install_commands(service.name))
+        _run(manager.install_steps(service.name))
     except QmdError:
         if before is None:
             with suppress(QmdError):
-                _run(manager.uninstall_commands(service.name))
+                _run(manager.uninstall_steps(service.name))
             file.unlink()
         else:
             _write(file, before)
@@ -62,9 +63,9 @@ def uninstall(manager: Manager, service_name: str) -> None:
     Raises:
         QmdError: A command failed; the file stays.
     """
-    _run(manager.uninstall_commands(service_name))
+    _run(manager.uninstall_steps(service_name))
     manager.file(service_name).unlink(missing_ok=True)
-    _run(manager.after_uninstall(service_name))
+    _run(manager.steps_after_uninstall(service_name))
 
 
 def is_active(manager: Manager, service_name: str) -> bool:
@@ -89,16 +90,20 @@ def _write(file: Path, content: bytes) -> None:
         raise
 
 
-def _run(commands: Iterable[Command]) -> None:
-    """Run commands; one whose program begins with "-" may fail. Raises QmdError."""
-    for program, *arguments in commands:
-        command = (program.removeprefix("-"), *arguments)
-        done = _started(command)
-        if done.returncode != 0 and not program.startswith("-"):
+def _run(steps: Iterable[Step]) -> None:
+    """Run the steps in order. Raises QmdError."""
+    for step in steps:
+        done = _started(step.command)
+        for _ in range(step.tries - 1):
+            if done.returncode == 0:
+                break
+            time.sleep(PAUSE_S)
+            done = _started(step.command)
+        if done.returncode != 0 and not step.may_fail:
             lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             reason = lines[-1] if lines else f"exit code {done.returncode}"
             raise QmdError(
-                f"{' '.join(command)} failed: {reason}",
+                f"{' '.join(step.command)} failed: {reason}",
                 hint="Containers and some remote sessions have no manager of services. "
                 "'qmd service install --dry-run' shows the file and the commands.",
             )

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from qmd.errors import InputError
-from qmd.system.services.definition import RESTART_S, Command, Service
+from qmd.system.services.definition import RESTART_S, Command, Service, Step
 
 STOP_S = 20
 """Seconds until systemd kills a server that it has asked to stop; the server needs 13 at most."""
@@ -58,20 +58,20 @@ class Systemd:
             "WantedBy=default.target\n"
         ).encode()
 
-    def install_commands(self, service_name: str) -> tuple[Command, ...]:
+    def install_steps(self, service_name: str) -> tuple[Step, ...]:
         unit = f"{service_name}.service"
         return (
-            ("systemctl", "--user", "daemon-reload"),
-            ("systemctl", "--user", "enable", unit),
+            Step(("systemctl", "--user", "daemon-reload")),
+            Step(("systemctl", "--user", "enable", unit)),
             # It may run already, with the options of an earlier file.
-            ("systemctl", "--user", "restart", unit),
+            Step(("systemctl", "--user", "restart", unit)),
         )
 
-    def uninstall_commands(self, service_name: str) -> tuple[Command, ...]:
-        return (("systemctl", "--user", "disable", "--now", f"{service_name}.service"),)
+    def uninstall_steps(self, service_name: str) -> tuple[Step, ...]:
+        return (Step(("systemctl", "--user", "disable", "--now", f"{service_name}.service")),)
 
-    def after_uninstall(self, service_name: str) -> tuple[Command, ...]:
-        return (("systemctl", "--user", "daemon-reload"),)
+    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
+        return (Step(("systemctl", "--user", "daemon-reload")),)
 
     def state_command(self, service_name: str) -> Command:
         return ("systemctl", "--user", "is-active", "--quiet", f"{service_name}.service")

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from qmd.errors import InputError
-from qmd.system.services.definition import Command, Service
+from qmd.system.services.definition import Command, Service, Step
 from qmd.system.user_dirs import user_dir
 
 _XML = """\
@@ -85,21 +85,21 @@ class TaskScheduler:
         )
         return text.replace("\n", "\r\n").encode("utf-16")
 
-    def install_commands(self, service_name: str) -> tuple[Command, ...]:
+    def install_steps(self, service_name: str) -> tuple[Step, ...]:
         file = str(self.file(service_name))
         return (
-            ("-schtasks", "/End", "/TN", service_name),
-            ("schtasks", "/Create", "/TN", service_name, "/XML", file, "/F"),
-            ("schtasks", "/Run", "/TN", service_name),
+            Step(("schtasks", "/End", "/TN", service_name), may_fail=True),
+            Step(("schtasks", "/Create", "/TN", service_name, "/XML", file, "/F")),
+            Step(("schtasks", "/Run", "/TN", service_name)),
         )
 
-    def uninstall_commands(self, service_name: str) -> tuple[Command, ...]:
+    def uninstall_steps(self, service_name: str) -> tuple[Step, ...]:
         return (
-            ("-schtasks", "/End", "/TN", service_name),
-            ("schtasks", "/Delete", "/TN", service_name, "/F"),
+            Step(("schtasks", "/End", "/TN", service_name), may_fail=True),
+            Step(("schtasks", "/Delete", "/TN", service_name, "/F")),
         )
 
-    def after_uninstall(self, service_name: str) -> tuple[Command, ...]:
+    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
         return ()
 
     def state_command(self, service_name: str) -> Command:
