@@ -30,7 +30,11 @@ def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> R
     index = IndexStatus(status, tuple(map(_collection_status, status.collections)))
     structured: dict[str, Any] = to_wire(index, dialect.field)
     structured["freshness"] = to_wire(kb.freshness(), dialect.field)
-    sentences = (texts.status_text(status), texts.status_advice(status))
+    sentences = (
+        texts.status_text(status),
+        texts.status_excluded(status),
+        texts.status_advice(status),
+    )
     return Reply(tuple(TextBlock(text) for text in sentences if text is not None), structured)
 
 

@@ -230,6 +230,14 @@ def status_advice(status: Status) -> str | None:
     return None
 
 
+def status_excluded(status: Status) -> str | None:
+    """Which collections a search must name, as a model would not look there; None if none."""
+    names = [each.name for each in status.collections if not each.included]
+    if not names:
+        return None
+    return f"Searches look in these only if collection names them: {', '.join(names)}."
+
+
 # --- errors --------------------------------------------------------------------------
 
 

@@ -135,6 +135,9 @@ def test_status_advises_what_to_do_next_and_is_silent_when_all_is_done() -> None
     filled = status(collections=one, total_documents=1)
     assert "qmd embed" in str(texts.status_advice(replace(filled, needs_embedding=1)))
     assert texts.status_advice(filled) is None
+    assert texts.status_excluded(filled) is None
+    excluded = replace(filled, collections=(replace(filled.collections[0], included=False),))
+    assert filled.collections[0].name in str(texts.status_excluded(excluded))
 
 
 def test_a_missing_document_lists_its_suggestions() -> None:
