@@ -44,6 +44,8 @@ def address_options(function: F) -> F:
                      "qmd's own commands find.  [env: QMD_TOKEN]"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Accept this host name too, e.g. that of a proxy; repeat for several."),
+        setting_option("allow_origins"),
+        setting_option("legacy_sse"),
         setting_option("allow_other_users"),
     ]  # fmt: skip
     return apply_options(options, function)
@@ -188,6 +190,8 @@ def chosen_options(options: dict[str, Any]) -> ServerOptions:
         port=options["port"],
         token=options["token"],
         allowed_hosts=options["allowed_hosts"],
+        allowed_origins=session().settings.allow_origins,
+        legacy_sse=session().settings.legacy_sse,
         allow_other_users=session().settings.allow_other_users,
         read_only=options["read_only"],
         toolsets=options["toolsets"],

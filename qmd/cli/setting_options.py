@@ -23,7 +23,7 @@ def setting_option(name: str, value_type: click.ParamType[Any] | None = None) ->
         setting.option,
         name,
         is_flag=setting.kind == "switch",
-        multiple=setting.kind == "paths",
+        multiple=setting.is_list,
         type=value_type,
         callback=_set_switch if setting.kind == "switch" else _set_value,
         expose_value=False,

@@ -45,7 +45,7 @@ def typed_setting_options(here: Session) -> list[str]:
         value = getattr(here.settings, name)
         if setting.kind == "switch":
             words.append(setting.option)
-        elif setting.kind == "paths":
+        elif setting.is_list:
             words += [word for each in value for word in (setting.option, str(each))]
         else:
             words += [setting.option, full_path(value) if setting.is_path else str(value)]

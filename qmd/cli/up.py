@@ -113,6 +113,8 @@ def _serve(
         port,
         token,
         allowed_hosts,
+        allowed_origins=session().settings.allow_origins,
+        legacy_sse=session().settings.legacy_sse,
         allow_other_users=session().settings.allow_other_users,
         adopt_posts=adopt_posts,
         editor=session().settings.editor,

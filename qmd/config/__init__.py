@@ -49,6 +49,8 @@ class Configuration(NamedTuple):
     model_budget: float | None
     allow_insecure_key: bool
     allow_other_users: bool
+    allow_origins: tuple[str, ...]
+    legacy_sse: bool
     ask_write: bool
     config_file: Path
     sources: Mapping[str, str]
@@ -120,7 +122,9 @@ def _option_or_variable(
         return [flag] if isinstance(flag, str) else list(flag), setting.option
     variable = environ.get(setting.variable)
     if variable:
-        texts = variable.split(os.pathsep) if setting.kind == "paths" else [variable]
+        texts = [variable]
+        if setting.is_list:
+            texts = variable.split(os.pathsep if setting.kind == "paths" else None)
         return texts, setting.variable
     return [], "default"
 
@@ -132,8 +136,8 @@ def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
     Raises:
         ConfigError: The text of a number, a switch or a choice is invalid.
     """
-    if setting.kind == "paths":
-        return tuple(_absolute(text) for text in texts if text)
+    if setting.is_list:
+        return tuple((_absolute(text) if setting.is_path else text) for text in texts if text)
     text = texts[0] if texts else ""
     if setting.choices:
         return _choice(text or setting.default, setting.choices, source)

@@ -62,10 +62,10 @@ def _texts(setting: Setting, value: object, file: Path) -> list[str]:
         return [str(value)]
     if setting.kind == "switch" and type(value) in (bool, int):
         return [str(value).lower()]
-    items = value if setting.kind == "paths" and isinstance(value, list) else [value]
+    items = value if setting.is_list and isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str) and item]
     if not texts or len(texts) < len(items):
-        kind, example = _ARRAY if setting.kind == "paths" else _STRING
+        kind, example = _ARRAY if setting.is_list else _STRING
         raise ConfigError(
             f"Setting {setting.name} in {file} must be {kind} that is not empty.",
             hint=f"For example: {setting.name} = {example}; "

@@ -11,11 +11,11 @@ from typing import Literal, NamedTuple
 
 from qmd.values.tool_calls import TOOL_CALL_MODES
 
-Kind = Literal["text", "path", "path_as_written", "paths", "seconds", "count", "switch"]
+Kind = Literal["text", "texts", "path", "path_as_written", "paths", "seconds", "count", "switch"]
 """
 The type of a setting's value: ``path`` is made absolute, ``path_as_written`` is not; ``paths`` are
-an array in the file, and separated as in PATH elsewhere; ``count`` is a whole number above 0;
-``switch`` is true or false.
+an array in the file, and separated as in PATH elsewhere, ``texts`` by spaces;
+``count`` is a whole number above 0; ``switch`` is true or false.
 """
 
 
@@ -49,6 +49,10 @@ class Setting(NamedTuple):
     @property
     def is_path(self) -> bool:
         return self.kind in ("path", "path_as_written", "paths")
+
+    @property
+    def is_list(self) -> bool:
+        return self.kind in ("paths", "texts")
 
     @property
     def help(self) -> str:
@@ -183,6 +187,22 @@ _ROWS = (
         "--allow-other-users",
         None,
         "Without a token, answer all users of this machine, not you alone.",
+    ),
+    Setting(
+        "allow_origins",
+        "texts",
+        "the origins whose web pages may use a server; unset means its own",
+        "--allow-origin",
+        "ORIGIN",
+        "Let pages of this origin in, such as https://chat.example.org; repeat for several.",
+    ),
+    Setting(
+        "legacy_sse",
+        "switch",
+        "whether a server has MCP over HTTP with SSE at /sse, too",
+        "--legacy-sse",
+        None,
+        "Serve MCP at /sse, too, for clients that know only HTTP with SSE.",
     ),
     Setting(
         "ask_write",

@@ -19,6 +19,8 @@ from qmd.agent.chat import Chats
 from qmd.kb import KnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
+from qmd.server.large_replies import LargeReplies
+from qmd.server.legacy_sse import LegacySse
 from qmd.server.mcp import McpFace
 from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCounts
 from qmd.server.page import page_routes
@@ -45,6 +47,7 @@ def build_app(
     access_log: bool = False,
     chats: Chats | None = None,
     editor: str | None = None,
+    legacy_sse: bool = False,
 ) -> Starlette:
     """
     Build the application for an open knowledge base, which the caller closes.
@@ -58,6 +61,7 @@ def build_app(
         chats: The conversations with the agent, which the caller ends; None for new ones, which
             end with the application.
         editor: The setting; browsers of this machine get links that open notes in it.
+        legacy_sse: Serve MCP over the transport of 2024-11-05, too.
     """
     security = security or Security()
     sessions = Sessions()
@@ -88,7 +92,9 @@ def build_app(
         mcp_app = face.server.streamable_http_app(
             streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
         )
-        routes += mcp_app.routes
+        routes += [Route(MCP_PATH, LargeReplies(route.app)) for route in _routes_of(mcp_app)]
+        if legacy_sse:
+            routes += LegacySse(face.server).routes
         manager = face.server.session_manager
 
     @asynccontextmanager
@@ -117,6 +123,10 @@ def build_app(
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _routes_of(app: Starlette) -> list[Route]:
+    return [route for route in app.routes if isinstance(route, Route)]
 
 
 def _http_error_for(site: Site) -> Handler:

@@ -66,6 +66,8 @@ class ServerOptions:
     port: int = DEFAULT_PORT
     token: str | None = field(default=None, repr=False)  # "auto": generated at the start
     allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()  # whose pages may use the server
+    legacy_sse: bool = False  # serve MCP over the transport of 2024-11-05, too
     allow_other_users: bool = False  # without a token, serve every user of this machine
     read_only: bool = False
     toolsets: tuple[str, ...] = ()  # empty: the tools that the database calls for
@@ -177,7 +179,7 @@ def _open_port(options: ServerOptions, *, is_only_transport: bool) -> _HttpPort:
     """
     token_is_generated = options.token == AUTO_TOKEN
     token = secrets.token_urlsafe(32) if token_is_generated else options.token
-    security = security_for(options.host, token, options.allowed_hosts)
+    security = security_for(options.host, token, options.allowed_hosts, options.allowed_origins)
     listener = _listen(options, is_only_transport=is_only_transport, only_server=token_is_generated)
     peers = None
     if listener is not None and not options.allow_other_users:
@@ -391,6 +393,7 @@ class _ServerProcess:
             access_log=self._options.access_log,
             chats=self._chats,
             editor=self._options.editor,
+            legacy_sse=self._options.legacy_sse,
         )
         self._url = url_of(port.listener)
         self._announce(self._url, port)

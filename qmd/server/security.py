@@ -3,9 +3,9 @@ Checks each request before its route: the sender, the page it comes from, and it
 
 A page of another site in the user's browser must not use this server. If it uses DNS rebinding, so
 that its name points to this machine, the Host header shows that name. A form or script of another
-site sends its Origin. Both are refused on every route, also for MCP. A page of this server is let
-in by its session cookie (`sessions`). Browsers send a cookie to all ports of a machine, so the page
-must be of this port too.
+site sends its Origin. Both are refused on every route, also for MCP; an origin may be allowed by
+name (`cors`). A page of this server is let in by its session cookie (`sessions`). Browsers send a
+cookie to all ports of a machine, so the page must be of this port too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InputError
+from qmd.server import cors
+from qmd.server.cors import allowed_origins
 from qmd.server.sessions import OPEN_PATH, Sessions
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -101,6 +103,7 @@ class Security:
         hosts: The names that Host and Origin may have, beside those of the loopback interface.
         any_address: Host and Origin may be any IP address, for a server on all interfaces. (DNS
             rebinding needs a name, so an address is safe.)
+        origins: The origins whose pages may use this server, as browsers send them.
         users: The ids of the users whose programs may send requests without a token, or with the
             cookie of a browser; None for all users of this machine.
         max_body: The most bytes of a body.
@@ -110,6 +113,7 @@ class Security:
     token: str | None = field(default=None, repr=False)
     hosts: frozenset[str] = frozenset()
     any_address: bool = False
+    origins: frozenset[str] = frozenset()
     users: frozenset[int] | None = None
     max_body: int = MAX_BODY_BYTES
     body_timeout_s: float = BODY_TIMEOUT_S
@@ -131,13 +135,18 @@ class Security:
         return True
 
 
-def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()) -> Security:
+def security_for(
+    host: str,
+    token: str | None,
+    allowed_hosts: Iterable[str] = (),
+    origins: Iterable[str] = (),
+) -> Security:
     """
     The rules for a server that listens on ``host``.
 
     Raises:
-        InputError: Other machines could reach the server and there is no token, or the token
-            cannot be sent in a header.
+        InputError: Other machines could reach the server and there is no token, the token cannot
+            be sent in a header, or one of ``origins`` is none.
     """
     if token is not None and (not token or not token.isascii() or not token.isprintable()):
         raise InputError(
@@ -156,7 +165,12 @@ def security_for(host: str, token: str | None, allowed_hosts: Iterable[str] = ()
     if not is_loopback(host):
         machine = socket.gethostname().lower()
         names |= {machine, f"{machine}.local"} if is_every_address else {host.lower().strip("[]")}
-    return Security(token=token, hosts=frozenset(names), any_address=is_every_address)
+    return Security(
+        token=token,
+        hosts=frozenset(names),
+        any_address=is_every_address,
+        origins=allowed_origins(origins),
+    )
 
 
 class RequestGuard:
@@ -177,6 +191,11 @@ class RequestGuard:
             return
         headers = _single_headers(scope)
         send = _with_headers(send)
+        if self._is_allowed_origin(headers):
+            send = cors.readable_by(headers[b"origin"] or b"", send)
+        if self._is_allowed_preflight(scope, headers):
+            await cors.answer_preflight(headers, send)
+            return
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(send, as_page=wants_page(scope))
@@ -219,6 +238,8 @@ class RequestGuard:
 
     def _refuse_foreign_page(self, scope: Scope, headers: Headers) -> _Refusal | None:
         """Refuse a page of another site: it sends Origin or, for images and scripts, fetch-site."""
+        if self._is_allowed_origin(headers):
+            return None
         if b"origin" in headers and not self._is_known_origin(headers[b"origin"]):
             return _WRONG_ORIGIN
         if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_of_other_port(headers):
@@ -248,6 +269,18 @@ class RequestGuard:
         if users is None or uid in users:
             return None
         return _Refusal(403, _OTHER_USER if uid is not None else _UNKNOWN_USER)
+
+    def _is_allowed_origin(self, headers: Headers) -> bool:
+        origin = headers.get(b"origin") or b""
+        return origin.decode("latin-1").lower() in self._security.origins
+
+    def _is_allowed_preflight(self, scope: Scope, headers: Headers) -> bool:
+        """Whether a browser asks what a page of an allowed origin may send to this server."""
+        return (
+            cors.is_preflight(scope["method"], headers)
+            and self._is_allowed_origin(headers)
+            and self._refuse_host(headers) is None
+        )
 
     def _is_known_origin(self, origin: bytes | None) -> bool:
         scheme, _, rest = (origin or b"").lower().partition(b"://")

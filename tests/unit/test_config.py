@@ -133,6 +133,18 @@ class TestOrder:
         assert found.allow_other_users
         assert found.sources["allow_other_users"] == "--allow-other-users"
 
+    def test_texts_are_an_array_in_the_file_and_separated_by_spaces_elsewhere(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.write_text("allow_origins = ['https://a.example', 'http://b:8']")
+        assert load_settings(environ=environ).allow_origins == ("https://a.example", "http://b:8")
+        variable = environ | {"QMD_ALLOW_ORIGINS": " https://c.example  http://d "}
+        assert load_settings(environ=variable).allow_origins == ("https://c.example", "http://d")
+        flags = {"allow_origins": ["https://e.example"]}
+        assert load_settings(flags=flags, environ=variable).allow_origins == ("https://e.example",)
+        config_file.unlink()
+        assert load_settings(environ=environ).allow_origins == ()
+
     def test_a_switch_that_is_neither_is_refused(self, environ: dict[str, str]) -> None:
         with pytest.raises(ConfigError, match="Neither true nor false in QMD_ALLOW_OTHER_USERS"):
             load_settings(environ=environ | {"QMD_ALLOW_OTHER_USERS": "maybe"})
