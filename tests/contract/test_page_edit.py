@@ -341,7 +341,8 @@ def test_a_note_is_deleted_after_a_question_and_comes_back(
     assert not (served.folder / "plan.md").exists()
     undo = re.search(r'action="(/undo/\d+)"', client.get("/").text)
     assert undo is not None
-    post(client, undo[1])
+    assert post(client, undo[1]).headers["location"] == "/note/notes/plan.md"
+    assert ">Redo</button>" in client.get("/").text
     assert text_of(served) == NOTE
 
 
@@ -364,6 +365,10 @@ def test_a_move_shows_first_which_links_it_rewrites(served: Served, client: http
     moved = post(client, "/move/notes/plan.md", to="trips/Voyage", action="move")
     assert moved.headers["location"] == "/note/notes/trips/Voyage.md"
     assert "[[Voyage]]" in text_of(served, "Harbour.md")
+    undo = re.search(r'action="(/undo/\d+)"', client.get("/").text)
+    assert undo is not None
+    assert post(client, undo[1]).headers["location"] == "/note/notes/plan.md"
+    assert text_of(served) == NOTE
 
 
 @pytest.mark.parametrize("to", ["Harbour", "../x", "", "a?b", "//evil.example/x"])

@@ -48,6 +48,11 @@ def test_without_hits_similar_notes_and_tags_are_offered(client: httpx.Client) -
     assert "Did you mean" in html and 'href="/?q=mast&amp;mode=words&amp;tag=boats"' in html
 
 
+def test_nothing_similar_is_looked_for_at_each_key(client: httpx.Client) -> None:
+    address = {"q": "Harbuor", "mode": "words", "typing": ""}
+    assert "Did you mean" not in client.get("/part/hits", params=address).text
+
+
 def test_hits_say_what_the_index_lacks(client: httpx.Client) -> None:
     html = client.get("/part/hits", params={"q": "mast"}).text
     assert "notes have no vectors yet" in html or "embed" in html

@@ -135,7 +135,9 @@ class _Forms:
         site.notify(
             request,
             FormNotice(
-                f"{words} {site.engine_text(request, reply.problem or '')}".strip(), reply.change
+                f"{words} {site.engine_text(request, reply.problem or '')}".strip(),
+                reply.change,
+                is_undo=True,
             ),
         )
         return site.redirect(_after_undo(reply))
@@ -157,9 +159,12 @@ def _place(file: str, path: str) -> str:
 
 
 def _after_undo(reply: UndoReply) -> str:
-    """The first note that is there again; the search without one."""
-    for change in reply.undone:
-        for each in change.files:
-            if each.action != "deleted" and not each.file.startswith("/"):
-                return f"/note/{address(each.file)}"
-    return "/"
+    """The note that was moved back, else the first that is there again; the search without one."""
+    files = [
+        each
+        for change in reply.undone
+        for each in change.files
+        if each.action != "deleted" and not each.file.startswith("/")
+    ]
+    files.sort(key=lambda each: each.moved_from is None)
+    return f"/note/{address(files[0].file)}" if files else "/"

@@ -20,11 +20,13 @@ class FormNotice:
     Attributes:
         text: In the language of the person.
         change: The number of the change that an undo button takes back; None for no button.
+        is_undo: Whether ``change`` was an undo itself, so that the button does again what it undid.
     """
 
     text: str
     change: int | None = None
     kind: Literal["ok", "warn", "bad"] = "ok"
+    is_undo: bool = False
 
 
 class Notices:

@@ -50,12 +50,14 @@ async function showStart(signal) {
   }
 }
 
-async function search(mode) {
+/** Search; `typing` asks for what is quick: the hits by words, without names that may be meant. */
+async function search({ typing = false } = {}) {
   running?.abort();
   const request = (running = new AbortController());
   const values = parameters();
   const address = values.toString() ? `/?${values}` : "/";
-  if (mode) values.set("mode", mode);
+  if (typing) values.set("mode", "words");
+  if (typing) values.set("typing", "");
   start?.toggleAttribute("hidden", values.has("q"));
   if (!values.has("q")) {
     hits.replaceChildren();
@@ -91,8 +93,10 @@ function later() {
   const wait = performance.now() - lastKey > QUICK_MS ? 0 : TYPING_MS;
   lastKey = performance.now();
   timers = [
-    ...(mode === "meaning" ? [] : [setTimeout(() => search("words"), wait)]),
-    ...(mode === "words" ? [] : [setTimeout(() => search(), PAUSE_MS)]),
+    ...(mode === "meaning" ? [] : [setTimeout(() => search({ typing: true }), wait)]),
+    setTimeout(() => {
+      if (mode !== "words" || !hits.querySelector(".hit")) search();
+    }, PAUSE_MS),
   ];
 }
 
