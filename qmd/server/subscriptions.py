@@ -26,6 +26,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event, EventBus
@@ -118,9 +119,15 @@ class Subscriptions:
     # -- tools -------------------------------------------------------------------------
 
     def follow_tools(self, ctx: Context) -> None:
-        """Tell this client from now on when the list of tools has changed."""
+        """
+        Tell this client from now on when the list of tools has changed.
+
+        Since 2026-07-28 only clients that `listen` may be told.
+        """
         client = _connection(ctx)
-        if self._tools_changed is not None and client not in self._listers:
+        if self._tools_changed is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        if client not in self._listers:
             self._listers.add(client)
             client.exit_stack.callback(self._listers.discard, client)
 

@@ -304,6 +304,23 @@ def test_a_client_hears_that_the_tools_have_changed(start: Start, tmp_path: Path
     assert tools() - before == {"list_authors", "list_posts", "read_post", "search_posts"}
 
 
+def test_since_2026_only_clients_that_asked_hear_of_the_tools(start: Start, tmp_path: Path) -> None:
+    archive = tmp_path / "notes/archive"
+    client = start([*qmd_mcp(make_index(tmp_path)), "--posts-dir", str(archive)])
+
+    def tools() -> set[str]:  # `call` fails if anything but the answer arrives
+        result = client.call("tools/list", {"_meta": envelope()})["result"]
+        return {tool["name"] for tool in result["tools"]}
+
+    assert "read_post" not in tools()
+    put(archive / "author/motions/2024-03-07_Title.md", "Larches.\n")
+    arguments = {"name": "search", "arguments": {"query": "larches"}, "_meta": envelope()}
+    while not client.call("tools/call", arguments)["result"]["structuredContent"]["results"]:
+        pass  # until the change is indexed; a change of the tools is noticed with it
+    for _ in range(20):
+        assert "read_post" in tools()
+
+
 def test_plain_text_is_one_text(start: Start, database: Path) -> None:
     client = start([*qmd_mcp(database), "--plain-text"])
     client.handshake()
