@@ -124,7 +124,8 @@ def _option_or_variable(
     if variable:
         texts = [variable]
         if setting.is_list:
-            texts = variable.split(os.pathsep if setting.kind == "paths" else None)
+            separator = os.pathsep if setting.is_path else None
+            texts = [text for text in variable.split(separator) if text]
         return texts, setting.variable
     return [], "default"
 
@@ -137,7 +138,7 @@ def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
         ConfigError: The text of a number, a switch or a choice is invalid.
     """
     if setting.is_list:
-        return tuple((_absolute(text) if setting.is_path else text) for text in texts if text)
+        return tuple(map(_absolute, texts) if setting.is_path else texts)
     text = texts[0] if texts else ""
     if setting.choices:
         return _choice(text or setting.default, setting.choices, source)
