@@ -270,6 +270,7 @@ class TestUpkeep:
             "collections",
             "skipped",
             "excluded",
+            "embedding_left_s",
         ]
         assert status["database"] == str(scratch.database)
         assert status["total_documents"] == len(NOTES)

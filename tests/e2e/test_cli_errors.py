@@ -117,7 +117,7 @@ class TestUsage:
             (["collection", "lst"], "Did you mean: list"),
             (["zzzz"], "Run 'qmd --help'."),
             (["search", "x", "--jsn"], "--json"),
-            (["search", "-foo"], "qmd search -- "),
+            (["search", "--zzzz"], "qmd search -- "),
         ],
     )
     def test_a_misspelt_name_gets_a_suggestion(
