@@ -174,6 +174,9 @@ def test_a_conversation_in_chinese_on_a_small_screen(
     expect(page.get_by_text("复制回答")).to_be_visible()
     assert_fits(page)
     assert_accessible(page)
+    page.locator(".menu > summary").click()
+    expect(page.locator(".menu > .panel")).to_be_in_viewport(ratio=1)
+    page.locator(".menu > summary").click()
     page.get_by_role("button", name="对话", exact=True).click()
     expect(page.get_by_role("link", name="船在哪里")).to_be_visible()
 

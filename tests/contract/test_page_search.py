@@ -55,9 +55,15 @@ def test_nothing_similar_is_looked_for_at_each_key(client: httpx.Client) -> None
 
 def test_hits_say_what_the_index_lacks(client: httpx.Client) -> None:
     html = client.get("/part/hits", params={"q": "mast"}).text
-    assert "notes have no vectors yet" in html or "embed" in html
+    assert "Answered from full text alone" in html
     words = client.get("/part/hits", params={"q": "mast", "mode": "words"}).text
     assert "vectors" not in words
+
+
+def test_what_missing_vectors_take_away_is_told_in_chinese(client: httpx.Client) -> None:
+    answer = client.get("/part/hits", params={"q": "mast"}, headers={"accept-language": "zh"})
+    assert "只按字词搜索了：" in answer.text and "还没有向量" in answer.text
+    assert "embeddings" not in answer.text
 
 
 def test_a_wrong_filter_is_explained_in_chinese(client: httpx.Client) -> None:

@@ -42,6 +42,10 @@ class EngineTexts:
         whole = self._whole(text, has_parts=has_parts)
         if whole is not None:
             return whole
+        effect, _, cause = text.partition(": ")
+        start = self._whole(effect, has_parts=False)
+        if start is not None and cause:
+            return f"{start}：{self._in_chinese(cause, has_parts=has_parts) or cause}"
         several = [
             self._whole(each, has_parts=has_parts) for each in _BETWEEN_SENTENCES.split(text)
         ]
