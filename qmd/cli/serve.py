@@ -24,7 +24,7 @@ PORT = 18765
 
 #: The keys of `qmd.tools.toolsets.TOOLSETS`; importing that module for a help text would take
 #: too long. A test compares the two.
-TOOLSETS = ("qmd", "graph", "edit", "posts", "summary", "notes", "images")
+TOOLSETS = ("qmd", "graph", "edit", "posts", "summary", "notes", "images", "chatgpt")
 ALL = "all"
 
 

@@ -156,23 +156,25 @@ def skip_notice(file: str, size: int, dialect: Dialect) -> str:
     )
 
 
-def lines_left_out(left_out: LeftOut, file: str, *, raise_what: str | None) -> str:
+def lines_left_out(
+    left_out: LeftOut, file: str, *, raise_what: str | None, tool: str = "get"
+) -> str:
     """
     What a budget left out of a document, and how to get it.
 
     ``raise_what``: the name of the budget, as the caller spells it; None if there is only the
-    bound of all replies.
+    bound of all replies. ``tool``: what reads the rest.
     """
     first, last = left_out.first_line, left_out.last_line
     if not left_out.is_begun:
-        return f"{_lines(first, last)} left out: get {file}:{first}"
+        return f"{_lines(first, last)} left out: {tool} {file}:{first}"
     if raise_what is None:
         end = f"the end of line {first}, which no reply has room for,"
         rest = "" if first == last else f" and {_lines(first + 1, last)}"
-        return f"{end}{rest} left out" + (f": get {file}:{first + 1}" if rest else "")
+        return f"{end}{rest} left out" + (f": {tool} {file}:{first + 1}" if rest else "")
     if first == last:
         return f"the end of line {first} left out: raise {raise_what}"
-    rest = f"{_lines(first + 1, last)} left out: raise {raise_what}, or get {file}:{first + 1}"
+    rest = f"{_lines(first + 1, last)} left out: raise {raise_what}, or {tool} {file}:{first + 1}"
     return f"the end of line {first} and {rest}"
 
 

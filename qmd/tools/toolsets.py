@@ -23,8 +23,11 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "summary": ("SummaryMCP", "qmd.tools.summary"),
     "notes": ("Axon", "qmd.tools.notes"),
     "images": ("MetaTag Genie", "qmd.tools.images"),
+    "chatgpt": ("qmd", "qmd.tools.chatgpt"),
 }
 ALL = "all"
+#: The toolsets whose tools have names of others, which their client prescribes.
+ALONE = frozenset({"chatgpt"})
 
 Condition = Callable[["KnowledgeBase"], bool]
 
@@ -88,7 +91,7 @@ def select(
         language: Of the descriptions; None for that of each specification.
 
     Raises:
-        InputError: A name is not that of a toolset.
+        InputError: A name is not that of a toolset, or that of one which must be served alone.
     """
     for name in names:
         if name not in (*TOOLSETS, ALL):
@@ -96,7 +99,13 @@ def select(
                 f"There is no toolset {name!r}.", hint="Toolsets: " + ", ".join((*TOOLSETS, ALL))
             )
     has_all = not names or ALL in names
-    chosen = tuple(name for name in TOOLSETS if has_all or name in names)
+    chosen = tuple(name for name in TOOLSETS if name in names or (has_all and name not in ALONE))
+    if len(chosen) > 1 and not ALONE.isdisjoint(chosen):
+        alone = ", ".join(sorted(ALONE.intersection(chosen)))
+        raise InputError(
+            f"The toolset {alone} stands alone: other toolsets have tools of the same names.",
+            hint=f"Give it a server of its own: --toolset {alone}",
+        )
     tools: list[Tool[Any]] = []
     withheld: list[Tool[Any]] = []
     for name in chosen:
