@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli import complete
 from qmd.cli.ask import MODEL_TIME_S, model_options
 from qmd.cli.command import command, json_option
 from qmd.cli.progress import progress_bar
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     help="Only this collection; repeat for several.",
+    shell_complete=complete.collections,
 )
 @click.option(
     "-n",

@@ -10,9 +10,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import pytest
 from click.shell_completion import CompletionItem, ShellComplete
 
+from qmd.cli.command import all_commands
 from qmd.cli.main import cli
 from tests.contract.test_cli_help import HEAVY
 from tests.support.cli import TIMEOUT_S, Scratch, filled, installed_command
@@ -217,6 +219,20 @@ def test_names_with_control_characters_are_not_offered(
 ) -> None:
     scratch = filled(tmp_path, {"notes/a\x1b[31m.md": "# Red\n", "notes/b.md": "# B\n"})
     assert offered(scratch, "qmd get notes/", monkeypatch) == ["notes/b.md"]
+
+
+def test_every_parameter_that_names_a_collection_or_a_file_completes_it() -> None:
+    names = {"collection", "collections", "file", "files"}
+    bare = [
+        (name, param.name)
+        for name, command in all_commands("qmd", cli)
+        for param in command.params
+        if param.name in names
+        and type(param).shell_complete is click.Parameter.shell_complete
+        and param._custom_shell_complete is None
+        and not isinstance(param.type, click.Path)
+    ]
+    assert bare == []
 
 
 def test_an_unknown_shell_is_wrong_usage(scratch: Scratch) -> None:
