@@ -130,9 +130,9 @@ class Group(click.Group):
             return command.name, command, args[1:]
         if name.startswith("-"):
             return super().resolve_command(ctx, args)
-        raise UnknownCommand(f"No such command: {name}", self._remedy(ctx, name), ctx)
+        raise UnknownCommand(f"No such command: {name}", self.remedy(ctx, name), ctx)
 
-    def _remedy(self, ctx: click.Context, name: str) -> str:
+    def remedy(self, ctx: click.Context, name: str) -> str:
         """What a person who typed an unknown name may want instead."""
         if name in self.elsewhere:
             return self.elsewhere[name]

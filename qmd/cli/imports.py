@@ -26,9 +26,23 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class _ImportGroup(Group):
+    """Tells a person who gave a file at once what reads it."""
+
+    def remedy(self, ctx: click.Context, name: str) -> str:
+        if name.lower().endswith((".yml", ".yaml")):
+            return f"For a file of tobi/qmd: qmd import tobi {name}"
+        if name.lower().endswith(".zip") or Path(name).expanduser().exists():
+            return (
+                f"For an export of qmd: qmd import qmd {name}. For an archive of notes:"
+                f" qmd import markdown-zip {name} FOLDER. For a folder of notes: qmd up {name}"
+            )
+        return super().remedy(ctx, name)
+
+
 @click.group(
     "import",
-    cls=Group,
+    cls=_ImportGroup,
     examples=("qmd import tobi --dry-run", "qmd import obsidian"),
 )
 def import_() -> None:
