@@ -165,3 +165,11 @@ def test_the_view_is_accessible_and_fits(
     expect(page.locator(".content :is(p, ul)[tabindex='0']")).to_have_count(2)
     assert_fits(page)
     assert_accessible(page)
+
+
+def test_the_drawing_begins_with_the_note_in_a_narrow_window(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(viewport={"width": 360, "height": 740})
+    page.goto(f"{served.url}/graph/notes/plan.md")
+    expect(page.locator(".graph .here")).to_be_in_viewport(ratio=1)

@@ -37,6 +37,11 @@ def test_excerpts_show_words_and_no_signs_of_markdown(client: httpx.Client) -> N
     assert not any(line in ("---", "") for line in excerpts(client, "tag:boats"))
 
 
+def test_a_title_is_not_repeated_in_the_excerpt(client: httpx.Client) -> None:
+    assert "Signs" not in excerpts(client, "mast")
+    assert excerpts(client, "tag:boats")
+
+
 def test_a_query_for_signs_shows_them(client: httpx.Client) -> None:
     assert any("[[Harbour" in line for line in excerpts(client, '"[[Harbour"'))
 

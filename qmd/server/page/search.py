@@ -20,7 +20,7 @@ from starlette.routing import Route
 from qmd.errors import DocumentNotFoundError, InputError, QmdError
 from qmd.server.page.excerpt import has_signs, plain_line
 from qmd.server.page.site import Site
-from qmd.values import Filters, SearchReply, SearchRequest
+from qmd.values import Filters, Hit, SearchReply, SearchRequest
 from qmd.values.names import NOTE_SUFFIXES
 
 if TYPE_CHECKING:
@@ -165,9 +165,7 @@ def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     return {
         "titles": {hit.file: split(hit.title) for hit in reply.hits},
         "lines": {
-            hit.file: _lines(
-                hit.snippet, split, shown if hit.file.lower().endswith(NOTE_SUFFIXES) else str
-            )
+            hit.file: _lines(hit, split, shown if hit.file.lower().endswith(NOTE_SUFFIXES) else str)
             for hit in reply.hits
         },
         "photos": {hit.file for hit in reply.hits if hit.file.lower().endswith(_PHOTOS)},
@@ -214,16 +212,17 @@ def _similar_notes(kb: KnowledgeBase, query: str) -> tuple[str, ...]:
 
 
 def _lines(
-    snippet: str, split: Callable[[str], list[tuple[str, bool]]], shown: Callable[[str], str]
+    hit: Hit, split: Callable[[str], list[tuple[str, bool]]], shown: Callable[[str], str]
 ) -> list[Line]:
-    """The lines ``N: text`` of a snippet, each text as ``shown`` gives it."""
+    """The lines ``N: text`` of a snippet as ``shown`` gives them; not the title once more."""
     lines: list[Line] = []
-    for line in snippet.split("\n"):
+    title: list[Line] = []
+    for line in hit.snippet.split("\n"):
         number, _, text = line.partition(": ")
         text = shown(text)
         if number.isdecimal() and text.strip():
-            lines.append(Line(int(number), split(text)))
-    return lines
+            (title if text == hit.title else lines).append(Line(int(number), split(text)))
+    return lines or title
 
 
 def _around(kb: KnowledgeBase, *, with_recent: bool) -> dict[str, object]:
