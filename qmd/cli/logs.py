@@ -7,7 +7,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ import click
 from qmd.cli.command import command
 from qmd.cli.session import session
 from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write
+from qmd.system import clock
 from qmd.system.log_file import LogReader, files_of_log, log_file
 
 LEVELS = ("info", "warning", "error")
@@ -135,6 +135,6 @@ def _entry(line: str) -> dict[str, Any] | None:
 
 def _local(at: object) -> str:
     try:
-        return datetime.fromisoformat(str(at)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return clock.parse(str(at)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return one_line(str(at))

@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal
@@ -30,6 +29,7 @@ from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server.activity import Activity
 from qmd.server.workers import CallQueue, TooBusyError
+from qmd.system import clock
 
 METRICS_PATH = "/metrics"
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -157,7 +157,7 @@ def _of_index(kb: KnowledgeBase) -> Iterator[str]:
     yield _gauge("qmd_files_pending", "Changed files not indexed yet", fresh.files_pending)
     yield _gauge("qmd_indexing", "Whether files are being indexed", fresh.indexing)
     if fresh.last_sync is not None:
-        at = datetime.fromisoformat(fresh.last_sync.replace("Z", "+00:00")).timestamp()
+        at = clock.parse(fresh.last_sync).timestamp()
         help_text = "When the index was last known to equal the disk"
         yield _gauge("qmd_last_sync_timestamp_seconds", help_text, at)
     yield _family(

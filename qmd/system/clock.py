@@ -1,8 +1,13 @@
-"""Write times as the database stores them: ISO 8601 in UTC, with milliseconds and ``Z``."""
+"""Write times as the database stores them, in ISO 8601 in UTC with milliseconds and ``Z``; and
+read times in ISO 8601."""
 
 from __future__ import annotations
 
 from time import gmtime, strftime, time_ns
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 #: The range of times in SQLite and ISO, the years 1 to 9999, in seconds since 1970.
 _FIRST_S, _LAST_S = -62135596800, 253402300799
@@ -20,3 +25,20 @@ def from_ns(moment_ns: int) -> str:
     return (
         f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(seconds)).rjust(19, '0')}.{rest // 1_000_000:03}Z"
     )
+
+
+def parse(text: str) -> datetime:
+    """
+    Read a date or a time, with any number of decimals and ``Z``, which Python 3.10 does not take.
+
+    Raises:
+        ValueError: The text is neither.
+    """
+    from datetime import datetime
+
+    head, dot, tail = text.replace("Z", "+00:00").partition(".")
+    if dot:
+        zone = tail.lstrip("0123456789")
+        decimals = tail[: len(tail) - len(zone)]
+        head += f".{decimals[:6]:0<6}{zone}" if decimals else dot
+    return datetime.fromisoformat(head)

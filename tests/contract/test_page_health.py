@@ -12,7 +12,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.live import until
+from support.live import needs_events, until
 from support.site import Served, serve
 
 from qmd.server.page.charts import DAYS, HEIGHT, bar_chart, documents_per_day
@@ -149,6 +149,7 @@ def test_documents_with_warnings_are_listed(served: Served, client: httpx.Client
     assert "notes/bad.md" in text_of(client, "/overview/warnings")
 
 
+@needs_events
 def test_all_is_not_well_beside_documents_with_warnings(tmp_path: Path) -> None:
     notes = {"good.md": "# Good\n"}
     with (

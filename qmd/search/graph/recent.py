@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
 from qmd.search.query.dates import iso_date
+from qmd.system import clock
 from qmd.values.graph import RecentChange, RecentChanges
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def moment(since: str, now: datetime) -> str:
         if span is not None:
             start = now - timedelta(hours=int(span[1]) * _HOURS[span[2].lower()])
         else:
-            start = datetime.fromisoformat(iso_date(text).replace("Z", "+00:00"))
+            start = clock.parse(iso_date(text))
             if start.tzinfo is None and len(text) > len("2025-03-01"):
                 start = start.replace(tzinfo=timezone.utc)
         utc = start.astimezone(timezone.utc).isoformat(timespec="milliseconds")
@@ -104,4 +105,4 @@ def _is_close(created: str, modified: str) -> bool:
 
 
 def _time(stored: str) -> datetime:
-    return datetime.fromisoformat(stored.replace("Z", "+00:00"))
+    return clock.parse(stored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from qmd.errors import InputError
+from qmd.system import clock
 
 #: Compiled when the first date comes: few searches have one.
 _DATE = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
@@ -17,14 +18,12 @@ def iso_date(date: str) -> str:
     Raises:
         InputError: The text is not a date.
     """
-    from datetime import datetime
-
     text = date.strip()
     full_date = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
     try:
         if re.fullmatch(_DATE, text) is None:
             raise ValueError(text)
-        datetime.fromisoformat(full_date.replace("Z", "+00:00"))
+        clock.parse(full_date)
     except ValueError:
         raise InputError(
             f"{date!r} is no ISO date", hint="Write 2025-03-01 or 2025-03-01T18:00+08:00."

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
+from qmd.system import clock
+
 SHORT_CHARS = 200
 """Of a parameter in a card; all of it is under "All parameters"."""
 
@@ -231,7 +233,7 @@ def diff_lines(lines: Sequence[str]) -> list[tuple[str, str]]:
 
 def seconds_since(moment: str) -> float:
     """How long ago a time in ISO 8601 was, in seconds."""
-    began = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    began = clock.parse(moment)
     return max(0.0, (datetime.now(timezone.utc) - began).total_seconds())
 
 

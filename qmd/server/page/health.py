@@ -17,6 +17,7 @@ from qmd.server.jobs import Pace, ServerJob
 from qmd.server.page import charts, health_collections, health_contexts, health_skipped
 from qmd.server.page.health_rules import can_change, reason_text, require_change
 from qmd.server.page.site import Site
+from qmd.system import clock
 from qmd.values import Collection, Context, Freshness
 from qmd.values.reports import Overview
 from qmd.values.revisions import FileChange
@@ -185,7 +186,7 @@ def _common(site: Site, request: Request) -> dict[str, Any]:
 
 def _seconds_since(at: str | float, now: datetime) -> float:
     if isinstance(at, str):
-        at = datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp()
+        at = clock.parse(at).timestamp()
     return max(0.0, now.timestamp() - at)
 
 

@@ -12,6 +12,7 @@ from qmd.server.page.engine_texts import EngineTexts
 from qmd.server.page.excerpt import plain_line
 from qmd.server.page.language import Language, Texts
 from qmd.server.page.static_files import StaticFiles
+from qmd.system import clock
 from qmd.values.names import file_stem
 
 
@@ -100,7 +101,7 @@ def clock_time(at: float) -> str:
 
 def _local(value: str | datetime) -> datetime:
     if isinstance(value, str):
-        value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        value = clock.parse(value)
     if value.tzinfo is None:
         value = value.replace(tzinfo=timezone.utc)
     return value.astimezone()
