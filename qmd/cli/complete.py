@@ -42,7 +42,7 @@ def commands(group: click.Group, ctx: click.Context, incomplete: str) -> Items:
     """The commands of a group, each imported only if the shell shows its help text."""
     from click.shell_completion import CompletionItem
 
-    class CommandItem(CompletionItem[str]):
+    class CommandItem(CompletionItem):  # before click 8.5 it is not generic
         def __getattribute__(self, name: str) -> object:
             if name == "help":
                 command = group.get_command(ctx, self.value)

@@ -14,7 +14,7 @@ import click
 _MARK = "\ue000"  # of the private use area: stands for the minus until click has parsed
 
 
-class QueryWord(click.ParamType[str]):
+class QueryWord(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """A word of a query. A command with an argument of this type takes ``-word`` as one."""
 
     name = "text"
