@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -319,6 +320,7 @@ MANY_CALLS = (
 def test_four_times_the_text_takes_about_four_times_the_cpu(name: str) -> None:
     parser, size, shapes = PARSERS[name]
     most = 0.1 if name in MANY_CALLS else 0.01
+    most *= 2 if sys.version_info < (3, 11) else 1  # 3.10 takes up to half as long again
     slow = {}
     for shape in shapes:
         for unit in growth.UNITS:
