@@ -101,7 +101,7 @@ def test_whatever_is_asked_the_answer_is_as_described(
                 if isinstance(values, dict):
                     values.update({name: KNOWN[name] for name in KNOWN if name in values})
         excluded: list[Any] = [positive_data_acceptance] if label in ON_DISK else []
-        response = case.call(app=app, base_url="http://localhost")
+        response = case.call(app=app, base_url="http://localhost", allow_redirects=False)
         case.validate_response(response, excluded_checks=excluded)
 
     ask()
