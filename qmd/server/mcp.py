@@ -403,7 +403,12 @@ def _name_and_version(client: types.Implementation) -> tuple[str, str]:
     return client.title or client.name, client.version
 
 
+#: Tools of earlier versions of tobi/qmd → what they are called here.
+_OF_TOBI = {"deep_search": "query", "structured_search": "query", "vector_search": "vsearch"}
+
+
 def _unknown(kind: str, name: str, names: Sequence[str] | dict[str, Any]) -> str:
-    similar_name = closest(name, names)
+    there = _OF_TOBI.get(name, name)
+    similar_name = there if there in names else closest(name, names)
     hint = f" (did you mean {similar_name}?)" if similar_name else ""
     return f"Unknown {kind}: {shortened(name)}{hint}. Known: {', '.join(names)}"

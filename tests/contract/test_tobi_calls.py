@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import MCPError
 from starlette.testclient import TestClient
 from support.embedder import HashEmbedder
 from support.mcp_client import with_client
@@ -173,3 +174,14 @@ def test_a_query_beside_searches_is_one_more_text_for_both(kb: KnowledgeBase) ->
     assert arguments.value().query == 'lex: pump\nvec: pump\nlex: "pump of the sea"'
     blank = QUERY.parse({"query": " ", "searches": [{"type": "vec", "query": "\n"}]})
     assert blank.value().query == " "
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [("deep_search", "query"), ("structured_search", "query"), ("vector_search", "vsearch")],
+)
+def test_a_tool_of_his_that_is_none_here_is_named_by_its_name_here(
+    kb: KnowledgeBase, there: str, here: str
+) -> None:
+    with pytest.raises(MCPError, match=f"did you mean {here}"):
+        call(kb, there, query="pump")
