@@ -61,6 +61,7 @@ Every exception qmd raises on purpose.
        ├─ VectorIndexMissingError     nothing was embedded yet
        ├─ DocumentNotEmbeddedError    one document has no vectors yet; file
        ├─ VectorsUnavailableError     sqlite-vec cannot be loaded here
+       ├─ NativeCallsRefusedError     the model server takes no tools; ask in blocks
        └─ TransientInferenceError     worth another try
 
 A message says what is wrong, the hint what to do next. Faces map these and nothing else:
