@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from qmd.search.query.lines import parse_lines
 from qmd.tools.arguments import Arguments, ValueArguments, arguments_model
+from qmd.tools.bounds import MAX_SEARCHES
 from qmd.values import SearchRequest
 from qmd.values.facts import Unlisted
 
@@ -45,7 +46,9 @@ class _QueryArguments(ValueArguments[SearchRequest]):
     }
 
     searches: Annotated[list[TypedSearch], Unlisted()] = Field(
-        [], description="Texts for words (lex) and for meaning (vec, hyde), beside or without query"
+        [],
+        description="Texts for words (lex) and for meaning (vec, hyde), beside or without query",
+        json_schema_extra={"maxItems": MAX_SEARCHES},  # `bounds` checks it
     )
 
     @model_validator(mode="before")
