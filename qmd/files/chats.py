@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from qmd.files.inert import inert
 from qmd.values.chats import Chat, ChatTurn
 
 _STATUS = {
@@ -17,7 +18,11 @@ _STATUS = {
 
 
 def chat_as_note(chat: Chat) -> str:
-    """Frontmatter, and for each turn the question as a heading, the answer and its sources."""
+    """
+    Frontmatter, and for each turn the question as a heading, the answer and its sources.
+
+    The answers are those of a model: `qmd.files.inert` says what of them is not kept.
+    """
     info = chat.info
     head = [
         "---",
@@ -37,7 +42,7 @@ def _turn(turn: ChatTurn) -> Iterator[str]:
     yield from ("", f"## {first.strip()}", "")
     if any(map(str.strip, others)):
         yield from (*(f"> {line}".rstrip() for line in others), "")
-    yield turn.answer.strip() or f"*{_STATUS.get(turn.status, 'No answer.')}*"
+    yield inert(turn.answer.strip()) or f"*{_STATUS.get(turn.status, 'No answer.')}*"
     sources = list(dict.fromkeys(_sources(turn)))
     if sources:
         yield from ("", "Sources:", "", *(f"- {source}" for source in sources))

@@ -23,6 +23,7 @@ from qmd.files.edits.apply import edited
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.merge import merge
 from qmd.files.edits.operations import replace_all
+from qmd.files.inert import inert
 from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
@@ -209,6 +210,7 @@ def edits(text: str) -> None:
         for note in (f"# a\n{text}", f"---\n{text}\n---\n", f"---\na: {text}\n---\n"):
             with_errors(functools.partial(edited, note, edit))
     short_diff(text, f"{text}x{text}")
+    inert(text)
     merge(text, f"{text}x{text}", text.replace("a", "b"))
     replace_all(f"{text}\r\n{text}", text[::-1].replace("\r", "\n"))
 
