@@ -1,15 +1,22 @@
-"""Checks whether the AI clients of this user can start qmd with this database."""
+"""Checks whether the AI clients of this user reach a qmd that answers, with this database."""
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from qmd import __version__
+from qmd.health import handshake
+from qmd.health.handshake import HandshakeError
 from qmd.values import Check
+from qmd.values.printable import one_line
+
+MakeCheck = Callable[..., Check]
 
 #: The files that list the MCP servers of each client, relative to the home directory.
 CONFIGURATIONS = {
@@ -73,54 +80,113 @@ def _servers(file: Path) -> list[Mapping[str, Any]]:
 
 
 def _starts_qmd(name: str, entry: Mapping[str, Any]) -> bool:
-    words = [entry.get("command"), *(entry.get("args") or ())]
+    words = [entry.get("command"), *_words(entry)]
     return name == "qmd" or any(
         isinstance(word, str) and Path(word).stem == "qmd" for word in words
     )
 
 
+def _words(entry: Mapping[str, Any]) -> list[str]:
+    """The arguments of an entry; none if they are no list of texts."""
+    args = entry.get("args")
+    return [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
+
+
 def _check_entry(client: str, file: Path, server: Mapping[str, Any], database: Path) -> Check:
-    """Check that the program of an entry exists, and that it opens ``database``."""
-    name = f"client {client}"
-    command = server.get("command")
-    if not isinstance(command, str):
-        return Check(name, "ok", f"{file} reaches qmd at {server.get('url', 'an address')}")
-    if shutil.which(command) is None:
-        return Check(
-            name,
-            "error",
-            f"{file} starts {command}, which is not there.",
-            f'Name the program by its full path: "command": "{_program()}"',
+    """Check that an entry reaches a qmd that answers, and that it opens ``database``."""
+    check = functools.partial(Check, f"client {client}")
+    command, args = server.get("command"), server.get("args")
+    if command is None and _url(server) is not None:
+        return _check_address(check, file, server)
+    if not isinstance(command, str) or not command:
+        return check("error", f"{file} names no program for qmd.", _add_program())
+    if args is not None and (not isinstance(args, list) or len(_words(server)) != len(args)):
+        return check(
+            "error", f'{file}: "args" of qmd is no list of texts.', 'For example: "args": ["mcp"]'
         )
+    if shutil.which(command) is None:
+        return check("error", f"{file} starts {command}, which is not there.", _add_program())
     other = _database_of(server)
     if other is not None and other != database:
-        return Check(
-            name,
+        return check(
             "warning",
             f"{file} uses another database: {other}",
             f"If it is to use this one: --db {database}",
         )
+    try:
+        info = handshake.over_stdio([command, *_words(server)], _environment(server))
+    except HandshakeError as error:
+        shown = one_line(" ".join([command, *_words(server)]))
+        return check(
+            "error",
+            f"{file} starts '{shown}', which {error}",
+            f'An entry that works: "command": "{_program()}", "args": ["mcp"]',
+        )
+    if (info.name.split()[0] if info.name else "", info.version) != ("qmd", __version__):
+        return check(
+            "warning",
+            f"{file} starts {one_line(info.name)} {one_line(info.version)}, and this is qmd"
+            f" {__version__}; tobi/qmd has the same name.",
+            _add_program(),
+        )
     if not Path(command).is_absolute():
-        return Check(
-            name,
+        return check(
             "warning",
             f"{file} starts {command} without its path; a client may not search where you do.",
-            f'Name the program by its full path: "command": "{_program()}"',
+            _add_program(),
         )
-    return Check(name, "ok", f"{file} starts {command}")
+    return check("ok", f"{file} starts {command}, which answers")
+
+
+def _check_address(check: MakeCheck, file: Path, server: Mapping[str, Any]) -> Check:
+    url, headers = _url(server), server.get("headers")
+    assert url is not None
+    sent = {
+        name: value
+        for name, value in (headers.items() if isinstance(headers, dict) else ())
+        if isinstance(value, str)
+    }
+    try:
+        info = handshake.over_http(url, sent)
+    except HandshakeError as error:
+        return check(
+            "error",
+            f"{file}: {one_line(url)} {error}",
+            "Start it with 'qmd up' or 'qmd service install', or have the client start qmd: "
+            f'"command": "{_program()}", "args": ["mcp"]',
+        )
+    return check("ok", f"{file} reaches {one_line(info.name)} {one_line(info.version)} at {url}")
+
+
+def _url(server: Mapping[str, Any]) -> str | None:
+    """The address of an entry; clients have several names for it."""
+    urls = (server.get(key) for key in ("url", "serverUrl", "httpUrl"))
+    return next((url for url in urls if isinstance(url, str)), None)
+
+
+def _environment(server: Mapping[str, Any]) -> dict[str, str]:
+    env = server.get("env")
+    return {
+        name: value
+        for name, value in (env.items() if isinstance(env, dict) else ())
+        if isinstance(value, str)
+    }
+
+
+def _add_program() -> str:
+    return f'Name the program by its full path: "command": "{_program()}"'
 
 
 def _database_of(server: Mapping[str, Any]) -> Path | None:
     """The database that an entry names with ``--db`` or ``QMD_DB``; None if it names none."""
-    words = [word for word in server.get("args") or () if isinstance(word, str)]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    words = _words(server)
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == "--db" and following:
             return Path(following).expanduser().absolute()
         if word.startswith("--db="):
             return Path(word.removeprefix("--db=")).expanduser().absolute()
-    environment = server.get("env")
-    path = environment.get("QMD_DB") if isinstance(environment, dict) else None
-    return Path(path).expanduser().absolute() if isinstance(path, str) and path else None
+    path = _environment(server).get("QMD_DB")
+    return Path(path).expanduser().absolute() if path else None
 
 
 def _program() -> str:
