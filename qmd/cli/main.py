@@ -79,6 +79,7 @@ _SECTIONS = {
         "rm": "qmd.cli.history:rm",
     },
     "Serve": {
+        "setup": "qmd.cli.clients:setup",
         "server": "qmd.cli.serve:server",
         "mcp": "qmd.cli.serve:mcp",
         "open": "qmd.cli.open:open_",

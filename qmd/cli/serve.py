@@ -138,8 +138,8 @@ def server(ctx: click.Context, /, **options: Any) -> None:
 @click.group(
     "mcp",
     cls=Group,
-    lazy={"stop": "qmd.cli.daemon:stop"},
-    sections={"Commands": ["stop"]},
+    lazy={"install": "qmd.cli.clients:install_", "stop": "qmd.cli.daemon:stop"},
+    sections={"Commands": ["install", "stop"]},
     invoke_without_command=True,
     examples=(
         'claude mcp add qmd -- qmd mcp       # or "command": "qmd", "args": ["mcp"]',

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from qmd import __version__
-from qmd.health import handshake
-from qmd.health.handshake import HandshakeError
+from qmd.clients import install
+from qmd.clients.table import CLIENTS
+from qmd.errors import InputError
+from qmd.system import handshake, installation
+from qmd.system.handshake import HandshakeError
 from qmd.values import Check
 from qmd.values.printable import one_line
 
@@ -31,8 +32,13 @@ CONFIGURATIONS = {
 MAX_BYTES = 64 << 20
 
 
-def examine(database: Path, home: Path) -> Iterator[Check]:
-    """One check for each entry that starts qmd and each unreadable file; else a single check."""
+def examine(database: Path, home: Path, version: str) -> Iterator[Check]:
+    """
+    One check for each entry that starts qmd and each unreadable file; else a single check.
+
+    Args:
+        version: That of this qmd.
+    """
     is_any_reported = False
     for client, relative_paths in CONFIGURATIONS.items():
         for relative_path in relative_paths:
@@ -52,9 +58,21 @@ def examine(database: Path, home: Path) -> Iterator[Check]:
                 continue
             for server in servers:
                 is_any_reported = True
-                yield _check_entry(client, file, server, database)
+                yield _check_entry(client, file, server, database, version)
+    for other in CLIENTS:
+        if other.name in CONFIGURATIONS:
+            continue  # read above, with the entries of projects
+        try:
+            values = install.entry(other, home, "qmd")
+        except InputError as error:
+            is_any_reported = True
+            yield Check(f"client {other.name}", "warning", str(error), "Mend the file.")
+            continue
+        if isinstance(values, dict):
+            is_any_reported = True
+            yield _check_entry(other.name, other.file(home), values, database, version)
     if not is_any_reported:
-        yield Check("clients", "ok", "No AI client is set up for qmd; docs/mcp.md says how")
+        yield Check("clients", "ok", "No AI client is set up for qmd: qmd setup")
 
 
 def _servers(file: Path) -> list[Mapping[str, Any]]:
@@ -92,7 +110,9 @@ def _words(entry: Mapping[str, Any]) -> list[str]:
     return [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
 
 
-def _check_entry(client: str, file: Path, server: Mapping[str, Any], database: Path) -> Check:
+def _check_entry(
+    client: str, file: Path, server: Mapping[str, Any], database: Path, version: str
+) -> Check:
     """Check that an entry reaches a qmd that answers, and that it opens ``database``."""
     check = functools.partial(Check, f"client {client}")
     command, args = server.get("command"), server.get("args")
@@ -122,11 +142,11 @@ def _check_entry(client: str, file: Path, server: Mapping[str, Any], database: P
             f"{file} starts '{shown}', which {error}",
             f'An entry that works: "command": "{_program()}", "args": ["mcp"]',
         )
-    if (info.name.split()[0] if info.name else "", info.version) != ("qmd", __version__):
+    if (info.name.split()[0] if info.name else "", info.version) != ("qmd", version):
         return check(
             "warning",
             f"{file} starts {one_line(info.name)} {one_line(info.version)}, and this is qmd"
-            f" {__version__}; tobi/qmd has the same name.",
+            f" {version}; tobi/qmd has the same name.",
             _add_program(),
         )
     if not Path(command).is_absolute():
@@ -174,7 +194,7 @@ def _environment(server: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _add_program() -> str:
-    return f'Name the program by its full path: "command": "{_program()}"'
+    return f'\'qmd mcp install\' writes an entry that works: "command": "{_program()}"'
 
 
 def _database_of(server: Mapping[str, Any]) -> Path | None:
@@ -191,5 +211,4 @@ def _database_of(server: Mapping[str, Any]) -> Path | None:
 
 def _program() -> str:
     """The full path of the qmd program of this installation."""
-    program = Path(sys.executable).parent / "qmd"
-    return str(program) if program.exists() else shutil.which("qmd") or "/full/path/to/qmd"
+    return installation.program()[0]

@@ -24,11 +24,13 @@ def examine(
     backends: Backends,
     home: Path,
     exiftool: str | Path | None = None,
+    *,
+    version: str,
 ) -> list[Check]:
     """
     Run all checks, and return also those that report no problem.
 
-    Models at servers are tested with a small request.
+    Models at servers are tested with a small request, and what AI clients start is started.
     """
     checks = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
     for findings in (
@@ -41,7 +43,7 @@ def examine(
         parsing.examine(),
         photos.examine(store, exiftool),
         port.examine(store.path),
-        clients.examine(store.path, home),
+        clients.examine(store.path, home, version),
     ):
         try:
             checks.extend(findings)

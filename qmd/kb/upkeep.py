@@ -143,6 +143,7 @@ class UpkeepMethods(Parts):
         Args:
             home: The directory with the settings of AI clients; None for the user's home.
         """
+        from qmd import __version__
         from qmd.health import doctor
 
         opened = self._current()
@@ -152,4 +153,5 @@ class UpkeepMethods(Parts):
             opened.backends,
             home or Path.home(),
             self._settings.exiftool,
+            version=__version__,
         )

@@ -25,6 +25,7 @@ from mcp.shared.exceptions import MCPError
 from qmd import __version__
 from qmd.errors import (
     AmbiguousNameError,
+    DatabaseReplacedError,
     DocumentNotFoundError,
     ProtocolError,
     QmdError,
@@ -169,6 +170,8 @@ class McpFace:
         """Whether the database calls for other tools than when this was last asked."""
         try:
             tools = await self._in_thread(lambda: self._selection.listed(self._kb))
+        except DatabaseReplacedError:  # the store has logged it
+            return False
         except QmdError as error:  # the next event, or the next list, sees it
             _log.warning("The list of tools was not compared: %s", error)
             return False

@@ -120,8 +120,8 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         (b'{"query": "x", "minscore": 0}', 'unknown argument "minscore" (did you mean min_score?)'),
         (
             b'{"query": "x", "limits": 3}',
-            "known arguments: query, limit, min_score, collection, path, tags, properties,"
-            " after, before, sort, group_by, explain",
+            "known arguments: query, limit, min_score, collection, collections, path, tags,"
+            " properties, after, before, sort, group_by, explain",
         ),
     ],
 )

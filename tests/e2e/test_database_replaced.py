@@ -479,7 +479,7 @@ def test_a_server_says_so_and_goes_on_with_the_new_file(
             assert "was deleted or moved" in status.json()["detail"]
             assert client.tool("status")["isError"]
         assert text(home) == "first\n"
-        assert client.stderr.count("was deleted or moved") == 1
+        assert client.stderr.count("was deleted or moved") == 1, client.stderr
 
         make(database, home / "notes")
         assert health() == "healthy"
@@ -491,7 +491,7 @@ def test_a_server_says_so_and_goes_on_with_the_new_file(
         if not options:  # and what changes on the disk is found again
             (home / "notes/new.md").write_text("# New\n\na bongo\n")
             until(lambda: request(url, "POST", "/search", {"query": "bongo"}).json()["results"])
-        assert client.stderr.count("was deleted or moved") == 1
+        assert client.stderr.count("was deleted or moved") == 1, client.stderr
 
 
 # --- a process that ends soon ----------------------------------------------------------

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from qmd import __version__
-from qmd.health import clients, handshake
-from qmd.health.handshake import HandshakeError
+from qmd.health import clients
+from qmd.system import handshake
+from qmd.system.handshake import HandshakeError
 from qmd.values import Check
 from tests.support.site import serve
 
@@ -19,7 +20,7 @@ def findings(home: Path, file: str, content: object) -> list[Check]:
     path = home / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return list(clients.examine(DATABASE, home))
+    return list(clients.examine(DATABASE, home, __version__))
 
 
 QMD = str(Path(sys.executable).parent / "qmd")
@@ -42,7 +43,7 @@ def entry(**values: object) -> dict[str, object]:
 
 
 def test_no_client_is_no_fault(tmp_path: Path) -> None:
-    (found,) = clients.examine(DATABASE, tmp_path)
+    (found,) = clients.examine(DATABASE, tmp_path, __version__)
     assert found.status == "ok"
 
 
@@ -52,7 +53,7 @@ def test_a_client_that_starts_qmd_is_fine(tmp_path: Path) -> None:
     path = tmp_path / ".cursor" / "mcp.json"
     path.parent.mkdir()
     path.write_text(json.dumps(content))
-    (found,) = clients.examine(tmp_path / "kb.sqlite", tmp_path)
+    (found,) = clients.examine(tmp_path / "kb.sqlite", tmp_path, __version__)
     assert (found.name, found.status) == ("client Cursor", "ok")
     assert "which answers" in found.message
 

@@ -1,0 +1,195 @@
+"""Plans and makes the change of a client's configuration file, and takes it back."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from qmd.clients import jsonc, toml_text
+from qmd.clients.table import Client, Entry
+from qmd.errors import InputError
+
+MAX_BYTES = 64 << 20
+"""A larger configuration file is not changed."""
+
+_BACKUP = ".before-qmd"
+
+
+class SettingsChange(NamedTuple):
+    """
+    A change of a file, not made yet.
+
+    ``before`` is None if there is no file, ``after`` if it is to go.
+    """
+
+    file: Path
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def backup(self) -> Path:
+        """Where the file is kept as it was before qmd was added."""
+        return self.file.with_name(self.file.name + _BACKUP)
+
+    def diff(self) -> list[str]:
+        """The lines of a unified diff; none if nothing changes."""
+        texts = [(data or b"").decode("utf-8", "replace") for data in (self.before, self.after)]
+        before, after = (text.splitlines() for text in texts)
+        names = (str(self.file) if self.before is not None else "(no file)", str(self.file))
+        return list(difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+def entry(client: Client, home: Path, name: str) -> object:
+    """
+    The entry of this name in the client's file; None if there is none.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    file = client.file(home)
+    data = _read(file)
+    return None if data is None else _entry(client, file, data, name)
+
+
+def plan(client: Client, home: Path, name: str, values: Entry) -> SettingsChange:
+    """
+    The change that adds an entry, or replaces the one of this name.
+
+    Raises:
+        InputError: The file cannot be read or changed.
+    """
+    file = client.file(home)
+    before = _read(file)
+    return SettingsChange(file, before, _with_entry(client, file, before or b"", name, values))
+
+
+def plan_undo(client: Client, home: Path, name: str) -> SettingsChange:
+    """
+    The change that takes the entry of this name out of the file.
+
+    If nothing else has changed since the entry came, the file gets its earlier bytes, or goes if
+    there was none.
+
+    Raises:
+        InputError: There is no such entry, or the file cannot be read or changed.
+    """
+    file = client.file(home)
+    current = _read(file)
+    values = None if current is None else _entry(client, file, current, name)
+    if current is None or values is None:
+        raise InputError(f"{client.name} has no entry {name!r} in {file}.")
+    backup = SettingsChange(file, None, None).backup
+    earlier = _read(backup) if backup.is_file() else None
+    if isinstance(values, dict):
+        if earlier is not None and _with_entry(client, file, earlier, name, values) == current:
+            return SettingsChange(file, current, earlier)
+        if earlier is None and _with_entry(client, file, b"", name, values) == current:
+            return SettingsChange(file, current, None)
+    return SettingsChange(file, current, _without_entry(client, file, current, name))
+
+
+def make(change: SettingsChange) -> None:
+    """
+    Make a change: the whole file at once, with its mode; the earlier one is kept beside it.
+
+    Raises:
+        InputError: The file has changed since the plan, or cannot be written.
+    """
+    if change.before == change.after:
+        return
+    target = change.file.resolve()
+    if _read(change.file) != change.before:
+        raise InputError(f"{change.file} has changed meanwhile.", hint="Try again.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if change.after is None:
+            target.unlink()
+            return
+        if change.before is not None and not change.backup.exists():
+            _write(change.backup, change.before, like=target)
+        _write(target, change.after, like=target)
+    except OSError as error:
+        raise InputError(f"{change.file} cannot be written: {error.strerror}") from error
+
+
+def forget_backup(change: SettingsChange) -> None:
+    """Remove the earlier file, after an undo."""
+    with suppress(FileNotFoundError):
+        change.backup.unlink()
+
+
+def _write(file: Path, data: bytes, *, like: Path) -> None:
+    mode = stat.S_IMODE(like.stat().st_mode) if like.exists() else 0o600
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(file)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _read(file: Path) -> bytes | None:
+    """The bytes of a file; None if there is none."""
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise InputError(f"{file} is larger than {MAX_BYTES >> 20} MB.")
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _entry(client: Client, file: Path, data: bytes, name: str) -> object:
+    try:
+        text = data.decode()
+        path = (client.key, name)
+        return toml_text.member(text, path) if client.format == "toml" else _member(text, path)
+    except ValueError as error:
+        raise _unreadable(file, error) from error
+
+
+def _member(text: str, path: tuple[str, str]) -> object:
+    return jsonc.member(text, path) if text.strip() else None
+
+
+def _with_entry(client: Client, file: Path, data: bytes, name: str, values: Entry) -> bytes:
+    try:
+        text = data.decode()
+        if client.format == "toml":
+            return toml_text.with_member(text, (client.key, name), values).encode()
+        if not text.strip():
+            text = "{}\n"
+        changed = jsonc.with_member(text, (client.key, name), values)
+        if client.format == "json":
+            json.loads(text.removeprefix("\ufeff"))  # the client takes no comments
+        return changed.encode()
+    except ValueError as error:
+        raise _unreadable(file, error) from error
+
+
+def _without_entry(client: Client, file: Path, data: bytes, name: str) -> bytes:
+    without = toml_text.without_member if client.format == "toml" else jsonc.without_member
+    try:
+        return without(data.decode(), (client.key, name)).encode()
+    except ValueError as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: ValueError) -> InputError:
+    return InputError(
+        f"{file} cannot be changed: {error}",
+        hint="Mend the file, or add the entry by hand: --print shows it.",
+    )

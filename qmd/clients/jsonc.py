@@ -1,0 +1,276 @@
+"""
+Changes one member of a JSON text with comments, and leaves every other character as it is.
+
+A parser that writes the whole text anew would lose comments, order and indentation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+MAX_DEPTH = 100
+"""The most levels of nesting."""
+
+_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
+
+
+class Member(NamedTuple):
+    """The place of a member: from its key to the end of its value."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+class Value(NamedTuple):
+    """The place of a value, and its members if it is an object."""
+
+    start: int
+    end: int
+    members: tuple[Member, ...] | None
+
+
+def decoded(text: str) -> Any:
+    """The value of a text. Raises ValueError."""
+    scanner = _Scanner(text)
+    return scanner.whole()
+
+
+def with_member(text: str, path: Sequence[str], value: object) -> str:
+    """
+    The text with ``value`` at the keys of ``path``; objects that are missing are made.
+
+    Raises:
+        ValueError: The text is no JSON, or something on the way is no object.
+    """
+    decoded(text)
+    at, inside = _root(text), 0
+    unit = _unit(text)
+    for depth, key in enumerate(path):
+        if at.members is None:
+            where = ".".join(path[:depth]) or "the file"
+            raise ValueError(f"{where} is no object")
+        member = _member(at, key)
+        if member is None:
+            for outer in reversed(path[depth + 1 :]):
+                value = {outer: value}
+            return _with_new_member(text, at, key, value, unit, depth)
+        at, inside = _Scanner(text).value_at(member.value), depth + 1
+    written = _written(value, unit, _indent(text, at.start, unit, inside), _newline(text))
+    return text[: at.start] + written + text[at.end :]
+
+
+def member(text: str, path: Sequence[str]) -> Any:
+    """The value at the keys of ``path``; None if there is none. Raises ValueError."""
+    value = decoded(text)
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def without_member(text: str, path: Sequence[str]) -> str:
+    """
+    The text without the member at ``path``; the same text if there is none.
+
+    Raises:
+        ValueError: The text is no JSON.
+    """
+    decoded(text)
+    at = _root(text)
+    for depth, key in enumerate(path):
+        place = None if at.members is None else _member(at, key)
+        if place is None:
+            return text
+        if depth == len(path) - 1:
+            return _cut(text, at, place)
+        at = _Scanner(text).value_at(place.value)
+    return text
+
+
+def _cut(text: str, at: Value, place: Member) -> str:
+    members = at.members or ()
+    position = members.index(place)
+    if position + 1 < len(members):
+        return text[: place.start] + text[members[position + 1].start :]
+    if position:
+        comma = _BLANK.match(text, place.end)
+        assert comma is not None
+        has_comma = text.startswith(",", comma.end())
+        end = comma.end() + 1 if has_comma else place.end
+        return text[: members[position - 1].end] + text[end:]
+    blank = _BLANK.match(text, place.end)
+    assert blank is not None
+    end = blank.end() + 1 if text.startswith(",", blank.end()) else place.end
+    inside = text[at.start + 1 : place.start] + text[end : at.end - 1]
+    kept = inside if inside.strip() else ""  # comments need their line ends
+    return text[: at.start + 1] + kept + text[at.end - 1 :]
+
+
+def _root(text: str) -> Value:
+    blank = _BLANK.match(text)
+    assert blank is not None
+    return _Scanner(text).value_at(blank.end())
+
+
+def _member(at: Value, key: str) -> Member | None:
+    """The last member of this key: that is the one that counts."""
+    return next((each for each in reversed(at.members or ()) if each.key == key), None)
+
+
+def _with_new_member(text: str, at: Value, key: str, value: object, unit: str, depth: int) -> str:
+    newline = _newline(text)
+    close = at.end - 1
+    body = text[at.start + 1 : close]
+    name = json.dumps(key, ensure_ascii=False)
+    outer = _indent(text, at.start, unit, depth)
+    is_flat = bool(at.members) and "\n" not in body and "\r" not in body
+    inner = outer + unit
+    if at.members and not is_flat:
+        inner = _line_indent(text, at.members[-1].start) or inner
+    written = _written(value, unit, inner, newline)
+    if is_flat:
+        written = json.dumps(value, ensure_ascii=False)
+    last = at.members[-1].end if at.members else at.start + 1
+    rest = text[last:close]
+    comma = ""
+    if at.members:
+        blank = _BLANK.match(text, last)
+        assert blank is not None
+        comma = "" if text.startswith(",", blank.end()) else ","
+    kept = rest.rstrip(" \t\r\n")
+    before = text[:last] + comma + kept
+    if is_flat and "//" not in kept:
+        return f"{before} {name}: {written}{rest[len(kept) :]}{text[close:]}"
+    tail = rest[len(kept) :] if at.members and not is_flat else newline + outer
+    return f"{before}{newline}{inner}{name}: {written}{tail}{text[close:]}"
+
+
+def _written(value: object, unit: str, indent: str, newline: str) -> str:
+    lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
+    return (newline + indent).join(lines)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _unit(text: str) -> str:
+    """The indentation of one level: that of the first line that has one."""
+    match = re.search(r"(?m)^([ \t]+)\"", text)
+    return match[1] if match is not None and len(match[1]) <= 8 else "  "
+
+
+def _line_indent(text: str, position: int) -> str:
+    line = text[:position].splitlines()[-1] if position else ""
+    return line if line.strip(" \t") == "" else ""
+
+
+def _indent(text: str, position: int, unit: str, depth: int) -> str:
+    """The indentation of the line in which a value begins."""
+    start = max(text.rfind("\n", 0, position), text.rfind("\r", 0, position)) + 1
+    match = re.compile(r"[ \t]*").match(text, start)
+    assert match is not None
+    return match[0] if match[0] or not depth else unit * depth
+
+
+class _Scanner:
+    """Reads values of a text with their places. Raises ValueError where it is no JSON."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def whole(self) -> Any:
+        self._skip()
+        value = self._value(0)
+        self._skip()
+        if self._at < len(self._text):
+            raise self._error("something stands behind the value")
+        return value
+
+    def value_at(self, position: int) -> Value:
+        """The place of the value that begins here, which `whole` has read before."""
+        self._at = position
+        if not self._text.startswith("{", position):
+            self._value(0)
+            return Value(position, self._at, None)
+        members: list[Member] = []
+        self._members(lambda *place: members.append(Member(*place)), 0)
+        return Value(position, self._at, tuple(members))
+
+    def _value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise self._error("it is nested too deeply")
+        text = self._text
+        if text.startswith("{", self._at):
+            values: dict[str, Any] = {}
+            self._members(lambda *_: None, depth, values)
+            return values
+        if text.startswith("[", self._at):
+            return self._items(depth)
+        for pattern in (_STRING, _SCALAR):
+            match = pattern.match(text, self._at)
+            if match is not None:
+                self._at = match.end()
+                return json.loads(match[0])
+        raise self._error("a value is missing")
+
+    def _members(self, hear: Any, depth: int, values: dict[str, Any] | None = None) -> None:
+        self._at += 1
+        self._skip()
+        while not self._text.startswith("}", self._at):
+            start = self._at
+            match = _STRING.match(self._text, start)
+            if match is None:
+                raise self._error("a key is missing")
+            key = json.loads(match[0])
+            self._at = match.end()
+            self._skip()
+            self._expect(":")
+            self._skip()
+            begin = self._at
+            value = self._value(depth + 1)
+            if values is not None:
+                values[key] = value
+            hear(key, start, begin, self._at)
+            self._separator("}")
+        self._at += 1
+
+    def _items(self, depth: int) -> list[Any]:
+        items: list[Any] = []
+        self._at += 1
+        self._skip()
+        while not self._text.startswith("]", self._at):
+            items.append(self._value(depth + 1))
+            self._separator("]")
+        self._at += 1
+        return items
+
+    def _separator(self, close: str) -> None:
+        self._skip()
+        if self._text.startswith(close, self._at):
+            return
+        self._expect(",")
+        self._skip()
+
+    def _expect(self, sign: str) -> None:
+        if not self._text.startswith(sign, self._at):
+            raise self._error(f"{sign!r} is missing")
+        self._at += 1
+
+    def _skip(self) -> None:
+        match = _BLANK.match(self._text, self._at)
+        assert match is not None
+        self._at = match.end()
+
+    def _error(self, problem: str) -> ValueError:
+        line = self._text.count("\n", 0, self._at) + 1
+        return ValueError(f"line {line}: {problem}")

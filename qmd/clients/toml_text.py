@@ -1,0 +1,118 @@
+"""Changes one table of a TOML text, such as ``[mcp_servers.qmd]``, and leaves the rest as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_HEADER = re.compile(r"(?m)^[ \t]*\[")
+
+
+def decoded(text: str) -> dict[str, Any]:
+    """The values of a text. Raises ValueError."""
+    return tomllib.loads(text)
+
+
+def member(text: str, path: Sequence[str]) -> Any:
+    """The value at the keys of ``path``; None if there is none. Raises ValueError."""
+    value: Any = decoded(text)
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def with_member(text: str, path: Sequence[str], value: Mapping[str, object]) -> str:
+    """
+    The text with a table of these values, in the place of an earlier one or at the end.
+
+    Raises:
+        ValueError: The text is no TOML, or the table stands in it in another way.
+    """
+    expected = decoded(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    table = _table(path, value, newline)
+    if member(text, path) is None:
+        gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+        changed = text + gap + table
+    else:
+        start, end = _place(text, path)
+        rest = text[end:]
+        changed = text[:start] + table + (newline if rest else "") + rest
+    *outer, last = path
+    at = expected
+    for key in outer:
+        at = at.setdefault(key, {})
+    at[last] = dict(value)
+    return _checked(changed, expected)
+
+
+def without_member(text: str, path: Sequence[str]) -> str:
+    """The text without the table; the same text if there is none. Raises ValueError."""
+    expected = decoded(text)
+    if member(text, path) is None:
+        return text
+    start, end = _place(text, path)
+    *outer, last = path
+    at = expected
+    for key in outer:
+        at = at[key]
+    del at[last]
+    kept = text[:start]
+    if not text[end:]:  # the blank line before the last table was made with it
+        kept = re.sub(r"(\r?\n)\r?\n$", r"\1", kept)
+    return _checked(kept + text[end:], expected)
+
+
+def _place(text: str, path: Sequence[str]) -> tuple[int, int]:
+    """Where the table with its own tables begins and ends."""
+    name = r"[ \t]*\.[ \t]*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\")" for key in path)
+    headers = re.compile(rf"[ \t]*\[[ \t]*{name}[ \t]*(?:\.[^\]]*)?\]")
+    starts = [match.start() for match in _HEADER.finditer(text)]
+    of_table = [index for index, start in enumerate(starts) if headers.match(text, start)]
+    if not of_table or of_table != list(range(of_table[0], of_table[-1] + 1)):
+        raise ValueError(f"{'.'.join(path)} is written in a way that is not changed here")
+    following = starts[of_table[-1] + 1 :]
+    return starts[of_table[0]], following[0] if following else len(text)
+
+
+def _table(path: Sequence[str], value: Mapping[str, object], newline: str) -> str:
+    lines = [f"[{'.'.join(path)}]"]
+    lines += [f"{key} = {_written(each)}" for key, each in value.items()]
+    return newline.join([*lines, ""])
+
+
+def _written(value: object) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key)} = {_written(each)}" for key, each in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    # A basic string of TOML is written as one of JSON, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _checked(text: str, expected: Mapping[str, Any]) -> str:
+    _drop_empty(expected)
+    values = decoded(text)
+    _drop_empty(values)
+    if values != expected:
+        raise ValueError("its layout is one that is not changed here")
+    return text
+
+
+def _drop_empty(values: Any) -> None:
+    """Remove tables without values, which a text may or may not name."""
+    for key in [key for key, value in values.items() if isinstance(value, dict)]:
+        _drop_empty(values[key])
+        if not values[key]:
+            del values[key]

@@ -1,0 +1,81 @@
+"""``qmd setup`` and ``qmd mcp install`` with the configuration files of a home of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from support.cli import Scratch
+
+from qmd.cli.clients import CLIENT_IDS
+from qmd.clients.table import BY_HAND, CLIENTS
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="places of files in a POSIX home")
+
+SETTINGS = '// mine\n{\n  "theme": "dark", // nice\n}\n'
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    return Scratch(tmp_path, {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": ""})
+
+
+def file_of(scratch: Scratch, client: str) -> Path:
+    home = scratch.root / "home"
+    return next(each for each in CLIENTS if each.id == client).file(home)
+
+
+def test_the_command_line_knows_all_clients() -> None:
+    assert (*(client.id for client in CLIENTS), *BY_HAND) == CLIENT_IDS
+
+
+def test_an_entry_is_tried_added_found_by_doctor_and_taken_out(scratch: Scratch) -> None:
+    file = file_of(scratch, "zed")
+    scratch.write(str(file.relative_to(scratch.root)), SETTINGS)
+    file.chmod(0o640)
+    scratch.write("notes/a.md", "# A\n")
+    scratch.ok("up", "--once", "notes")
+    shown = scratch.ok("mcp", "install", "zed", "--yes").out
+    assert '+    "qmd": {' in shown
+    assert "answers as qmd " in shown
+    assert "// mine" in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o640
+    listed = {each["client"]: each for each in scratch.ok("setup", "--json").json()}
+    assert (listed["zed"]["installed"], listed["zed"]["has_qmd"]) == (True, True)
+    checks = scratch.call("doctor", "--json").json()
+    (check,) = [each for each in checks if each["name"] == "client Zed"]
+    assert check["status"] == "ok"
+    assert "has this entry already" in scratch.ok("mcp", "install", "zed").out
+    scratch.ok("mcp", "install", "zed", "--undo", "--yes")
+    assert file.read_text() == SETTINGS
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_nothing_is_written_without_consent(scratch: Scratch) -> None:
+    file = file_of(scratch, "cursor")
+    refused = scratch.call("mcp", "install", "cursor")
+    assert refused.code == 1
+    assert "Add --yes" in refused.err
+    assert '+    "qmd": {' in scratch.ok("mcp", "install", "cursor", "--dry-run").out
+    printed = json.loads(scratch.ok("mcp", "install", "cherry-studio", "--print").out)
+    assert printed["mcpServers"]["qmd"]["args"][-1] == "mcp"
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("text", ["{", '{"mcpServers": []}', "{ // no comments here\n}"])
+def test_a_file_that_cannot_be_changed_stays(scratch: Scratch, text: str) -> None:
+    file = file_of(scratch, "cursor")
+    scratch.write(str(file.relative_to(scratch.root)), text)
+    result = scratch.call("mcp", "install", "cursor", "--yes")
+    assert result.code == 1
+    assert f"{file} cannot be changed" in result.err
+    assert "--print" in result.err
+    assert file.read_text() == text
+
+
+def test_an_address_needs_a_server_that_runs(scratch: Scratch) -> None:
+    result = scratch.call("mcp", "install", "cursor", "--http", "--yes")
+    assert "No server of this database runs" in result.err
+    assert "qmd up" in result.err
