@@ -134,7 +134,7 @@ def _program_entry_args() -> tuple[str, list[str]]:
     if installation.current().manager == "uvx":
         raise InputError(
             "This qmd runs from the cache of uvx, where it will not stay.",
-            hint="Install it, for example with 'uv tool install', and run this again.",
+            hint="Install it where it stays, as the README says, and run this again.",
         )
     program, *first = installation.program()
     settings = session().settings

@@ -30,7 +30,11 @@ def log_file() -> Path:
 
 
 class LogWriter:
-    """Appends lines to a log file. For one thread at a time; other processes may write, too."""
+    """
+    Appends lines to a log file. For one thread at a time; other processes may write, too.
+
+    The file may grow beyond its limit by a line of each other process.
+    """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         """Raises OSError if the file cannot be written."""
