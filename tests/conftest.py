@@ -23,8 +23,8 @@ collect_ignore = ["clients"]
 #
 # The examples are the same in each run, so that a commit passes or fails by what it changes and
 # not by chance. ``pytest --hypothesis-profile=explore tests/properties`` looks for new ones.
-settings.register_profile("qmd", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None)
+settings.register_profile("qmd", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("explore", deadline=None, max_examples=200)
 settings.load_profile("qmd")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would the processes that
