@@ -52,12 +52,12 @@ TOPIC_SHARE = 0.30
 class Writer:
     """Makes documents of one language; what it makes depends only on the seed."""
 
-    def __init__(self, language: str, seed: int = 1) -> None:
+    def __init__(self, language: str, seed: int = 1, exponent: float = 1.1) -> None:
         self.language = language
         self.rng = random.Random(f"{language}-{seed}")
         self.words = self._vocabulary()
-        # Zipf-Mandelbrot: rank r has frequency 1 / (r + 2.7) ** 1.1.
-        self.cumulative = list(accumulate((r + 2.7) ** -1.1 for r in range(len(self.words))))
+        # Zipf-Mandelbrot: rank r has frequency 1 / (r + 2.7) ** exponent.
+        self.cumulative = list(accumulate((r + 2.7) ** -exponent for r in range(len(self.words))))
         self.names: list[str] = []
 
     def _vocabulary(self) -> list[str]:

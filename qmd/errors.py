@@ -29,7 +29,9 @@ Every exception qmd raises on purpose.
     ├─ NoteAccessError                a note or folder is there and cannot be read or written
     ├─ OutsideRootsError              a client named a path below no write root
     │  └─ SteeringFileError           an agent named a file that steers other programs
+    ├─ ScopeError                     the token of a client does not open it
     ├─ WritesForbiddenError           the database or the server may only be read
+    ├─ ServerUnreachableError         the server to which a folder is pushed does not answer
     ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
     ├─ SummaryError                   a wrong argument of update_summary, or its own words
     ├─ FileAccessError                the operating system refused to write a file; os_error
@@ -40,6 +42,8 @@ Every exception qmd raises on purpose.
     ├─ RequestEndedError              nobody waits for the answer any more
     ├─ StoreError                     the database
     │  ├─ DatabaseMissingError        no such file yet
+    │  ├─ DatabaseUnreachableError    no connection to the server, or it was lost
+    │  ├─ ServerDatabaseError         what only a database file can do
     │  ├─ DatabaseReplacedError       deleted, moved or replaced while it was open
     │  ├─ NotADatabaseError           the file is something else
     │  ├─ MigrationRequiredError      older than this program, and opened read-only
@@ -357,11 +361,29 @@ class SteeringFileError(OutsideRootsError):
         self.reason = reason
 
 
+class ScopeError(QmdError):
+    """The token of the client does not open this."""
+
+    code = "out_of_scope"
+    http_status = 403
+
+    def __init__(self, message: str = "This token does not allow that.") -> None:
+        super().__init__(message, hint="Ask the administrator of this server.")
+
+
 class WritesForbiddenError(QmdError):
     """Nothing was asked or written."""
 
     code = "writes_forbidden"
     http_status = 403
+
+
+class ServerUnreachableError(QmdError):
+    """The server to which a folder is pushed does not answer, or is busy."""
+
+    code = "server_unreachable"
+    http_status = 502
+    exit_code = 1
 
 
 class WriteDeclinedError(QmdError):
@@ -508,6 +530,20 @@ class StoreError(QmdError):
 class DatabaseMissingError(StoreError):
     code = "database_missing"
     http_status = 503
+
+
+class DatabaseUnreachableError(StoreError):
+    """The server of the database cannot be reached, or the connection was lost."""
+
+    code = "database_unreachable"
+    http_status = 503
+
+
+class ServerDatabaseError(StoreError):
+    """Only a database file can do that; the hint says what does it on a database server."""
+
+    code = "server_database"
+    http_status = 400
 
 
 class DatabaseReplacedError(StoreError):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
     from qmd.inference.llm.endpoint import ModelEndpoint
     from qmd.inference.protocols import Embedder, Expander, Reranker
+    from qmd.values.location import ServerDatabase
     from qmd.values.proposed import Confirm
     from qmd.values.tool_calls import ToolCallMode
 
@@ -99,6 +100,8 @@ class Settings:
         KnowledgeBase.open("notes.sqlite", Settings(vault="~/vault", write_roots=["~/vault"]))
 
     Args:
+        replica: The URL of a streaming replica of a database on a server. It answers reads as long
+            as it has replayed what this process wrote; None without one.
         model: The name of the embedding model; None for the one of the database, or else the
             default.
         cache_dir: The directory where models are kept; None for the user's cache directory.
@@ -112,6 +115,8 @@ class Settings:
         posts_dir: The directory of the posts tools.
         write_roots: The directories in which tools may change files; none for the usual ones
             (`qmd.files.writing.policy`).
+        push_folder: The directory for folders of other machines (`qmd push`), in which tools change
+            nothing; None takes none.
         read_only_files: Tools change no file.
         exiftool: The program that writes into photos; None for the one on PATH.
         confirm_writes: For those who hand the tools to a language model. It is called with
@@ -121,6 +126,7 @@ class Settings:
             programs.
     """
 
+    replica: str | Path | ServerDatabase | None = None
     model: str | None = None
     cache_dir: str | Path | None = None
     embedder: Embedder | None = None
@@ -131,6 +137,7 @@ class Settings:
     vault: str | Path | None = None
     posts_dir: str | Path = POSTS_DIR
     write_roots: Sequence[str | Path] = ()
+    push_folder: str | Path | None = None
     read_only_files: bool = False
     exiftool: str | Path | None = None
     confirm_writes: Confirm | None = None

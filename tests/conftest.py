@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import coverage
@@ -12,8 +11,13 @@ import pytest
 from hypothesis import settings
 
 from qmd.inference.embedded import source
+from qmd.ingest import parse_workers
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
+from tests.support.new_database import NewDatabases
+from tests.support.postgres import postgres_database, postgres_server
+
+__all__ = ["postgres_database", "postgres_server"]
 
 # The SDKs of others, which need an environment of their own: see tests/clients/run.
 collect_ignore = ["clients"]
@@ -52,10 +56,46 @@ def measure_worker_processes() -> None:
     process._command = measured
 
 
+class Measurement:
+    """
+    Counts the branches that tests take, except in those that are marked ``unmeasured``.
+
+    They look at time, memory, modules or files, where coverage would be in the picture, or take
+    the branches of other tests a hundred times more: coverage doubles what they cost.
+    """
+
+    def __init__(self) -> None:
+        self._stopped: coverage.Coverage | None = None
+        self._config = os.environ.get(MEASURED, "")
+
+    def switch(self, *, on: bool) -> None:
+        """Go on, or pause, in this process and in those that it starts from now on."""
+        if on and self._stopped is not None:
+            os.environ[MEASURED] = self._config
+            self._stopped.start()
+            self._stopped = None
+        elif not on and self._stopped is None and coverage.Coverage.current() is not None:
+            self._stopped = coverage.Coverage.current()
+            self._stopped.stop()
+            os.environ.pop(MEASURED, None)
+        else:
+            return
+        parse_workers.workers.close()  # the next ones begin with the switch as it is now
+
+
 #: The variable by which coverage begins in every process that a test starts.
 MEASURED = "COVERAGE_PROCESS_CONFIG"
 if MEASURED in os.environ:
     measure_worker_processes()
+_measurement = Measurement()
+_new = NewDatabases()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Before the fixtures of a test, also those that several share."""
+    _measurement.switch(on=item.get_closest_marker("unmeasured") is None)
+    _new.is_on = item.get_closest_marker("migrates") is None
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -64,19 +104,9 @@ def _log_of_the_servers(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
-@pytest.fixture
-def unmeasured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For tests that look at time, memory, modules or files: coverage would be in the picture."""
-    monkeypatch.delenv(MEASURED, raising=False)
-    running = coverage.Coverage.current()
-    if running is None:
-        yield
-        return
-    running.stop()
-    try:
-        yield
-    finally:
-        running.start()
+@pytest.fixture(scope="session", autouse=True)
+def _new_databases(tmp_path_factory: pytest.TempPathFactory) -> None:
+    _new.start(tmp_path_factory.mktemp("databases"))
 
 
 @pytest.fixture(scope="session")

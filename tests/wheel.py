@@ -90,6 +90,8 @@ def use(qmd: Installed) -> None:
     for name, text in NOTES.items():
         (notes / name).write_text(text, encoding="utf-8")
     check("qmd" in qmd.run("qmd", "--help"), "qmd --help says nothing")
+    page = qmd.bin.parent / "share/man/man1/qmd.1"
+    check(page.is_file(), "the manual page is missing")
     qmd.run("qmd", "collection", "add", "notes")
     expect(qmd, "notes/deploy.md", "search", "parser")
     expect(qmd, "notes/备份.md", "search", "数据库")

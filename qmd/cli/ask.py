@@ -19,6 +19,7 @@ from qmd.cli.setting_options import apply_options, setting_option
 from qmd.cli.terminal import note, write_json
 from qmd.config import SETTINGS
 from qmd.errors import TransientInferenceError
+from qmd.system.database_files import is_missing
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
@@ -140,7 +141,7 @@ def _may_write(command_session: Session, *, write: bool, yes: bool, read_only: b
 
 def _open(command_session: Session, confirm: Confirm | None) -> KnowledgeBase:
     """Open the knowledge base; if ``confirm`` is None, the tools may only read."""
-    if command_session.settings.vault is not None and not command_session.settings.db.exists():
+    if command_session.settings.vault is not None and is_missing(command_session.settings.db):
         command_session.open(
             create=True
         ).close()  # an empty one is enough: the notes tools read the disk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.system.database_files import is_missing, is_writable
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -132,11 +132,11 @@ def _check(goes_on: bool, chat_id: str | None, may_write: bool, yes: bool, read_
 
 def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
     database = command_session.settings.db
-    is_writable = not database.exists() or os.access(database, os.W_OK)
-    if not is_writable:
+    may_write = is_missing(database) or is_writable(database)
+    if not may_write:
         note("The database can only be read: this conversation is not kept.", style="warning")
     return command_session.open(
-        write=is_writable, ask_server=True, read_only_files=read_only or not is_writable
+        write=may_write, ask_server=True, read_only_files=read_only or not may_write
     )
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qmd.cli.command import command, json_option
+from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+from qmd.cli.typed_options import (
+    environment_of_settings,
+    typed_server_options,
+    typed_setting_options,
+)
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
+from qmd.system.database_files import is_missing
 
 if TYPE_CHECKING:
     from qmd.clients.install import SettingsChange
@@ -27,6 +36,13 @@ CLIENT_IDS = (
 )  # fmt: skip
 
 
+def _entry_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Clients take other signs neither in names of servers nor in those of their tools."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
+        raise click.BadParameter("take letters, digits, - and _, up to 32.", ctx, param)
+    return value
+
+
 @command("setup", examples=("qmd setup", "qmd setup --json"))
 @json_option
 def setup(as_json: bool) -> None:
@@ -36,18 +52,8 @@ def setup(as_json: bool) -> None:
     On a terminal each client that is installed and does not have qmd yet is asked about, with
     the change as a diff. Elsewhere the clients are listed, and nothing is changed.
     """
-    from qmd.clients import install
-    from qmd.clients.table import CLIENTS
-
     home = Path.home()
-    rows = []
-    for client in CLIENTS:
-        try:
-            has_qmd: bool | None = install.entry(client, home, "qmd") is not None
-        except InputError as error:
-            has_qmd = None
-            note(f"qmd: {error.with_hint}", style="warning")
-        rows.append((client, client.is_installed(home), has_qmd))
+    rows = _clients(home)
     if as_json:
         write_json(
             [
@@ -58,18 +64,43 @@ def setup(as_json: bool) -> None:
         )  # fmt: skip
         return
     for client, is_installed, has_qmd in rows:
-        state = "has qmd" if has_qmd else "not found" if not is_installed else "without qmd"
+        state = _state(is_installed, has_qmd)
         write(f"{client.id:<15}  {state:<11}  {one_line(str(client.file(home)))}\n")
     missing = [client for client, is_there, has_qmd in rows if is_there and has_qmd is False]
-    if not missing:
+    if not any(is_there or has_qmd for _, is_there, has_qmd in rows):
+        write("\nNo client is here.  An entry for one:  qmd mcp install CLIENT --print\n")
+    elif not missing:
         write("\nqmd doctor tries the entries.\n")
     elif not (sys.stdin.isatty() and sys.stdout.isatty()):
         write(f"\nAdd qmd to one:  qmd mcp install {missing[0].id}\n")
     else:
-        entry = _program_entry_args()
+        program = _program_and_settings()
         for client in missing:
             write("\n")
-            _add(client, home, "qmd", client.program_entry(*entry), asks=True)
+            _add(client, home, "qmd", client.program_entry(*program), asks=True)
+
+
+def _clients(home: Path) -> list[tuple[Client, bool, bool | None]]:
+    """Each client, whether it is installed, and whether it has qmd; None if nobody can tell."""
+    from qmd.clients import install
+    from qmd.clients.table import CLIENTS
+
+    rows = []
+    for client in CLIENTS:
+        try:
+            has_qmd: bool | None = install.entry(client, home, "qmd") is not None
+        except InputError as error:
+            has_qmd = None
+            note(f"qmd: {error}", style="warning")
+        rows.append((client, client.is_installed(home), has_qmd))
+    return rows
+
+
+def _state(is_installed: bool, has_qmd: bool | None) -> str:
+    """What `qmd setup` says of a client; ``has_qmd`` is None if its file cannot be read."""
+    if has_qmd is None:
+        return "unreadable"
+    return "has qmd" if has_qmd else "without qmd" if is_installed else "not found"
 
 
 @command(
@@ -82,7 +113,9 @@ def setup(as_json: bool) -> None:
     ),
 )
 @click.argument("client_id", type=click.Choice(CLIENT_IDS), metavar="CLIENT")
-@click.option("--name", default="qmd", show_default=True, help="The name of the entry.")
+@click.option(
+    "--name", default="qmd", show_default=True, callback=_entry_name, help="The name of the entry."
+)
 @click.option(
     "--http",
     "over_http",
@@ -92,8 +125,12 @@ def setup(as_json: bool) -> None:
 @click.option("--print", "only_print", is_flag=True, help="Print the entry; change nothing.")
 @click.option("--dry-run", is_flag=True, help="Show the change; change nothing.")
 @click.option("--undo", is_flag=True, help="Take the entry out again.")
-@click.option("--yes", is_flag=True, help="Do not ask.")  # fmt: skip
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@mcp_options
+@click.pass_context
 def install_(
+    ctx: click.Context,
+    /,
     client_id: str,
     name: str,
     over_http: bool,
@@ -101,6 +138,7 @@ def install_(
     dry_run: bool,
     undo: bool,
     yes: bool,
+    **tool_options: Any,
 ) -> None:
     """
     Add qmd to an AI client's configuration.
@@ -108,25 +146,37 @@ def install_(
     CLIENT is one of claude-desktop, claude-code, cursor, vscode, windsurf, zed, codex, gemini
     and cherry-studio. The entry is tried first: what it names must answer as qmd. You see the
     change as a diff and are asked; comments, order and layout of the file stay, and the earlier
-    file is kept beside it as FILE.before-qmd.
+    file is kept beside it as FILE.before-qmd. Options of the tools, and settings given as options
+    or variables, become part of the entry.
     """
-    from qmd.clients.table import CLIENTS
+    from qmd.clients.table import BY_HAND, CLIENTS
 
     home = Path.home()
-    client = next((each for each in CLIENTS if each.id == client_id), None)
-    if client is None or only_print:
-        _print_entry(client, name, over_http)
-        return
+    client = next(each for each in (*CLIENTS, *BY_HAND) if each.id == client_id)
+    arguments = typed_server_options(ctx, tool_options)
+    if undo and client in BY_HAND:
+        raise InputError(f"{client.name} keeps its entries itself: delete it in its settings.")
     if undo:
         _take_out(client, home, name, asks=not yes, dry_run=dry_run)
         return
-    entry = _address_entry(client) if over_http else client.program_entry(*_program_entry_args())
-    _add(client, home, name, entry, asks=not yes, dry_run=dry_run)
+    if not over_http:
+        entry = client.program_entry(*_program_and_settings(arguments))
+    elif arguments:
+        raise click.UsageError(f"{arguments[0]} is for the server: start it with this option.", ctx)
+    else:
+        entry = _address_entry(client)
+    if only_print or client in BY_HAND:
+        _print_entry(client, name, entry)
+    else:
+        _add(client, home, name, entry, asks=not yes, dry_run=dry_run)
 
 
-def _program_entry_args() -> tuple[str, list[str]]:
+def _program_and_settings(arguments: Sequence[str] = ()) -> tuple[str, list[str], dict[str, str]]:
     """
-    The program and the arguments of an entry, by full paths.
+    The program, the arguments and the variables of an entry, by full paths.
+
+    Args:
+        arguments: What comes after ``qmd mcp``.
 
     Raises:
         InputError: qmd runs from a cache, where it will not stay.
@@ -137,9 +187,10 @@ def _program_entry_args() -> tuple[str, list[str]]:
             hint="Install it where it stays, as the README says, and run this again.",
         )
     program, *first = installation.program()
-    settings = session().settings
-    database = [] if settings.sources["db"] == "default" else ["--db", str(settings.db)]
-    return program, [*first, *database, "mcp"]
+    here = session()
+    database = [] if here.settings.sources["db"] == "default" else here.database_arguments()
+    words = [*first, *database, "mcp", *arguments, *typed_setting_options(here)]
+    return program, words, environment_of_settings(here)
 
 
 def _address_entry(client: Client) -> Entry:
@@ -154,18 +205,16 @@ def _address_entry(client: Client) -> Entry:
         raise InputError(f"{error}.", hint="Leave out --http: it starts qmd itself.") from error
 
 
-def _print_entry(client: Client | None, name: str, over_http: bool) -> None:
+def _print_entry(client: Client, name: str, entry: Entry) -> None:
     from qmd.clients import toml_text
-    from qmd.clients.table import BY_HAND, CLIENTS
+    from qmd.clients.table import BY_HAND
 
-    shape = client or next(each for each in CLIENTS if each.id == "cursor")
-    entry = _address_entry(shape) if over_http else shape.program_entry(*_program_entry_args())
-    if client is None:
-        note(f"{', '.join(BY_HAND.values())}: import this as JSON in Settings, MCP servers.")
-    if shape.format == "toml":
-        write(toml_text.with_member("", (shape.key, name), entry))
+    if client in BY_HAND:
+        note(f"{client.name}: import this as JSON in Settings, MCP servers.")
+    if client.format == "toml":
+        write(toml_text.with_member("", (client.key, name), entry))
     else:
-        write(json.dumps({shape.key: {name: entry}}, ensure_ascii=False, indent=2) + "\n")
+        write(json.dumps({client.key: {name: entry}}, ensure_ascii=False, indent=2) + "\n")
 
 
 def _add(
@@ -181,6 +230,7 @@ def _add(
     from qmd.clients import install
     from qmd.system.handshake import HandshakeError, over_http, over_stdio
 
+    has_database = not is_missing(session().settings.db)
     change = install.plan(client, home, name, entry)
     if not change.diff():
         write(f"{client.name} has this entry already: {one_line(str(change.file))}\n")
@@ -188,10 +238,10 @@ def _add(
     command = entry.get("command")
     try:
         if isinstance(command, str):
-            args = entry["args"]
+            args, env = entry["args"], entry.get("env")
             assert isinstance(args, list)
             shown = shlex.join([command, *args])
-            info = over_stdio([command, *args])
+            info = over_stdio([command, *args], env if isinstance(env, dict) else None)
         else:
             server = running.find(session().settings.db)
             assert server is not None
@@ -206,7 +256,10 @@ def _add(
     kept = f"; the earlier file: {change.backup.name}" if change.backup.exists() else ""
     write(f"Added: {one_line(str(change.file))}{kept}\n")
     write(f"Tried: {one_line(shown)} answers as {one_line(info.name)} {one_line(info.version)}\n")
-    write(f"Restart {client.name} to use it.  Undo: qmd mcp install {client.id} --undo\n")
+    named = "" if name == "qmd" else f" --name {name}"
+    write(f"Restart {client.name} to use it.  Undo: qmd mcp install {client.id}{named} --undo\n")
+    if not has_database:
+        note("Nothing is indexed yet: qmd up FOLDER")
 
 
 def _take_out(client: Client, home: Path, name: str, *, asks: bool, dry_run: bool) -> None:

@@ -11,7 +11,7 @@ from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import render_collections
 from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write, write_json
+from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.errors import InputError
 from qmd.values.wire import to_wire
 
@@ -86,6 +86,8 @@ def list_(as_json: bool) -> None:
         write_json(collections)
     else:
         render_collections(collections)
+        if not collections:
+            note("No collections yet: qmd up FOLDER")
 
 
 @command("show", examples=("qmd collection show notes",))

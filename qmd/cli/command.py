@@ -31,9 +31,10 @@ def database_options(*, hidden: bool) -> list[click.Option]:
     return [
         click.Option(
             ["--db"],
-            metavar="FILE",
+            metavar="FILE|URL",
             shell_complete=complete.files,
-            help="Database file (default: QMD_DB, or index.sqlite in the user's data directory).",
+            help="Database: a file, or postgresql://… (default: QMD_DB, or index.sqlite in the"
+            " user's data directory).",
             expose_value=False,
             callback=_remember,
             hidden=hidden,
@@ -55,20 +56,32 @@ class Command(click.Command):
     A command with ``examples``: command lines shown at the end of its help.
 
     ``destroys`` says that it removes or replaces something without a question. No hint suggests
-    such a command to a person who typed another name.
+    such a command to a person who typed another name. ``extra_argument`` is the hint for a person
+    who gives it more arguments than it takes.
     """
 
     def __init__(
-        self, *args: Any, examples: Sequence[str] = (), destroys: bool = False, **kwargs: Any
+        self,
+        *args: Any,
+        examples: Sequence[str] = (),
+        destroys: bool = False,
+        extra_argument: str | None = None,
+        **kwargs: Any,
     ) -> None:
         kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
         self.destroys = destroys
+        self.extra_argument = extra_argument
         self.params.extend(database_options(hidden=True))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_words(self, args))
+        try:
+            return super().parse_args(ctx, with_words(self, args))
+        except click.UsageError as error:
+            if type(error) is click.UsageError and self.extra_argument and args:
+                raise WrongUsage(error.message, self.extra_argument, ctx) from error
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.ensure_object(Session).command = ctx.command_path
@@ -126,11 +139,23 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         command = self.get_command(ctx, name)
+        if name == "help" and command is None:
+            return self._help(ctx, args[1:])
         if command is not None:
             return command.name, command, args[1:]
         if name.startswith("-"):
             return super().resolve_command(ctx, args)
-        raise UnknownCommand(f"No such command: {name}", self.remedy(ctx, name), ctx)
+        raise WrongUsage(f"No such command: {name}", self.remedy(ctx, name), ctx)
+
+    def _help(
+        self, ctx: click.Context, names: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """What ``help NAMES`` runs: the command of these names with --help."""
+        if not names:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        name, command, rest = self.resolve_command(ctx, names)
+        return name, command, [*rest, "--help"]
 
     def remedy(self, ctx: click.Context, name: str) -> str:
         """What a person who typed an unknown name may want instead."""
@@ -178,7 +203,7 @@ def all_commands(name: str, command: click.Command) -> Iterator[tuple[str, click
             yield from all_commands(f"{name} {child}", below)
 
 
-class UnknownCommand(click.UsageError):
+class WrongUsage(click.UsageError):
     """A usage error that brings its own hint."""
 
     def __init__(self, message: str, hint: str, ctx: click.Context) -> None:

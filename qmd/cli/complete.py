@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from qmd.cli.session import Session
 from qmd.errors import QmdError
 from qmd.system.user_dirs import user_dir
+from qmd.values.printable import one_line
 
 if TYPE_CHECKING:
     import click
@@ -218,4 +219,5 @@ def _items(rows: Iterable[tuple[str, str]], incomplete: str) -> Items:
 def _item(value: str, kind: str = "plain", help_text: str = "") -> CompletionItem[str]:
     from click.shell_completion import CompletionItem
 
-    return CompletionItem(value, type=kind, help=help_text or None)
+    # A line end would make another completion of the rest.
+    return CompletionItem(value, type=kind, help=one_line(help_text) or None)

@@ -8,7 +8,7 @@ from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.render_reports import render_contexts
 from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write, write_json
+from qmd.cli.terminal import note, one_line, write, write_json
 
 
 @click.group(
@@ -57,6 +57,8 @@ def list_(as_json: bool) -> None:
         write_json(contexts)
     else:
         render_contexts(contexts)
+        if not contexts:
+            note("No contexts yet: qmd context add PATH TEXT")
 
 
 @command(

@@ -8,6 +8,7 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
+from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
@@ -24,8 +25,8 @@ def backup(file: str, force: bool, as_json: bool) -> None:
 
     It may run at any time: servers and 'qmd index' go on writing meanwhile.
     """
-    with session().open() as kb:
-        size = kb.backup(file, force=force)
+    with session().open() as kb, progress_bar() as progress:
+        size = kb.backup(file, force=force, progress=progress)
     target = str(Path(file).expanduser().absolute())
     if as_json:
         write_json({"file": target, "bytes": size})
@@ -61,6 +62,39 @@ def export(target: str, force: bool, as_json: bool) -> None:
     if report.damaged:
         lost = count(report.damaged, "earlier content")
         note(f"{lost} cannot be read any more.", style="warning")
+
+
+@command(
+    "migrate-to",
+    examples=(
+        "qmd migrate-to postgresql://qmd:secret@db.example.org/qmd",
+        "qmd --db postgresql://qmd:secret@db.example.org/qmd migrate-to notes.sqlite",
+    ),
+)
+@click.argument("target", metavar="URL|FILE")
+@json_option
+def migrate_to(target: str, as_json: bool) -> None:
+    """
+    Copy the knowledge base into PostgreSQL, or into a file.
+
+    Collections, contexts, documents, vectors, history and conversations are copied; this database
+    stays as it is. An interrupted copy goes on where it was. Photos are read again by the next
+    'qmd index'; tokens and the audit log stay here.
+    """
+    session().interrupted = "What was copied stays; the same command goes on."
+    with session().open() as kb, progress_bar() as progress:
+        report = kb.copy_to(target, progress=progress)
+    if as_json:
+        write_json(report)
+        return
+    write(f"Copied to {one_line(report.target)}\n")
+    write(
+        f"  {count(report.collections, 'collection')} · {count(report.documents, 'document')} new,"
+        f" {report.unchanged:,} unchanged · {count(report.vectors, 'vector')}\n"
+        f"  {count(report.revisions, 'revision')} · {count(report.conversations, 'conversation')}\n"
+    )
+    if report.left_to_index:
+        note(f"{count(report.left_to_index, 'photo')} to read there: qmd --db TARGET index")
 
 
 @command("restore-db", examples=("qmd restore-db ~/backups/notes.sqlite",), destroys=True)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,9 +17,11 @@ from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
 from qmd.errors import ConflictError, NotFoundError, QmdError
 from qmd.system import running
+from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
     from qmd.system.running import RunningServer
+    from qmd.values.location import DatabaseLocation
 
 _START_S = 30.0  # the longest wait until a new server answers
 _END_S = 20.0  # a server answers the requests in progress first
@@ -53,7 +54,12 @@ def start_in_background(ctx: click.Context) -> None:
         arguments += ["--token", "auto"]
     elif token:
         environment["QMD_TOKEN"] = token  # everybody may read the arguments of a process
-    program = [*installation.program(), "--db", str(database), "server", "--transport", "http"]
+    chosen: list[str] = []
+    if isinstance(database, ServerDatabase):
+        environment["QMD_DB"] = database.url  # it may hold a password
+    else:
+        chosen = ["--db", str(database)]
+    program = [*installation.program(), *chosen, "server", "--transport", "http"]
     process = subprocess.Popen(
         [*program, *arguments],
         env=environment,
@@ -75,7 +81,7 @@ def _detached() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def _wait_for(process: subprocess.Popen[bytes], database: Path) -> RunningServer:
+def _wait_for(process: subprocess.Popen[bytes], database: DatabaseLocation) -> RunningServer:
     end = time.monotonic() + _START_S
     while process.poll() is None and time.monotonic() < end:
         server = _find(database)
@@ -108,7 +114,7 @@ def _last_error(pid: int) -> str:
     return message
 
 
-def _find(database: Path) -> RunningServer | None:
+def _find(database: DatabaseLocation) -> RunningServer | None:
     server = running.find(database)
     return server if server is not None and running.answers(server) else None
 
@@ -128,6 +134,11 @@ def stop(as_json: bool) -> None:
         raise NotFoundError(
             f"No server over HTTP runs for {database}.",
             hint="'qmd mcp --http --daemon' starts one. For another database, add --index or --db.",
+        )
+    if not running.wrote_its_entry(database, server):
+        raise QmdError(
+            f"Process {server.pid} did not write {running.file_for(database)}; it was not ended.",
+            hint="If it is a server of qmd, end it where it was started.",
         )
     try:
         os.kill(server.pid, signal.SIGTERM)

@@ -1,7 +1,7 @@
 """
-What to do here instead of a command or an option that tobi/qmd has and qmd lacks.
+What to do here instead of a command or an option that other programs have and qmd lacks.
 
-docs/coming-from-tobi.md has them all. A test runs the commands of tobi/qmd.
+docs/coming-from-tobi.md has those of tobi/qmd. A test runs the commands of tobi/qmd.
 """
 
 from __future__ import annotations
@@ -21,6 +21,21 @@ COMMANDS = {
     "skill": _SKILL,
     "skills": _SKILL,
 }
+#: Names that other programs have for what qmd's commands do.
+HABITS = {
+    "add": "'qmd up FOLDER' makes a folder searchable; 'qmd collection add FOLDER' does not serve.",
+    "delete": "'qmd collection remove NAME' takes a folder out of the index and leaves its files;"
+    " 'qmd rm NOTE' deletes a note.",
+    "find": "'qmd search WORDS' searches by words, 'qmd query QUESTION' by meaning, too.",
+    "install": "'qmd setup' adds qmd to AI clients, 'qmd service install' starts it at login.",
+    "list": "'qmd ls' lists documents, 'qmd collection list' folders.",
+    "reindex": "'qmd index' brings the index in line with the disk.",
+    "start": "'qmd up FOLDER' indexes and serves; 'qmd server' only serves.",
+    "stop": "Ctrl-C ends 'qmd up'; 'qmd mcp stop' ends the server of 'qmd mcp --http --daemon'.",
+    "sync": "'qmd index' brings the index in line with the disk.",
+    "version": "'qmd --version' prints it.",
+}
+HABITS["remove"] = HABITS["delete"]
 #: The same for the commands of ``qmd collection``.
 COLLECTION_COMMANDS = {"update-cmd": _NO_HOOKS, "set-update": _NO_HOOKS}
 #: Option, of whatever command → what to do instead.
@@ -32,5 +47,6 @@ OPTIONS = {
     "--progress": "Progress is shown on a terminal anyway; leave it out.",
     "--refresh": "A damaged model is made or downloaded again by itself; leave it out.",
     "--skill": _SKILL,
+    "--token": "Other users see arguments; put the token of the server into QMD_PUSH_TOKEN.",
     "--timeout": "It goes on until it is done. Ctrl-C loses nothing: the next run goes on.",
 }

@@ -12,7 +12,7 @@ from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.listings import ListingOptions, ListingView, listing_options
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, paint, use_color, write
+from qmd.cli.terminal import columns, fitting, note, one_line, paint, use_color, write
 from qmd.values.graph import MAX_LISTED
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ def orphans(collection: str | None, limit: int, options: ListingOptions) -> None
     color = use_color(sys.stdout)
     for orphan in listed.documents:
         document = orphan.document
-        write(f"{view.link(document.file, color)}  {one_line(document.title)}\n")
+        title = fitting(one_line(document.title), columns(one_line(document.file)) + 2)
+        write(f"{view.link(document.file, color)}  {title}".rstrip() + "\n")
     view.note_none_or_rest(
         len(listed.documents),
         listed.total,
@@ -185,7 +186,9 @@ def similar(file: str, collection: str | None, limit: int, options: ListingOptio
         score = paint(f"{document.similarity:.2f}", "score", color)
         linked = "linked" if document.linked else "      "
         place = view.link(document.file, color, line=document.line)
-        write(f"{score}  {paint(linked, 'dim', color)}  {place}  {one_line(document.title)}\n")
+        used = columns(one_line(document.file)) + 22
+        title = fitting(one_line(document.title), used)
+        write(f"{score}  {paint(linked, 'dim', color)}  {place}  {title}".rstrip() + "\n")
     if listed.left_out:
         view.note_rest(len(listed.documents), len(listed.documents) + listed.left_out, "document")
     elif not listed.documents:
@@ -256,5 +259,7 @@ def _write_recent(recent: RecentChanges, view: ListingView) -> None:
     for change in recent.changes:
         facts = f"{change.modified[:16].replace('T', ' ')}  {change.by:<{width}}"
         name = view.link(change.file, color)
-        write(f"{paint(one_line(facts), 'dim', color)}  {name}  {one_line(change.title)}\n")
+        facts = one_line(facts)
+        title = fitting(one_line(change.title), columns(facts) + columns(one_line(change.file)) + 4)
+        write(f"{paint(facts, 'dim', color)}  {name}  {title}".rstrip() + "\n")
     view.note_rest(len(recent.changes), recent.total, "document")

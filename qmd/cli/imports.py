@@ -15,7 +15,7 @@ from qmd.cli.command import Group, command, json_option
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write, write_json
+from qmd.cli.terminal import hanging, one_line, write, write_json
 from qmd.errors import DatabaseMissingError
 
 if TYPE_CHECKING:
@@ -234,6 +234,8 @@ def markdown_zip(
     if dry_run:
         return
     with session().open(create=True) as kb:
+        if report.files:
+            kb.record_import(Path(file).absolute(), report.folder)
         parents = {Path(report.folder), *Path(report.folder).parents}
         around = [each.name for each in kb.collections() if Path(each.path) in parents]
         names = around or [kb.add_collection(report.folder, name=name, mask=mask).name]
@@ -316,7 +318,7 @@ def _render(report: ImportReport) -> None:
         if each.state == "present":
             details.append("a collection before")
         write(f"  {one_line(each.name)}  {one_line(each.path)}\n")
-        write(f"    {one_line(' · '.join(details))}\n")
+        write(f"    {hanging(one_line(' · '.join(details)), 4)}\n")
     render_not_taken(report.not_taken)
 
 
@@ -324,7 +326,7 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
     if not_taken:
         write("Not taken:\n")
     for each in not_taken:
-        write(f"  {one_line(each.subject)}\n    {one_line(each.reason)}\n")
+        write(f"  {one_line(each.subject)}\n    {hanging(one_line(each.reason), 4)}\n")
 
 
 for _command in (tobi, basic_memory, obsidian, export_of_qmd, markdown_zip):

@@ -36,9 +36,14 @@ _embed = click.option(
     default=None,
     help="Make vectors afterwards.  [default: where a model can run]",
 )
+_NO_FOLDER = "'qmd up FOLDER' makes a folder searchable; '-c NAME' chooses a collection."
 
 
-@command("index", examples=("qmd index", "qmd index -c notes --verify", "qmd index --no-embed"))
+@command(
+    "index",
+    examples=("qmd index", "qmd index -c notes --verify", "qmd index --no-embed"),
+    extra_argument=_NO_FOLDER,
+)
 @_collections
 @click.option("--verify", is_flag=True, help="Read files that look unchanged, too.")
 @_embed
@@ -55,7 +60,7 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> Non
     fail_if_incomplete(report)
 
 
-@command("update", examples=("qmd update --pull",))
+@command("update", examples=("qmd update --pull",), extra_argument=_NO_FOLDER)
 @click.option(
     "--pull", is_flag=True, help="'git pull' first, where a collection is a git work tree."
 )
@@ -79,7 +84,7 @@ def update(pull: bool, embed: bool | None) -> None:
     fail_if_incomplete(report)
 
 
-@command("embed", examples=("qmd embed", "qmd embed -c notes --force"))
+@command("embed", examples=("qmd embed", "qmd embed -c notes --force"), extra_argument=_NO_FOLDER)
 @click.option("-f", "--force", is_flag=True, help="Make all vectors again.")
 @_collections
 def embed(force: bool, collections: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from qmd import __version__
 from qmd.cli import elsewhere
 from qmd.cli.command import Group
 from qmd.cli.session import Session
-from qmd.cli.terminal import escape_json, harmless, paint, prepare_streams, use_color
+from qmd.cli.terminal import escape_json, hanging, harmless, paint, prepare_streams, use_color
 from qmd.errors import QmdError
 
 #: Section of the help → command → ``module:attribute``, imported when the command is called.
@@ -64,6 +64,7 @@ _SECTIONS = {
         "import": "qmd.cli.imports:import_",
         "export": "qmd.cli.copies:export",
         "backup": "qmd.cli.copies:backup",
+        "migrate-to": "qmd.cli.copies:migrate_to",
         "restore-db": "qmd.cli.copies:restore_db",
         "rescue": "qmd.cli.copies:rescue",
         "bench": "qmd.cli.bench:bench",
@@ -83,7 +84,10 @@ _SECTIONS = {
         "server": "qmd.cli.serve:server",
         "mcp": "qmd.cli.serve:mcp",
         "open": "qmd.cli.open:open_",
+        "push": "qmd.cli.push:push",
         "service": "qmd.cli.service:service",
+        "token": "qmd.cli.tokens:token",
+        "audit": "qmd.cli.tokens:audit",
         "logs": "qmd.cli.logs:logs",
         "completion": "qmd.cli.shell_completion:completion",
         "man": "qmd.cli.man:man",
@@ -112,7 +116,7 @@ _EXAMPLES = (
     cls=Group,
     root=True,
     lazy=_LAZY,
-    elsewhere=elsewhere.COMMANDS,
+    elsewhere=elsewhere.COMMANDS | elsewhere.HABITS,
     sections=_SECTIONS,
     examples=_EXAMPLES,
     help="Search folders of Markdown by words and by meaning; one SQLite file holds it all.",
@@ -193,7 +197,10 @@ def _wrong_usage(error: click.ClickException, as_json: bool) -> int:
             hint = elsewhere.OPTIONS[error.option_name]
         elif error.possibilities:
             message = f"No such option: {error.option_name}"
-            hint = "Did you mean: " + ", ".join(sorted(error.possibilities)[:3])
+            import difflib
+
+            near = difflib.get_close_matches(error.option_name, error.possibilities, 3, cutoff=0)
+            hint = "Did you mean: " + ", ".join(near)
         elif ctx is not None and ctx.command.name in ("search", "vsearch", "query"):
             hint = (
                 "To leave a word out, quote the query or put -- before it: qmd search -- foo -bar"
@@ -224,11 +231,17 @@ def _fail(
         text = escape_json(json.dumps(error, ensure_ascii=False))
     else:
         color = use_color(sys.stderr)
-        text = paint(prefix, "error" if "error" in prefix else "dim", color) + harmless(message)
+        text = paint(prefix, "error" if "error" in prefix else "dim", color)
+        text += _below(message, len(prefix))
         if hint:
-            text += "\n" + paint("hint: ", "dim", color) + harmless(hint)
+            text += "\n" + paint("hint: ", "dim", color) + _below(hint, len("hint: "))
     sys.stderr.write(text + "\n")
     return exit_code
+
+
+def _below(text: str, indent: int) -> str:
+    """A message after its label; what a line of the terminal has no room for stands below."""
+    return "\n".join(hanging(line, indent, sys.stderr) for line in harmless(text).split("\n"))
 
 
 def _wants_json(args: Sequence[str]) -> bool:

@@ -15,6 +15,7 @@ from qmd.cli.render_documents import readable_size
 from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+from qmd.system.database_files import is_missing
 
 if TYPE_CHECKING:
     from qmd.values import ModelChange, ModelInfo
@@ -66,7 +67,7 @@ def pull(name: str | None, as_json: bool) -> None:
     """
     session().interrupted = "What was fetched stays: run the command again to go on."
     with progress_bar() as progress:
-        if session().settings.db.exists():
+        if not is_missing(session().settings.db):
             with session().open() as kb:
                 model = kb.models.pull(name, progress)
         else:
@@ -131,7 +132,7 @@ def _render_change(change: ModelChange) -> None:
 
 
 def _list(here: Session) -> list[ModelInfo]:
-    if here.settings.db.exists():
+    if not is_missing(here.settings.db):
         with here.open() as kb:
             return kb.models.list()
     from qmd.models import catalogue

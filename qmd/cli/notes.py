@@ -16,6 +16,7 @@ from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
+from qmd.system.database_files import is_missing
 from qmd.tools import notes_texts
 from qmd.values.wire import to_wire
 
@@ -135,7 +136,7 @@ def _opened(*, to_write: bool = False) -> Iterator[Notes]:
     """Open the notes; a vault that is a directory can be read without a database."""
     command_session = session()
     vault = command_session.settings.vault
-    if vault is not None and not to_write and not command_session.settings.db.exists():
+    if vault is not None and not to_write and is_missing(command_session.settings.db):
         from qmd.files.notes.notes import Notes
         from qmd.files.notes.vault import Vault
 

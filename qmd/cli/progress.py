@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 _LABELS = {
     "scan": "Scanning",
     "index": "Indexing",
+    "words": "Words",
+    "backup": "Copying",
+    "check": "Checking",
     "embed": "Embedding",
     "model": "Model",
     "bench": "Asking",
+    "push": "Pushing",
 }
 
 _LONGEST_ITEM = 200  # characters of a file's name, more than a line has
@@ -70,7 +74,9 @@ def _drawer(bars: object) -> ProgressCallback:
         if tick.stage not in tasks:
             for finished_task in tasks.values():
                 bars.update(finished_task, visible=False)
-            tasks[tick.stage] = bars.add_task(_LABELS.get(tick.stage, tick.stage), item="")
+            tasks[tick.stage] = bars.add_task(
+                _LABELS.get(tick.stage, tick.stage), total=None, item=""
+            )
         bars.update(
             tasks[tick.stage],
             completed=tick.done,

@@ -213,3 +213,7 @@ def ls(
         write_json([{**to_wire(each), "file": where.name(each.file)} for each in documents])
     else:
         render_listing(documents, where)
+        if not documents:
+            note(
+                "No documents. 'qmd up FOLDER' makes a folder searchable, 'qmd index' indexes anew."
+            )

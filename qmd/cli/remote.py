@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qmd.cli.search_options import option_name, unlimited_option_name
 from qmd.errors import (
@@ -16,6 +15,9 @@ from qmd.system import running
 from qmd.values import SearchCommand, SearchReply, SearchRequest
 from qmd.values.facts import FieldFacts, LocalOnly, field_facts
 from qmd.values.wire import from_wire, to_wire
+
+if TYPE_CHECKING:
+    from qmd.values.location import DatabaseLocation
 
 TIMEOUT_S = 60.0
 
@@ -33,7 +35,7 @@ class Remote:
         NotFoundError: No server runs for the database.
     """
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: DatabaseLocation) -> None:
         server = running.find(database)
         if server is None:
             raise NotFoundError(f"No qmd server is running for {database}", hint=_START_HINT)

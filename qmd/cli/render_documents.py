@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from qmd.cli.formats import csv_rows, flat, numbered, xml_element
 from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
+    columns,
+    fitting,
     group_headings,
     one_line,
     paint,
@@ -169,9 +171,10 @@ def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
     for document, size in zip(documents, sizes, strict=True):
         write("".join(next(headings)))
         facts = f"{document.docid}  {size:>{width}}  {document.modified[:16].replace('T', ' ')}"
-        name = paint(one_line(where.name(document.file)), "file", color)
-        name = where.link(name, document.file)
-        write(f"{paint(facts, 'dim', color)}  {name}  {one_line(document.title)}\n")
+        name = one_line(where.name(document.file))
+        title = fitting(one_line(document.title), len(facts) + columns(name) + 4)
+        name = where.link(paint(name, "file", color), document.file)
+        write(f"{paint(facts, 'dim', color)}  {name}  {title}".rstrip() + "\n")
 
 
 def readable_size(size_bytes: int) -> str:

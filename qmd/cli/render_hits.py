@@ -10,6 +10,7 @@ from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_el
 from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
     group_headings,
+    hanging,
     harmless,
     json_text,
     one_line,
@@ -156,7 +157,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
         from qmd.search.present.highlight import highlighter
 
         mark = highlighter(reply.query, lambda text: paint(text, "match", True))
-    blocks = _paragraph(reply.notice and paint(reply.notice, "warning", color))
+    blocks = _paragraph(reply.notice and paint(hanging(reply.notice, 0), "warning", color))
     headings = group_headings([hit.group for hit, _ in pairs], color)
     for hit, body in pairs:
         blocks += next(headings)
@@ -165,7 +166,9 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
         place = where.link(name + paint(f":{hit.line}", "line", color), hit.file, hit.line)
         context = one_line(flat(hit.context))
         lines = [
-            f"{paint(one_line(hit.title), 'title', color)}  {paint(score, 'score', color)}",
+            hanging(
+                f"{paint(one_line(hit.title), 'title', color)}  {paint(score, 'score', color)}", 0
+            ),
             f"{place}  {paint(' · '.join(filter(None, (hit.docid, context))), 'dim', color)}",
         ]
         if body is None:
@@ -188,9 +191,10 @@ def _blank(line: str) -> bool:
 def _snippet_line(line: str, best_line: int, mark: Callable[[str], str], color: bool) -> str:
     number, colon, text = line.partition(": ")
     if not colon or not number.isdigit():
-        return f"  {mark(line)}"
+        return f"  {hanging(mark(line), 2)}"
     style = "line" if int(number) == best_line else "dim"
-    return f"  {paint(number, style, color)}{paint(':', 'dim', color)} {mark(text)}"
+    label = f"  {paint(number, style, color)}{paint(':', 'dim', color)} "
+    return label + hanging(mark(text), len(f"  {number}: "))
 
 
 def explanation(explain: Mapping[str, Any]) -> list[str]:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from qmd.cli.render_documents import readable_size
-from qmd.cli.terminal import columns, note, one_line, padded, paint, use_color, write
+from qmd.cli.terminal import (
+    beside,
+    columns,
+    hanging,
+    note,
+    note_lines,
+    one_line,
+    padded,
+    paint,
+    use_color,
+    write,
+)
 
 if TYPE_CHECKING:
     from qmd.values import (
@@ -17,6 +28,7 @@ if TYPE_CHECKING:
         Context,
         EmbedReport,
         Explanation,
+        Freshness,
         IndexReport,
         SkippedFile,
         Status,
@@ -49,23 +61,28 @@ def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
     sys.stdout.flush()
     if report.skipped:
         note(f"Skipped {count(len(report.skipped), 'file')}:", style="warning")
-        for line in skipped_lines(report.skipped):
-            note(f"  {line}")
+        for line in skipped_lines(report.skipped[:SHOWN], sys.stderr):
+            note_lines(f"  {line}")
         if len(report.skipped) > SHOWN:
             note(f"  … and {len(report.skipped) - SHOWN:,} more: qmd status")
     if report.warnings:
         note(f"{count(len(report.warnings), 'warning')}:", style="warning")
         for warning in report.warnings[:SHOWN]:
-            note(f"  {warning}")
+            note_lines("  " + hanging(one_line(warning), 2, sys.stderr))
         if len(report.warnings) > SHOWN:
             note(f"  … and {len(report.warnings) - SHOWN:,} more: qmd why FILE")
 
 
-def skipped_lines(skipped: Sequence[SkippedFile], shown: int | None = SHOWN) -> list[str]:
-    return [
-        f"{file.file}: {file.reason}" + (f" ({file.detail})" if file.detail else "")
-        for file in skipped[:shown]
-    ]
+def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
+    """Lines, to be indented by two, that list files by the reason why they were skipped."""
+    files: dict[str, list[str]] = {}
+    for file in skipped:
+        reason = f"{file.reason}: {file.detail}" if file.detail else file.reason
+        files.setdefault(one_line(reason), []).append(one_line(file.file))
+    lines: list[str] = []
+    for reason, names in files.items():
+        lines += [hanging(reason, 2, stream), *(f"  {name}" for name in names)]
+    return lines
 
 
 def render_embed_report(report: EmbedReport) -> None:
@@ -91,6 +108,8 @@ def render_collections(collections: Sequence[Collection]) -> None:
         documents = count(collection.documents, "document")
         path = paint(one_line(collection.path), "file", color)
         excluded = "" if collection.included else paint("  excluded", "dim", color)
+        if collection.owner:
+            excluded += paint(f"  pushed by {one_line(collection.owner)}", "dim", color)
         write(f"{name}  {documents:>16}  {path}  {one_line(collection.pattern)}{excluded}\n")
 
 
@@ -102,15 +121,17 @@ def render_contexts(contexts: Sequence[Context]) -> None:
         write("".join(f"  {one_line(line)}\n" for line in context.text.splitlines()))
 
 
-def render_status(status: Status, *, embedding: bool = False) -> None:
-    """Print the state of the index; ``embedding``: a process is making the missing vectors."""
+def render_status(status: Status, fresh: Freshness) -> None:
+    """Print the state of the index."""
     color = use_color(sys.stdout)
     rows = [
         ("Database", [f"{status.database} ({readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
-        ("Vectors", _vectors(status, embedding)),
+        ("Vectors", _vectors(status, status.needs_embedding > 0 and fresh.embedding)),
         ("Indexed", [_time(status.last_indexed)]),
     ]
+    if fresh.keeper is not None:
+        rows.append(("Kept by", [f"{fresh.keeper}, heard of {_time(fresh.keeper_heard_of)}"]))
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
             write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(line)}\n")
@@ -120,12 +141,16 @@ def render_status(status: Status, *, embedding: bool = False) -> None:
         facts = f"{count(collection.documents, 'document')}, {one_line(collection.pattern)}"
         facts += "" if collection.included else ", excluded"
         changed = f", changed {_time(collection.last_updated)}" if collection.last_updated else ""
-        write(f"  {name}  {one_line(collection.path)}  ({facts}{changed})\n")
+        place = f"{name}  {one_line(collection.path)}"
+        write(f"  {beside(place, f'({facts}{changed})', 2)}\n")
     if status.skipped:
         write(paint("Skipped", "warning", color) + f"  {count(len(status.skipped), 'file')}\n")
-        write("".join(f"  {one_line(line)}\n" for line in skipped_lines(status.skipped, None)))
+        write("".join(f"  {line}\n" for line in skipped_lines(status.skipped, sys.stdout)))
     if status.excluded:
-        reasons = ", ".join(f"{number:,} {reason}" for reason, number in status.excluded.items())
+        names = {"mask": "not matched by the mask"}
+        reasons = ", ".join(
+            f"{number:,} {names.get(reason, reason)}" for reason, number in status.excluded.items()
+        )
         write(f"{paint('Left out', 'dim', color)}   {one_line(reasons)} (qmd why PATH)\n")
 
 
@@ -159,7 +184,7 @@ def render_explanation(explanation: Explanation) -> None:
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"
     write(f"{one_line(explanation.path)}: {paint(verdict, style, color)}\n")
-    write(f"  {one_line(explanation.reason)}\n")
+    write(f"  {hanging(one_line(explanation.reason), 2)}\n")
     for key, value in explanation.detail.items():
         if key in _IN_REASON:
             continue
@@ -167,16 +192,17 @@ def render_explanation(explanation: Explanation) -> None:
             if str(item) not in explanation.reason:
                 write(f"  {key}: {one_line(str(item))}\n")
     if explanation.remedy:
-        write(f"  {paint('hint:', 'dim', color)} {one_line(explanation.remedy)}\n")
+        write(f"  {paint('hint:', 'dim', color)} {hanging(one_line(explanation.remedy), 8)}\n")
 
 
 def render_checks(checks: Sequence[Check]) -> None:
     color = use_color(sys.stdout)
     for check in checks:
         word = paint(f"{check.status:<7}", check.status, color)
-        write(f"{word}  {check.name}: {one_line(check.message)}\n")
+        write(f"{word}  {hanging(one_line(f'{check.name}: {check.message}'), 9)}\n")
         if check.remedy:
-            write(f"         {paint('hint:', 'dim', color)} {one_line(check.remedy)}\n")
+            remedy = hanging(one_line(check.remedy), 15)
+            write(f"         {paint('hint:', 'dim', color)} {remedy}\n")
 
 
 def render_cleanup(report: CleanupReport) -> None:

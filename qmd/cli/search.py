@@ -18,6 +18,10 @@ from qmd.system import running
 if TYPE_CHECKING:
     from qmd.values import Collection, SearchCommand, SearchReply, SearchRequest
 
+    #: A reply, the whole text of each hit if asked for, how files are named, and whether a process
+    #: is making the missing vectors.
+    _Answered = tuple[SearchReply, list[str] | None, Places, bool]
+
 #: The tokens of what a format prints around the hits, such as a header.
 _FRAME_TOKENS = 15
 
@@ -81,7 +85,7 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
 
     answer = _answer_from_server if view.mode == "server" else _answer_here
     # Each format takes another number of tokens, so the budget is applied here.
-    reply, bodies, where = answer(command, replace(request, max_tokens=None), view)
+    reply, bodies, where, is_embedding = answer(command, replace(request, max_tokens=None), view)
     if request.max_tokens is not None:
         from qmd.cli.render_hits import printed_tokens
         from qmd.search.present.budget import fit_hits
@@ -94,7 +98,8 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
         from qmd.cli.render_reports import count
 
         waiting = f"{count(reply.needs_embedding, 'document')} without vectors yet"
-        note(f"qmd: {waiting}; 'qmd embed' makes them, or 'qmd up' while it runs.")
+        remedy = "made in the background (qmd status)" if is_embedding else "qmd embed"
+        note(f"qmd: {waiting}: {remedy}")
     if reply.notice and view.output not in HAS_NOTICE:
         note(f"qmd: {reply.notice}", style="warning")
     render_hits(reply, view.output, bodies=bodies, line_numbers=view.line_numbers, where=where)
@@ -107,9 +112,7 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
         sys.stderr.write(f'No results found for "{one_line(request.query)}"\n')
 
 
-def _answer_here(
-    command: SearchCommand, request: SearchRequest, view: View
-) -> tuple[SearchReply, list[str] | None, Places]:
+def _answer_here(command: SearchCommand, request: SearchRequest, view: View) -> _Answered:
     """
     Search in this process.
 
@@ -121,7 +124,9 @@ def _answer_here(
         with _told_to_wait(command, view):
             reply = kb.answer(command, request)
         bodies = [kb.get(hit.file).text for hit in reply.hits] if view.full else None
-        return reply, bodies, places(kb.collections, full_path=view.full_path)
+        waits = command != "search" and reply.needs_embedding > 0
+        is_embedding = waits and kb.freshness().embedding
+        return reply, bodies, places(kb.collections, full_path=view.full_path), is_embedding
 
 
 def _told_to_wait(command: SearchCommand, view: View) -> AbstractContextManager[None]:
@@ -131,15 +136,16 @@ def _told_to_wait(command: SearchCommand, view: View) -> AbstractContextManager[
     return waiting("Loading the model for meaning; 'qmd up' would keep it in memory …")
 
 
-def _answer_from_server(
-    command: SearchCommand, request: SearchRequest, view: View
-) -> tuple[SearchReply, list[str] | None, Places]:
+def _answer_from_server(command: SearchCommand, request: SearchRequest, view: View) -> _Answered:
     from qmd.cli.remote import Remote
 
     remote = Remote(session().settings.db)
     reply = remote.search(command, request)
     bodies = [remote.text(hit.file) for hit in reply.hits] if view.full else None
-    return reply, bodies, places(_collections, full_path=view.full_path)
+    with session().open() as kb:
+        waits = command != "search" and reply.needs_embedding > 0
+        is_embedding = waits and kb.freshness().embedding
+    return reply, bodies, places(_collections, full_path=view.full_path), is_embedding
 
 
 def _collections() -> list[Collection]:

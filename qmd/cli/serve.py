@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from qmd.cli import complete
 from qmd.cli.command import Group, command
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
+from qmd.system.database_files import is_missing
 from qmd.system.log_file import log_file
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ def address_options(function: F) -> F:
         click.option("--token", callback=_token, metavar="TOKEN",
                      help="Require 'Authorization: Bearer TOKEN'; 'auto' creates a token, which "
                      "qmd's own commands find.  [env: QMD_TOKEN]"),
+        click.option("--oauth-issuer", metavar="URL",
+                     help="Also take tokens (JWT) that this OAuth 2.1 server issues."),
+        click.option("--oauth-resource", metavar="URL",
+                     help="The URL of /mcp that clients use, for which such tokens are issued; "
+                     "default: that of this server."),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Accept this host name too, e.g. that of a proxy; repeat for several."),
         setting_option("allow_origins"),
@@ -55,6 +62,8 @@ def conduct_options(function: F) -> F:
     """Add the options of what the server does and logs."""
     options = [
         click.option("--read-only", is_flag=True, help="Refuse everything that writes."),
+        setting_option("db_read"),
+        setting_option("push_folder"),
         click.option("--no-watch", is_flag=True, help="Do not keep the index up to date."),
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
                      show_default=True, help="How to write to stderr what happens."),
@@ -76,6 +85,22 @@ def tool_options(function: F) -> F:
     return apply_options(options, function)
 
 
+def mcp_options(function: F) -> F:
+    """Add the options of the MCP tools, and of how they are described and answer."""
+    options = [
+        tool_options,
+        click.option(
+            "--lang", "language", type=click.Choice(["en", "zh"]),
+            help="Describe the MCP tools in this language; else each as its specification does.",
+        ),
+        click.option(
+            "--plain-text", is_flag=True,
+            help="Answer over MCP in one text, for clients that refuse embedded resources.",
+        ),
+    ]  # fmt: skip
+    return apply_options(options, function)
+
+
 def _toolsets(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
     for name in names:
@@ -91,15 +116,7 @@ def server_options(transport: str) -> Callable[[F], F]:
     """Add the options of ``qmd server``; ``transport`` is the default transport."""
 
     def wrap(function: F) -> F:
-        function = tool_options(address_options(conduct_options(function)))
-        function = click.option(
-            "--plain-text", is_flag=True,
-            help="Answer over MCP in one text, for clients that refuse embedded resources.",
-        )(function)  # fmt: skip
-        function = click.option(
-            "--lang", "language", type=click.Choice(["en", "zh"]),
-            help="Describe the MCP tools in this language; else each as its specification does.",
-        )(function)  # fmt: skip
+        function = mcp_options(address_options(conduct_options(function)))
         function = click.option(
             "--daemon", is_flag=True,
             help="Serve over HTTP in the background; 'qmd mcp stop' ends it.",
@@ -153,6 +170,10 @@ def mcp(ctx: click.Context, /, **options: Any) -> None:
     if ctx.invoked_subcommand is None:
         ctx.ensure_object(Session).command = ctx.command_path
         ctx.exit(_serve(ctx, options))
+    for param in ctx.command.params:
+        if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+            name = ctx.invoked_subcommand
+            raise click.UsageError(f"Write {param.opts[-1]} after '{name}', if it has it.", ctx)
 
 
 def _serve(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -170,38 +191,43 @@ def _serve(ctx: click.Context, options: dict[str, Any]) -> int:
 
 
 def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
-    if read_only and not command_session.settings.db.exists():
+    if read_only and is_missing(command_session.settings.db):
         # An empty database is enough: notes and posts are read from the disk. An error would
         # not be seen, because the MCP client that starts this process may hide stderr.
         command_session.open(create=True).close()
-    return command_session.open(create=not read_only, ask_server=True, read_only_files=read_only)
+    return command_session.open(
+        create=not read_only, ask_server=True, read_only_files=read_only, use_replica=True
+    )
 
 
-def chosen_options(options: dict[str, Any]) -> ServerOptions:
+def chosen_options(options: Mapping[str, Any]) -> ServerOptions:
+    """What a server is to do, by the options of a command; those that it lacks have defaults."""
     from qmd.server.process import ServerOptions
 
     # By default the posts are in "data"; a folder with that name may hold anything, so it must
     # not become part of all searches.
     posts_dir_is_set = session().settings.sources["posts_dir"] != "default"
+    toolsets = options["toolsets"]
     return ServerOptions(
-        transport="http" if options["only_http"] else options["transport"],
+        transport="http" if options.get("only_http") else options.get("transport", "http"),
         database=session().settings.db,
         host=options["host"],
         port=options["port"],
         token=options["token"],
+        oauth_issuer=options["oauth_issuer"],
+        oauth_resource=options["oauth_resource"],
         allowed_hosts=options["allowed_hosts"],
         allowed_origins=session().settings.allow_origins,
         legacy_sse=session().settings.legacy_sse,
         allow_other_users=session().settings.allow_other_users,
-        read_only=options["read_only"],
-        toolsets=options["toolsets"],
-        adopt_posts="posts" in options["toolsets"]
-        or (posts_dir_is_set and (not options["toolsets"] or ALL in options["toolsets"])),
+        read_only=options.get("read_only", False),
+        toolsets=toolsets,
+        adopt_posts="posts" in toolsets or (posts_dir_is_set and (not toolsets or ALL in toolsets)),
         language=options["language"],
         plain_text=options["plain_text"],
-        watch=not options["no_watch"],
-        log_format=options["log_format"],
-        access_log=options["access_log"],
+        watch=not options.get("no_watch", False),
+        log_format=options.get("log_format", "text"),
+        access_log=options.get("access_log", False),
         editor=session().settings.editor,
         log_file=log_file(),
     )

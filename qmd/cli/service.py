@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,8 +18,11 @@ from qmd import __version__
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
-from qmd.cli.typed_options import full_path, typed_server_options, typed_setting_options
-from qmd.config import SETTINGS
+from qmd.cli.typed_options import (
+    environment_of_settings,
+    typed_server_options,
+    typed_setting_options,
+)
 from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
 
 if TYPE_CHECKING:
@@ -29,9 +33,6 @@ if TYPE_CHECKING:
 MANAGERS = ("systemd", "launchd", "windows")
 _START_S = 20.0
 _MASK = "***"
-
-#: Where the server looks for its files.
-_DIRECTORIES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 _manager_option = click.option(
     "--manager", "manager_name", type=click.Choice(MANAGERS),
@@ -203,6 +204,9 @@ def service_name(here: Session) -> str:
     from qmd.system.user_dirs import user_dir
 
     database = here.settings.db
+    if not isinstance(database, Path):
+        name = re.sub(r"[^A-Za-z0-9]+", "-", database.name).strip("-") or "database"
+        return f"qmd-{name}-{hashlib.sha256(str(database).encode()).hexdigest()[:4]}"
     if database == user_dir("data") / "index.sqlite":
         return "qmd"
     stem = re.sub(r"[^A-Za-z0-9]+", "-", database.stem).strip("-") or "database"
@@ -258,7 +262,7 @@ def _service(options: Sequence[str]) -> Service:
     with server.make_context("qmd service install", words, click.get_current_context()) as ctx:
         token = ctx.params["token"]
         arguments = [*typed_server_options(ctx), *typed_setting_options(here)]
-    environment = _environment(here)
+    environment = environment_of_settings(here)
     if token == "auto":  # noqa: S105 - the option's word for a generated token
         arguments += ["--token", "auto"]
     elif token:
@@ -270,28 +274,12 @@ def _service(options: Sequence[str]) -> Service:
         description=f"qmd: search in {database}",
         command=(
             *installation.program(),
-            "--db", str(database), "server", "--transport", "http", *arguments,
+            *here.database_arguments(), "server", "--transport", "http", *arguments,
         ),
         environment=environment,
         folder=log_file().parent,
         log=log_file().with_name(f"{name}.err"),
     )  # fmt: skip
-
-
-def _environment(here: Session) -> dict[str, str]:
-    """The variables in which settings were given, with full paths, and those of directories."""
-    environment = {name: os.environ[name] for name in _DIRECTORIES if os.environ.get(name)}
-    for name, setting in SETTINGS.items():
-        if here.settings.sources[name] != setting.variable or name == "db":
-            continue
-        value = getattr(here.settings, name)
-        if setting.kind == "paths":
-            environment[setting.variable] = os.pathsep.join(map(str, value))
-        elif setting.is_path:
-            environment[setting.variable] = full_path(value)
-        else:
-            environment[setting.variable] = os.environ[setting.variable]
-    return environment
 
 
 def _wait_for_server(here: Session) -> str | None:

@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from qmd.config import Configuration, load_settings
-from qmd.errors import DatabaseMissingError
+from qmd.errors import DatabaseMissingError, InputError
+from qmd.system.database_files import is_missing, is_writable
 
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
     from qmd.settings import BackendSettings, Role
+    from qmd.values.location import DatabaseLocation
     from qmd.values.proposed import Confirm
+
+
+def lasting_name(database: DatabaseLocation) -> str:
+    """
+    The path or URL of a database, for a file of another program.
+
+    Raises:
+        InputError: Its URL holds a password, which such files show.
+    """
+    if isinstance(database, Path):
+        return str(database)
+    if database.secrets:
+        raise InputError(
+            "The URL of the database holds a password, which would stand in a file or in the"
+            " list of processes.",
+            hint="Put the password into ~/.pgpass, leave it out of the URL, and try again. See"
+            " docs/postgresql.md.",
+        )
+    return database.url
 
 
 class Session:
@@ -46,6 +68,15 @@ class Session:
 
         return f" --db {shlex.quote(str(self.settings.db))}"
 
+    def database_arguments(self) -> list[str]:
+        """
+        The arguments that name the database where they stay: in a file of another program.
+
+        Raises:
+            InputError: Its URL holds a password, which such files show.
+        """
+        return ["--db", lasting_name(self.settings.db)]
+
     def open(
         self,
         *,
@@ -54,6 +85,7 @@ class Session:
         ask_server: bool = False,
         read_only_files: bool = False,
         confirm_writes: Confirm | None = None,
+        use_replica: bool = False,
     ) -> KnowledgeBase:
         """
         Open the database of the settings.
@@ -64,6 +96,7 @@ class Session:
             ask_server: Let a running server embed queries while no model is loaded here.
             read_only_files: Forbid the tools to change files.
             confirm_writes: As in `qmd.Settings`.
+            use_replica: Read from the replica of the settings: for what runs for long.
 
         Raises:
             DatabaseMissingError: There is no database; the hint has the commands that create one.
@@ -76,7 +109,7 @@ class Session:
             from qmd.system.session import name_process
 
             name_process("cli")
-        if not create and not settings.db.exists():
+        if not create and is_missing(settings.db):
             raise DatabaseMissingError(
                 f"No database at {settings.db}",
                 hint=f"Run 'qmd up FOLDER{self.database_option}' or"
@@ -85,6 +118,7 @@ class Session:
         return KnowledgeBase.open(
             settings.db,
             Settings(
+                replica=settings.db_read if use_replica else None,
                 model=settings.model,
                 cache_dir=settings.cache_dir,
                 ask_server=ask_server,
@@ -92,6 +126,7 @@ class Session:
                 vault=settings.vault,
                 posts_dir=settings.posts_dir,
                 write_roots=settings.write_roots,
+                push_folder=settings.push_folder,
                 read_only_files=read_only_files,
                 exiftool=settings.exiftool,
                 confirm_writes=confirm_writes,
@@ -109,7 +144,7 @@ class Session:
             if model and model != "none"
         ]
         is_remote_model = (configuration.model or "").startswith("openai:")
-        return bool(stages or is_remote_model) and os.access(configuration.db, os.W_OK)
+        return bool(stages or is_remote_model) and is_writable(configuration.db)
 
     def _backends(self) -> BackendSettings:
         from qmd.settings import ANSWERS_S, BUDGET_S, WINDOW, BackendSettings

@@ -6,7 +6,7 @@ import re
 
 from qmd.cli.command import command, json_option
 from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write, write_json
+from qmd.cli.terminal import hanging, one_line, write, write_json
 from qmd.config import SETTINGS
 
 
@@ -43,7 +43,10 @@ def config(as_json: bool) -> None:
     for name, value in values.items():
         shown = "unset" if value is None else one_line(_text(value))
         source = one_line(settings.sources[name])
-        write(f"{name} = {shown}  # {source}: {SETTINGS[name].description}\n")
+        line = f"{name} = {shown}"
+        remark = hanging(f"# {source}: {SETTINGS[name].description}", 4)
+        is_short = "\n" not in hanging(f"{line}  {remark}", 0)
+        write(f"{line}  {remark}\n" if is_short else f"{line}\n    {remark}\n")
 
 
 def _json_value(value: object) -> str | list[str] | None:

@@ -144,8 +144,8 @@ class _Bash(_Shell, BashComplete):
             return f"{item.type},{item.value}"
         word = os.environ["COMP_WORD"]
         value = item.value[self._before(word) :]
-        if item.type == "plain" and not word.startswith(("'", '"')):
-            value = re.sub(r"([^\w@%+=:,./-])", r"\\\1", value)  # bash quotes names of files
+        if item.type == "plain":  # bash itself quotes names of files
+            value = _quoted(value, word[:1])
         return f"{item.type},{value}"
 
     def _before(self, word: str) -> int:
@@ -155,6 +155,15 @@ class _Bash(_Shell, BashComplete):
             typed = typed.partition("=")[2]
         unquoted = "".join(split_arg_string(word)) if word.strip(":=") else ""
         return len(typed) - len(unquoted) if typed.endswith(unquoted) else 0
+
+
+def _quoted(value: str, quote: str) -> str:
+    """A value as bash reads it behind this quotation mark, so that it runs nothing of it."""
+    if quote == "'":
+        return value.replace("'", r"'\''")
+    if quote == '"':
+        return re.sub(r'([$`"\\])', r"\\\1", value)
+    return re.sub(r"([^\w@%+=:,./-])", r"\\\1", value)
 
 
 class _Zsh(_Shell, ZshComplete):

@@ -19,12 +19,16 @@ from qmd.values.printable import UNSAFE, exact, harmless, one_line
 __all__ = [
     "RESET",
     "STYLES",
+    "beside",
     "columns",
     "escape_json",
     "exact",
+    "fitting",
+    "hanging",
     "harmless",
     "json_text",
     "note",
+    "note_lines",
     "one_line",
     "padded",
     "paint",
@@ -110,6 +114,86 @@ def columns(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 
 
+def fitting(text: str, used: int) -> str:
+    """
+    A text for the end of a line of which ``used`` columns are taken.
+
+    On a terminal it is cut to the width, with an ellipsis; "" if hardly any of it has room.
+    """
+    room = _width(sys.stdout) - used
+    if columns(text) <= room:
+        return text
+    if room < _SHORTEST:
+        return ""
+    end = 0
+    width = 1  # of the ellipsis
+    for character in text:
+        width += columns(character)
+        if width > room:
+            break
+        end += 1
+    return text[:end].rstrip() + "…"
+
+
+def hanging(text: str, indent: int, stream: TextIO | None = None) -> str:
+    """
+    A paragraph that begins at column ``indent`` of its line; on a terminal, its lines end before
+    the right edge and begin below its first character. A word is never cut, and neither is a path;
+    Chinese text has no spaces, so its lines end after any character. The text may have colours.
+    """
+    room = _width(stream or sys.stdout) - indent
+    if columns(_STYLE.sub("", text)) <= room or room < 2 * _SHORTEST:
+        return text
+    lines = [""]
+    width = gap = 0  # columns: of the last line, and of the spaces after it
+    style = ""  # what changes the colour before the next word
+    for unit in _UNITS.findall(text):
+        if unit.startswith("\x1b"):
+            style += unit
+        elif unit.isspace():
+            gap += len(unit)
+        else:
+            if width and width + gap + columns(unit) > room:
+                lines.append(style + unit)
+                width = columns(unit)
+            else:
+                lines[-1] += " " * gap + style + unit
+                width += gap + columns(unit)
+            gap, style = 0, ""
+    return ("\n" + " " * indent).join(lines) + style
+
+
+def beside(text: str, addition: str, indent: int) -> str:
+    """
+    Two texts on a line that begins at column ``indent``; if a terminal has no room for both, the
+    second stands below, two columns further right.
+    """
+    line = f"{text}  {addition}"
+    if columns(_STYLE.sub("", line)) <= _width(sys.stdout) - indent:
+        return line
+    return f"{text}\n{'':{indent + 2}}{hanging(addition, indent + 2)}"
+
+
+_SHORTEST = 12  # columns; in fewer, a text says too little
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60"
+#: A style, spaces, a Chinese character, or a word. No line begins with a closing punctuation mark.
+_UNITS = re.compile(
+    rf"{_STYLE.pattern}| +"
+    rf"|[（「『【《“]*[{_WIDE}][，。、；：！？）」』】》”…]*"
+    rf"|[^ \x1b{_WIDE}]+"
+)
+
+
+def _width(stream: TextIO) -> int:
+    """The columns of a terminal; as good as endless elsewhere."""
+    if not stream.isatty():
+        return 1 << 30
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
 def escape_json(text: str) -> str:
     """Escape the unsafe characters that JSON allows raw."""
     # JSON has them in strings only; the pattern leaves out the newlines of the layout.
@@ -142,7 +226,12 @@ def json_text(value: object) -> str:
 
 def note(text: str, *, style: str = "dim") -> None:
     """Write one line to stderr: a warning or a remark."""
-    sys.stderr.write(paint(one_line(text), style, use_color(sys.stderr)) + "\n")
+    note_lines(hanging(one_line(text), 0, sys.stderr), style=style)
+
+
+def note_lines(text: str, *, style: str = "dim") -> None:
+    """Write lines to stderr, of which the caller has escaped the parts."""
+    sys.stderr.write(paint(text, style, use_color(sys.stderr)) + "\n")
 
 
 def group_headings(groups: Sequence[str | None], color: bool) -> Iterator[list[str]]:

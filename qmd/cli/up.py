@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,23 +20,24 @@ from qmd.cli.command import command
 from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_index_report, render_status
-from qmd.cli.serve import address_options
+from qmd.cli.serve import address_options, chosen_options, mcp_options
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, write
+from qmd.cli.terminal import hanging, note, one_line, waiting, write
 from qmd.errors import QmdError
 from qmd.system import running
-from qmd.system.log_file import log_file
 from qmd.values import Progress
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
     from qmd.kb import KnowledgeBase
+    from qmd.server.process import ServerOptions
     from qmd.values import ProgressCallback
 
 _LOOK_S = 0.2  # seconds between two looks whether the server was stopped
 #: A word of letters, or Chinese characters between other signs: a part of them may be no word.
 _WORD = re.compile("(?<![\u3400-\u9fff])[\u3400-\u9fff]{2,12}(?![\u3400-\u9fff])|[^\\W\\d_]{4,}")
 _TRIED = 5  # words
+_INTERRUPTED = 130  # the exit code of a server that Ctrl-C ended
 
 
 @command(
@@ -45,15 +46,9 @@ _TRIED = 5  # words
 )
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete.folders)
 @address_options
+@mcp_options
 @click.option("--once", is_flag=True, help="Index and embed, then leave: no server, no watching.")
-def up(
-    paths: tuple[str, ...],
-    host: str,
-    port: int,
-    token: str | None,
-    allowed_hosts: tuple[str, ...],
-    once: bool,
-) -> None:
+def up(paths: tuple[str, ...], once: bool, **options: Any) -> None:
     """
     Make folders searchable, and keep their index up to date.
 
@@ -72,12 +67,12 @@ def up(
             if running_at:
                 write(f"\nA server runs for this database already: {running_at}\n")
             return
-        click.get_current_context().exit(_serve(kb, names, host, port, token, allowed_hosts))
+        click.get_current_context().exit(_serve(kb, names, chosen_options(options)))
 
 
 def _running_at(kb: KnowledgeBase) -> str | None:
 
-    server = running.find(kb.path)
+    server = running.find(kb.location)
     return server.url if server is not None and running.answers(server) else None
 
 
@@ -86,51 +81,32 @@ def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) ->
 
     report = index_and_report(kb, names)
     _print_example(kb, names)
-    embedding = kb.freshness().embedding and not once
-    if not embedding:
+    if once or not kb.freshness().embedding:
         embed_and_report(kb, names, embed=None)
     write("\n")
-    render_status(kb.status(), embedding=embedding)
+    render_status(kb.status(), kb.freshness())
     fail_if_incomplete(report)
 
 
-def _serve(
-    kb: KnowledgeBase,
-    names: Sequence[str],
-    host: str,
-    port: int,
-    token: str | None,
-    allowed_hosts: tuple[str, ...],
-) -> int:
-    from qmd.server.process import ServerOptions, serve
+def _serve(kb: KnowledgeBase, names: Sequence[str], options: ServerOptions) -> int:
+    with waiting("Starting the server …"):  # half a second, or some on a busy machine
+        from qmd.server.process import serve
 
     session().interrupted = "What was indexed stays: the next 'qmd up' goes on."
-    adopt_posts = session().settings.sources["posts_dir"] != "default"
-    options = ServerOptions(
-        "http",
-        kb.path,
-        host,
-        port,
-        token,
-        allowed_hosts,
-        allowed_origins=session().settings.allow_origins,
-        legacy_sse=session().settings.legacy_sse,
-        allow_other_users=session().settings.allow_other_users,
-        adopt_posts=adopt_posts,
-        editor=session().settings.editor,
-        log_file=log_file(),
-    )
 
     def beside(kb: KnowledgeBase, url: str, stop: threading.Event) -> None:
         _follow(kb, names, url, stop)
 
-    return serve(lambda: kb, options, beside)
+    code = serve(lambda: kb, options, beside)
+    if code == _INTERRUPTED:
+        note("qmd: Stopped. Nothing is lost: the next 'qmd up' goes on.")
+    return code
 
 
 def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.Event) -> None:
     """Index, print a report, and keep the index up to date while the server runs."""
 
-    _print_now(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.\n")
+    _print_now(hanging(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.", 0) + "\n")
     try:
         with progress_bar() as draw:
             report = kb.index(names, progress=_until(stop, draw))
@@ -146,10 +122,8 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
         _print_example(kb, names)
     pending = kb.status().needs_embedding
     if pending and kb.can_embed():
-        _print_now(
-            "Everything is searchable by words; making vectors of "
-            f"{count(pending, 'document')} in the background (qmd status).\n"
-        )
+        text = f"making vectors of {count(pending, 'document')} in the background (qmd status)."
+        _print_now(hanging(f"Everything is searchable by words; {text}", 0) + "\n")
         _follow_embedding(kb, stop)
         return
     if pending:

@@ -6,6 +6,7 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
+from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import (
     render_checks,
     render_cleanup,
@@ -23,11 +24,11 @@ def status(as_json: bool) -> None:
 
     with session().open() as kb:
         report = kb.status()
-        embedding = report.needs_embedding > 0 and kb.freshness().embedding
-    if as_json:
+        fresh = None if as_json else kb.freshness(embeddings_pending=report.needs_embedding)
+    if fresh is None:
         write_json(report)
     else:
-        render_status(report, embedding=embedding)
+        render_status(report, fresh)
 
 
 @command("why", examples=("qmd why ~/notes/build/report.md",))
@@ -63,15 +64,15 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """
-    Check the database, the SQLite library, the model and the editor.
+    Check the database and its engine, the model and the editor.
 
     The exit code is 1 if something is broken.
     """
     from qmd.cli.edit import chosen_editor
     from qmd.system.editors import check_editor
 
-    with session().open() as kb:
-        checks = [*kb.doctor(), check_editor(chosen_editor())]
+    with session().open() as kb, progress_bar() as progress:
+        checks = [*kb.doctor(progress=progress), check_editor(chosen_editor())]
     if as_json:
         write_json(checks)
     else:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import stat
 import tempfile
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +16,15 @@ from typing import NamedTuple
 from qmd.clients import jsonc, toml_text
 from qmd.clients.table import Client, Entry
 from qmd.errors import InputError
+from qmd.system.regular_file import read_regular
 
-MAX_BYTES = 64 << 20
+MAX_BYTES = 16 << 20
 """A larger configuration file is not changed."""
 
 _BACKUP = ".before-qmd"
+_TOKEN = re.compile(r"(Bearer )[^\s\"']+")
+_CONTEXT = 3  # lines of a diff around a change
+_HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
 
 class SettingsChange(NamedTuple):
@@ -38,11 +44,17 @@ class SettingsChange(NamedTuple):
         return self.file.with_name(self.file.name + _BACKUP)
 
     def diff(self) -> list[str]:
-        """The lines of a unified diff; none if nothing changes."""
+        """The lines of a unified diff, without tokens; none if nothing changes."""
         texts = [(data or b"").decode("utf-8", "replace") for data in (self.before, self.after)]
         before, after = (text.splitlines() for text in texts)
         names = (str(self.file) if self.before is not None else "(no file)", str(self.file))
-        return list(difflib.unified_diff(before, after, *names, lineterm=""))
+        # difflib is quadratic in lines that repeat. Where the files are equal it need not look.
+        start = max(0, _equal(before, after) - _CONTEXT)
+        end = _equal(before[start:][::-1], after[start:][::-1])
+        end = max(0, end - _CONTEXT)
+        old, new = before[start : len(before) - end], after[start : len(after) - end]
+        lines = _at_line(start, difflib.unified_diff(old, new, *names, lineterm=""))
+        return [_TOKEN.sub(r"\1***", line) for line in lines]
 
 
 def entry(client: Client, home: Path, name: str) -> object:
@@ -55,6 +67,29 @@ def entry(client: Client, home: Path, name: str) -> object:
     file = client.file(home)
     data = _read(file)
     return None if data is None else _entry(client, file, data, name)
+
+
+def settings(client: Client, home: Path) -> object:
+    """
+    What the client's file says, as JSON values; None if there is no file or nothing in it.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    file = client.file(home)
+    data = _read(file)
+    if data is None or not data.strip(b"\xef\xbb\xbf \t\r\n"):
+        return None
+    try:
+        text = data.decode()
+        if client.format == "toml":
+            return toml_text.decoded(text)
+        decoded: object = jsonc.decoded(text)
+        if client.format == "json":
+            _refuse_comments(text)
+        return decoded
+    except ValueError as error:
+        raise InputError(f"{file} cannot be read: {error}", hint="Mend the file.") from error
 
 
 def plan(client: Client, home: Path, name: str, values: Entry) -> SettingsChange:
@@ -106,6 +141,11 @@ def make(change: SettingsChange) -> None:
     target = change.file.resolve()
     if _read(change.file) != change.before:
         raise InputError(f"{change.file} has changed meanwhile.", hint="Try again.")
+    if change.before is not None and not target.stat().st_mode & 0o222:
+        raise InputError(
+            f"{target} is read-only.",
+            hint="Allow writing, or add the entry by hand: --print shows it.",
+        )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if change.after is None:
@@ -143,13 +183,14 @@ def _write(file: Path, data: bytes, *, like: Path) -> None:
 def _read(file: Path) -> bytes | None:
     """The bytes of a file; None if there is none."""
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise InputError(f"{file} is larger than {MAX_BYTES >> 20} MB.")
-        return file.read_bytes()
+        data = read_regular(file, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{file} is larger than {MAX_BYTES >> 20} MB.")
+    return data
 
 
 def _entry(client: Client, file: Path, data: bytes, name: str) -> object:
@@ -158,11 +199,21 @@ def _entry(client: Client, file: Path, data: bytes, name: str) -> object:
         path = (client.key, name)
         return toml_text.member(text, path) if client.format == "toml" else _member(text, path)
     except ValueError as error:
-        raise _unreadable(file, error) from error
+        raise InputError(f"{file} cannot be read: {error}", hint="Mend the file.") from error
 
 
 def _member(text: str, path: tuple[str, str]) -> object:
     return jsonc.member(text, path) if text.strip() else None
+
+
+def _refuse_comments(text: str) -> None:
+    """Raise ValueError for JSON with comments or commas at the end of a list."""
+    try:
+        json.loads(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        raise ValueError(
+            f"plain JSON has no comments, and no comma after the last value: {error}"
+        ) from error
 
 
 def _with_entry(client: Client, file: Path, data: bytes, name: str, values: Entry) -> bytes:
@@ -174,7 +225,7 @@ def _with_entry(client: Client, file: Path, data: bytes, name: str, values: Entr
             text = "{}\n"
         changed = jsonc.with_member(text, (client.key, name), values)
         if client.format == "json":
-            json.loads(text.removeprefix("\ufeff"))  # the client takes no comments
+            _refuse_comments(text)
         return changed.encode()
     except ValueError as error:
         raise _unreadable(file, error) from error
@@ -193,3 +244,18 @@ def _unreadable(file: Path, error: ValueError) -> InputError:
         f"{file} cannot be changed: {error}",
         hint="Mend the file, or add the entry by hand: --print shows it.",
     )
+
+
+def _equal(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many lines at the beginning are equal."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def _at_line(start: int, diff: Iterable[str]) -> list[str]:
+    """The lines of a diff of texts that begin behind the first ``start`` lines."""
+
+    def moved(match: re.Match[str]) -> str:
+        return f"@@ -{int(match[1]) + start}{match[2]} +{int(match[3]) + start}{match[4]} @@"
+
+    return [_HUNK.sub(moved, line) if line.startswith("@@ ") else line for line in diff]

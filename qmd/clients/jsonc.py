@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 MAX_DEPTH = 100
 """The most levels of nesting."""
 
-_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+# A repeated group takes some 100 bytes of memory each time, so none is repeated by the character.
+_BLANK = re.compile(r"[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
 _SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
 
 
@@ -62,7 +63,11 @@ def with_member(text: str, path: Sequence[str], value: object) -> str:
                 value = {outer: value}
             return _with_new_member(text, at, key, value, unit, depth)
         at, inside = _Scanner(text).value_at(member.value), depth + 1
-    written = _written(value, unit, _indent(text, at.start, unit, inside), _newline(text))
+    earlier = text[at.start : at.end]
+    if at.members and "\n" not in earlier and "\r" not in earlier:
+        written = json.dumps(value, ensure_ascii=False)
+    else:
+        written = _written(value, unit, _indent(text, at.start, unit, inside), _newline(text))
     return text[: at.start] + written + text[at.end :]
 
 
@@ -101,23 +106,25 @@ def _cut(text: str, at: Value, place: Member) -> str:
     if position + 1 < len(members):
         return text[: place.start] + text[members[position + 1].start :]
     if position:
-        comma = _BLANK.match(text, place.end)
-        assert comma is not None
-        has_comma = text.startswith(",", comma.end())
-        end = comma.end() + 1 if has_comma else place.end
+        comma = _behind_blank(text, place.end)
+        end = comma + 1 if text.startswith(",", comma) else place.end
         return text[: members[position - 1].end] + text[end:]
-    blank = _BLANK.match(text, place.end)
-    assert blank is not None
-    end = blank.end() + 1 if text.startswith(",", blank.end()) else place.end
+    comma = _behind_blank(text, place.end)
+    end = comma + 1 if text.startswith(",", comma) else place.end
     inside = text[at.start + 1 : place.start] + text[end : at.end - 1]
     kept = inside if inside.strip() else ""  # comments need their line ends
     return text[: at.start + 1] + kept + text[at.end - 1 :]
 
 
 def _root(text: str) -> Value:
-    blank = _BLANK.match(text)
-    assert blank is not None
-    return _Scanner(text).value_at(blank.end())
+    return _Scanner(text).value_at(_behind_blank(text, 0))
+
+
+def _behind_blank(text: str, position: int) -> int:
+    """Where the next token begins, behind spaces and comments."""
+    while (match := _BLANK.match(text, position)) is not None:
+        position = match.end()
+    return position
 
 
 def _member(at: Value, key: str) -> Member | None:
@@ -142,9 +149,7 @@ def _with_new_member(text: str, at: Value, key: str, value: object, unit: str, d
     rest = text[last:close]
     comma = ""
     if at.members:
-        blank = _BLANK.match(text, last)
-        assert blank is not None
-        comma = "" if text.startswith(",", blank.end()) else ","
+        comma = "" if text.startswith(",", _behind_blank(text, last)) else ","
     kept = rest.rstrip(" \t\r\n")
     before = text[:last] + comma + kept
     if is_flat and "//" not in kept:
@@ -267,10 +272,10 @@ class _Scanner:
         self._at += 1
 
     def _skip(self) -> None:
-        match = _BLANK.match(self._text, self._at)
-        assert match is not None
-        self._at = match.end()
+        self._at = _behind_blank(self._text, self._at)
 
     def _error(self, problem: str) -> ValueError:
         line = self._text.count("\n", 0, self._at) + 1
+        if not self._text[self._at :].strip():
+            problem = "the text ends too early"
         return ValueError(f"line {line}: {problem}")

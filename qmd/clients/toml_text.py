@@ -14,11 +14,25 @@ else:
     import tomli as tomllib
 
 _HEADER = re.compile(r"(?m)^[ \t]*\[")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_BOM = "\ufeff"
+_WORD = re.compile(r"(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*(\.[ \t]*)?")
+_MAX_PARTS = 100
+"""The most parts of a key. `tomllib` takes 15 GB and minutes for one of 64,000."""
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """The values of a text. Raises ValueError."""
-    return tomllib.loads(text)
+    """The values of a text, which may begin with a byte order mark. Raises ValueError."""
+    end = parts = 0
+    for word in _WORD.finditer(text):
+        parts = parts + 1 if word.start() == end else 1
+        end = word.end() if word[1] else -1
+        if parts > _MAX_PARTS:
+            raise ValueError("it has a key of too many parts")
+    try:
+        return tomllib.loads(text.removeprefix(_BOM))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def member(text: str, path: Sequence[str]) -> Any:
@@ -42,12 +56,17 @@ def with_member(text: str, path: Sequence[str], value: Mapping[str, object]) -> 
     newline = "\r\n" if "\r\n" in text else "\n"
     table = _table(path, value, newline)
     if member(text, path) is None:
-        gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+        gap = (
+            ""
+            if not text.strip(_BOM + " \t\r\n")
+            else newline
+            if text.endswith("\n")
+            else newline * 2
+        )
         changed = text + gap + table
     else:
         start, end = _place(text, path)
-        rest = text[end:]
-        changed = text[:start] + table + (newline if rest else "") + rest
+        changed = text[:start] + table + text[end:]
     *outer, last = path
     at = expected
     for key in outer:
@@ -67,14 +86,20 @@ def without_member(text: str, path: Sequence[str]) -> str:
     for key in outer:
         at = at[key]
     del at[last]
-    kept = text[:start]
-    if not text[end:]:  # the blank line before the last table was made with it
+    kept, rest = text[:start], text[end:]
+    if not rest:  # the blank line before the last table was made with it
         kept = re.sub(r"(\r?\n)\r?\n$", r"\1", kept)
-    return _checked(kept + text[end:], expected)
+    elif not kept or re.search(r"\n\r?\n$", kept):  # one blank line between two tables
+        rest = re.sub(r"^(?:[ \t]*\r?\n)+", "", rest)
+    return _checked(kept + rest, expected)
 
 
 def _place(text: str, path: Sequence[str]) -> tuple[int, int]:
-    """Where the table with its own tables begins and ends."""
+    """
+    Where the table with its own tables begins and ends.
+
+    Comments and blank lines before the next table are not part of it.
+    """
     name = r"[ \t]*\.[ \t]*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\")" for key in path)
     headers = re.compile(rf"[ \t]*\[[ \t]*{name}[ \t]*(?:\.[^\]]*)?\]")
     starts = [match.start() for match in _HEADER.finditer(text)]
@@ -82,11 +107,19 @@ def _place(text: str, path: Sequence[str]) -> tuple[int, int]:
     if not of_table or of_table != list(range(of_table[0], of_table[-1] + 1)):
         raise ValueError(f"{'.'.join(path)} is written in a way that is not changed here")
     following = starts[of_table[-1] + 1 :]
-    return starts[of_table[0]], following[0] if following else len(text)
+    if not following:
+        return starts[of_table[0]], len(text)
+    end = following[0]
+    for line in reversed(text[starts[of_table[-1]] : end].splitlines(keepends=True)):
+        if line.strip() and not line.lstrip().startswith("#"):
+            break
+        end -= len(line)
+    return starts[of_table[0]], end
 
 
 def _table(path: Sequence[str], value: Mapping[str, object], newline: str) -> str:
-    lines = [f"[{'.'.join(path)}]"]
+    keys = (key if _BARE_KEY.fullmatch(key) else _written(key) for key in path)
+    lines = [f"[{'.'.join(keys)}]"]
     lines += [f"{key} = {_written(each)}" for key, each in value.items()]
     return newline.join([*lines, ""])
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qmd.config.table import SETTINGS, Setting
 from qmd.errors import ConfigError, InputError
 from qmd.system.user_dirs import user_dir
+from qmd.values.location import database_location, is_url
 
 if TYPE_CHECKING:
+    from qmd.values.location import DatabaseLocation
     from qmd.values.tool_calls import ToolCallMode
 
 __all__ = ["SETTINGS", "Configuration", "Setting", "load_settings"]
@@ -27,12 +29,14 @@ __all__ = ["SETTINGS", "Configuration", "Setting", "load_settings"]
 class Configuration(NamedTuple):
     """The settings in force; ``sources`` names for each setting where its value came from."""
 
-    db: Path
+    db: DatabaseLocation
+    db_read: DatabaseLocation | None
     model: str | None
     cache_dir: Path
     vault: Path | None
     posts_dir: Path
     write_roots: tuple[Path, ...]
+    push_folder: Path | None
     exiftool: str | None
     editor: str | None
     llm_url: str | None
@@ -88,7 +92,7 @@ def load_settings(
             texts, source = file_values[name], str(config_file)
         values[name], sources[name] = _value(setting, texts, source), source
     if db is not None:
-        values["db"], sources["db"] = _absolute(db), "--db"
+        values["db"], sources["db"] = _database(db), "--db"
     elif index is not None:
         values["db"], sources["db"] = _named_index(index, environ), "--index"
     values["db"] = values["db"] or user_dir("data", environ) / "index.sqlite"
@@ -148,7 +152,14 @@ def _value(setting: Setting, texts: Sequence[str], source: str) -> object:
         return _switch(text or "false", source)
     if setting.kind in _NUMBERS:
         return _NUMBERS[setting.kind](text, source) if texts else None
+    if setting.kind == "database":
+        return _database(text)
     return _absolute(text) if setting.kind == "path" else text or None
+
+
+def _database(text: str) -> DatabaseLocation | None:
+    """Raises ConfigError: The URL of a server is malformed."""
+    return database_location(text) if is_url(text) else _absolute(text)
 
 
 def _absolute(text: str) -> Path | None:

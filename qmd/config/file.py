@@ -9,6 +9,7 @@ from pathlib import Path
 
 from qmd.config.table import SETTINGS, Setting
 from qmd.errors import ConfigError
+from qmd.values.location import is_url
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -71,9 +72,14 @@ def _texts(setting: Setting, value: object, file: Path) -> list[str]:
             hint=f"For example: {setting.name} = {example}; "
             "a line that is not there means the default.",
         )
-    if setting.is_path:
-        return [str(file.parent / os.path.expanduser(text)) for text in texts]  # noqa: PTH111
-    return texts
+    return [_beside(file, setting, text) for text in texts]
+
+
+def _beside(file: Path, setting: Setting, text: str) -> str:
+    """A path relative to the folder of the file; any other text as it is."""
+    if not setting.is_path or (setting.kind == "database" and is_url(text)):
+        return text
+    return str(file.parent / os.path.expanduser(text))  # noqa: PTH111
 
 
 def _suggestion(key: str) -> str:

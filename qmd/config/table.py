@@ -11,11 +11,14 @@ from typing import Literal, NamedTuple
 
 from qmd.values.tool_calls import TOOL_CALL_MODES
 
-Kind = Literal["text", "texts", "path", "path_as_written", "paths", "seconds", "count", "switch"]
+Kind = Literal[
+    "text", "texts", "path", "path_as_written", "paths", "database", "seconds", "count", "switch"
+]
 """
 The type of a setting's value: ``path`` is made absolute, ``path_as_written`` is not; ``paths`` are
 an array in the file, and separated as in PATH elsewhere, ``texts`` by spaces;
-``count`` is a whole number above 0; ``switch`` is true or false.
+``database`` is a ``path`` or the URL of a server; ``count`` is a whole number above 0; ``switch``
+is true or false.
 """
 
 
@@ -48,7 +51,7 @@ class Setting(NamedTuple):
 
     @property
     def is_path(self) -> bool:
-        return self.kind in ("path", "path_as_written", "paths")
+        return self.kind in ("path", "path_as_written", "paths", "database")
 
     @property
     def is_list(self) -> bool:
@@ -62,7 +65,15 @@ class Setting(NamedTuple):
 
 
 _ROWS = (
-    Setting("db", "path", "the database file", "--db", "FILE"),
+    Setting("db", "database", "the database: a file, or postgresql://…", "--db", "FILE|URL"),
+    Setting(
+        "db_read",
+        "database",
+        "a streaming replica of db, which answers the reads of a server",
+        "--db-read",
+        "URL",
+        "Read from this replica of the database while it is up to date.",
+    ),
     Setting("model", "text", "the embedding model; unset means the built-in one"),
     Setting("cache_dir", "path", "where models are kept"),
     Setting(
@@ -88,6 +99,14 @@ _ROWS = (
         "--write-root",
         "DIR",
         "Let tools write below DIR alone; repeat for several.",
+    ),
+    Setting(
+        "push_folder",
+        "path",
+        "where a server keeps the folders that other machines push; unset means it takes none",
+        "--push-folder",
+        "DIR",
+        "Take folders of other machines ('qmd push'), and keep them in DIR.",
     ),
     Setting(
         "exiftool",

@@ -16,9 +16,10 @@ from qmd.values.names import keys_of_target
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.values.location import DatabaseLocation
 
 
-def open_indexed_file(reader: Reader, file: str, *, database: Path) -> BinaryIO:
+def open_indexed_file(reader: Reader, file: str, *, database: DatabaseLocation) -> BinaryIO:
     """
     Open ``collection/path`` for reading, without following a link below the collection.
 
@@ -52,8 +53,8 @@ def open_indexed_file(reader: Reader, file: str, *, database: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _is_database(status: os.stat_result, database: Path) -> bool:
-    for suffix in ("", "-wal", "-shm"):
+def _is_database(status: os.stat_result, database: DatabaseLocation) -> bool:
+    for suffix in ("", "-wal", "-shm") if isinstance(database, Path) else ():
         try:
             if os.path.samestat(status, os.stat(f"{database}{suffix}")):  # noqa: PTH116
                 return True

@@ -166,7 +166,7 @@ class Undo:
         return NotFoundError(f"There is no change{where} to undo.", hint=hint)
 
     def _undo(self, changes: Sequence[FileChange], *, not_kept: int = 0) -> UndoReply:
-        with one_move_at_a_time(self._store.path):
+        with one_move_at_a_time(self._store.location):
             return self._undo_alone(changes, not_kept=not_kept)
 
     def _undo_alone(self, changes: Sequence[FileChange], *, not_kept: int) -> UndoReply:
@@ -187,7 +187,7 @@ class Undo:
                 database.revisions.set_undone(number, by)
 
         if undone:
-            self._store.write(record)
+            self._files.store.write(record)
         return UndoReply(
             undone=tuple(
                 UndoneChange(

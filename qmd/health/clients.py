@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from qmd.clients import install
 from qmd.clients.table import CLIENTS
-from qmd.errors import InputError
+from qmd.errors import ConfigError, InputError
 from qmd.system import handshake, installation
 from qmd.system.handshake import HandshakeError
 from qmd.values import Check
+from qmd.values.location import as_location
 from qmd.values.printable import one_line
+
+if TYPE_CHECKING:
+    from qmd.values.location import DatabaseLocation
 
 MakeCheck = Callable[..., Check]
 
-#: The files that list the MCP servers of each client, relative to the home directory.
-CONFIGURATIONS = {
-    "Claude Desktop": (
-        ".config/Claude/claude_desktop_config.json",
-        "Library/Application Support/Claude/claude_desktop_config.json",
-        "AppData/Roaming/Claude/claude_desktop_config.json",
-    ),
-    "Claude Code": (".claude.json",),
-    "Cursor": (".cursor/mcp.json",),
-}
-MAX_BYTES = 64 << 20
+MAX_TRIED = 10
+"""The most different entries of a file that are tried; each may take `handshake.TIMEOUT_S`."""
+
+_PYTHON = re.compile(r"pythonw?[0-9.]*|py")
+_FLAGS_OF_PYTHON = frozenset({"-I", "-E", "-s", "-P", "-u"})
+_SERVERS = frozenset({"mcp", "server", "serve"})  # the last one is a common mistake
+_NO_SERVER = frozenset({"install", "stop", "--daemon"})
 
 
-def examine(database: Path, home: Path, version: str) -> Iterator[Check]:
+def examine(database: DatabaseLocation, home: Path, version: str) -> Iterator[Check]:
     """
     One check for each entry that starts qmd and each unreadable file; else a single check.
 
@@ -40,68 +42,83 @@ def examine(database: Path, home: Path, version: str) -> Iterator[Check]:
         version: That of this qmd.
     """
     is_any_reported = False
-    for client, relative_paths in CONFIGURATIONS.items():
-        for relative_path in relative_paths:
-            file = home / relative_path
-            if not file.is_file():
-                continue
-            try:
-                servers = _servers(file)
-            except (OSError, ValueError, RecursionError) as error:
-                is_any_reported = True
-                yield Check(
-                    f"client {client}",
-                    "warning",
-                    f"{file} cannot be read as JSON: {error}",
-                    "Mend the file; the client ignores it until then.",
-                )
-                continue
-            for server in servers:
-                is_any_reported = True
-                yield _check_entry(client, file, server, database, version)
-    for other in CLIENTS:
-        if other.name in CONFIGURATIONS:
-            continue  # read above, with the entries of projects
+    for client in CLIENTS:
         try:
-            values = install.entry(other, home, "qmd")
+            servers = _servers(install.settings(client, home), client.key)
         except InputError as error:
             is_any_reported = True
-            yield Check(f"client {other.name}", "warning", str(error), "Mend the file.")
+            yield Check(
+                f"client {client.name}",
+                "warning",
+                str(error),
+                "Mend the file; the client ignores it until then.",
+            )
             continue
-        if isinstance(values, dict):
+        for server in servers[:MAX_TRIED]:
             is_any_reported = True
-            yield _check_entry(other.name, other.file(home), values, database, version)
+            yield _check_entry(client.name, client.file(home), server, database, version)
+        if left := servers[MAX_TRIED:]:
+            message = f"{client.file(home)}: {len(left):,} more were not tried."
+            yield Check(f"client {client.name}", "warning", message)
     if not is_any_reported:
         yield Check("clients", "ok", "No AI client is set up for qmd: qmd setup")
 
 
-def _servers(file: Path) -> list[Mapping[str, Any]]:
-    """The entries that start qmd. Raises OSError, ValueError, RecursionError (nested too deep)."""
-    if file.stat().st_size > MAX_BYTES:
-        raise ValueError("it is too large")
+def _servers(settings: object, servers_key: str) -> list[Mapping[str, Any]]:
+    """The entries that start qmd, of all objects with this key."""
     entries: list[Mapping[str, Any]] = []
-    pending: list[object] = [json.loads(file.read_text(encoding="utf-8"))]
+    pending = [settings]
     while pending:  # Claude Code nests the entries of each project deeper
         value = pending.pop()
         if not isinstance(value, dict):
             continue
         for key, child in value.items():
-            if key == "mcpServers" and isinstance(child, dict):
+            if key == servers_key and isinstance(child, dict):
                 entries += [
                     entry
                     for name, entry in child.items()
-                    if isinstance(entry, dict) and _starts_qmd(name, entry)
+                    if isinstance(entry, dict) and _is_qmd(name, entry)
                 ]
             else:
                 pending.append(child)
-    return entries
+    return list({json.dumps(each, sort_keys=True, default=str): each for each in entries}.values())
 
 
-def _starts_qmd(name: str, entry: Mapping[str, Any]) -> bool:
-    words = [entry.get("command"), *_words(entry)]
-    return name == "qmd" or any(
-        isinstance(word, str) and Path(word).stem == "qmd" for word in words
-    )
+def _is_qmd(name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is meant for qmd: by its name, or by its program."""
+    return name == "qmd" or _is_program(entry.get("command"), _words(entry))
+
+
+def _is_program(command: object, words: Sequence[str]) -> bool:
+    """
+    Whether a command starts qmd itself.
+
+    What only has "qmd" among its arguments may do anything with it, such as remove it; and what
+    fetches qmd first, as uvx and npx do, would use the network.
+    """
+    if not isinstance(command, str):
+        return False
+    name = PurePath(command.replace("\\", "/")).stem.lower()
+    return name == "qmd" or (_PYTHON.fullmatch(name) is not None and _module(words) == "qmd")
+
+
+def _module(words: Sequence[str]) -> str | None:
+    """The module that Python is to run, if its arguments begin with that."""
+    rest = list(itertools.dropwhile(_FLAGS_OF_PYTHON.__contains__, words))
+    return rest[1] if rest[:1] == ["-m"] and len(rest) > 1 else None
+
+
+def _is_server(words: Sequence[str]) -> bool:
+    """
+    Whether arguments of qmd start a server and do nothing else: `doctor` changes nothing.
+
+    Those that qmd does not know do nothing at all, so they may be tried, too.
+    """
+    rest = list(words[words.index("qmd") + 1 :] if _module(words) == "qmd" else words)
+    while rest and rest[0].startswith("-"):  # an option, and the value of it
+        has_value = "=" not in rest[0] and len(rest) > 1 and rest[1] not in _SERVERS
+        rest = rest[2 if has_value else 1 :]
+    return not rest or (rest[0] in _SERVERS and _NO_SERVER.isdisjoint(rest))
 
 
 def _words(entry: Mapping[str, Any]) -> list[str]:
@@ -111,7 +128,7 @@ def _words(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _check_entry(
-    client: str, file: Path, server: Mapping[str, Any], database: Path, version: str
+    client: str, file: Path, server: Mapping[str, Any], database: DatabaseLocation, version: str
 ) -> Check:
     """Check that an entry reaches a qmd that answers, and that it opens ``database``."""
     check = functools.partial(Check, f"client {client}")
@@ -120,29 +137,31 @@ def _check_entry(
         return _check_address(check, file, server)
     if not isinstance(command, str) or not command:
         return check("error", f"{file} names no program for qmd.", _add_program())
-    if args is not None and (not isinstance(args, list) or len(_words(server)) != len(args)):
+    if args not in (None, _words(server)):
         return check(
             "error", f'{file}: "args" of qmd is no list of texts.', 'For example: "args": ["mcp"]'
         )
-    if shutil.which(command) is None:
-        return check("error", f"{file} starts {command}, which is not there.", _add_program())
+    words, environment, shown = _words(server), _environment(server), one_line(command)
+    program = shutil.which(command, path=environment.get("PATH")) or ""
+    refusal = _reason_not_to_start(check, file, command, program, words)
+    if refusal is not None:
+        return refusal
     other = _database_of(server)
     if other is not None and other != database:
         return check(
             "warning",
-            f"{file} uses another database: {other}",
+            f"{file} uses another database: {one_line(str(other))}",
             f"If it is to use this one: --db {database}",
         )
     try:
-        info = handshake.over_stdio([command, *_words(server)], _environment(server))
+        info = handshake.over_stdio([program, *words], environment)
     except HandshakeError as error:
-        shown = one_line(" ".join([command, *_words(server)]))
         return check(
             "error",
-            f"{file} starts '{shown}', which {error}",
+            f"{file} starts '{one_line(' '.join([command, *words]))}', which {error}",
             f'An entry that works: "command": "{_program()}", "args": ["mcp"]',
         )
-    if (info.name.split()[0] if info.name else "", info.version) != ("qmd", version):
+    if ([*info.name.split(), ""][0], info.version) != ("qmd", version):
         return check(
             "warning",
             f"{file} starts {one_line(info.name)} {one_line(info.version)}, and this is qmd"
@@ -152,14 +171,38 @@ def _check_entry(
     if not Path(command).is_absolute():
         return check(
             "warning",
-            f"{file} starts {command} without its path; a client may not search where you do.",
+            f"{file} starts {shown} without its path; a client may not search where you do.",
             _add_program(),
         )
-    return check("ok", f"{file} starts {command}, which answers")
+    return check("ok", f"{file} starts {shown}, which answers")
+
+
+def _reason_not_to_start(
+    check: MakeCheck, file: Path, command: str, program: str, words: Sequence[str]
+) -> Check | None:
+    """
+    What is wrong with a command before it is started, or why it is not; None to start it.
+
+    Args:
+        program: The file that it runs; "" if there is none.
+    """
+    shown = one_line(command)
+    if not program:
+        return check("error", f"{file} starts {shown}, which is not there.", _add_program())
+    if not _is_program(command, words):
+        message = f"{file} starts {shown} for qmd. It is another program, so it was not tried."
+        return check("warning", message, _add_program())
+    if not Path(program).is_absolute():
+        message = f"{file} starts {shown}, which depends on the folder that the client is in."
+        return check("error", message, _add_program())
+    if not _is_server(words):
+        message = f"{file} starts '{one_line(' '.join([command, *words]))}', which is no server."
+        return check("error", message, 'For example: "args": ["mcp"]')
+    return None
 
 
 def _check_address(check: MakeCheck, file: Path, server: Mapping[str, Any]) -> Check:
-    url, headers = _url(server), server.get("headers")
+    url, headers = _url(server), server.get("headers") or server.get("http_headers")
     assert url is not None
     sent = {
         name: value
@@ -175,7 +218,9 @@ def _check_address(check: MakeCheck, file: Path, server: Mapping[str, Any]) -> C
             "Start it with 'qmd up' or 'qmd service install', or have the client start qmd: "
             f'"command": "{_program()}", "args": ["mcp"]',
         )
-    return check("ok", f"{file} reaches {one_line(info.name)} {one_line(info.version)} at {url}")
+    return check(
+        "ok", f"{file} reaches {one_line(info.name)} {one_line(info.version)} at {one_line(url)}"
+    )
 
 
 def _url(server: Mapping[str, Any]) -> str | None:
@@ -197,16 +242,24 @@ def _add_program() -> str:
     return f'\'qmd mcp install\' writes an entry that works: "command": "{_program()}"'
 
 
-def _database_of(server: Mapping[str, Any]) -> Path | None:
+def _location(text: str) -> DatabaseLocation:
+    try:
+        location = as_location(text)
+    except ConfigError:  # the program that it starts says so
+        return Path(text)
+    return location.absolute() if isinstance(location, Path) else location
+
+
+def _database_of(server: Mapping[str, Any]) -> DatabaseLocation | None:
     """The database that an entry names with ``--db`` or ``QMD_DB``; None if it names none."""
     words = _words(server)
     for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == "--db" and following:
-            return Path(following).expanduser().absolute()
+            return _location(following)
         if word.startswith("--db="):
-            return Path(word.removeprefix("--db=")).expanduser().absolute()
+            return _location(word.removeprefix("--db="))
     path = _environment(server).get("QMD_DB")
-    return Path(path).expanduser().absolute() if path else None
+    return _location(path) if path else None
 
 
 def _program() -> str:

@@ -12,10 +12,11 @@ from qmd.health import clients, keeping, models, parsing, photos, port
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.system import telemetry
-from qmd.values import Check
+from qmd.values import Check, Progress
 
 if TYPE_CHECKING:
     from qmd.store import Store
+    from qmd.values import ProgressCallback
 
 
 def examine(
@@ -26,6 +27,7 @@ def examine(
     exiftool: str | Path | None = None,
     *,
     version: str,
+    progress: ProgressCallback | None = None,
 ) -> list[Check]:
     """
     Run all checks, and return also those that report no problem.
@@ -35,15 +37,15 @@ def examine(
     checks = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
     for findings in (
         _telemetry(),
-        _sqlite(store),
-        _database(store),
+        _engine(store),
+        _database(store, progress),
         _collections(store),
         models.examine(store, choice, backends),
         keeping.examine(store),
         parsing.examine(),
         photos.examine(store, exiftool),
-        port.examine(store.path),
-        clients.examine(store.path, home, version),
+        port.examine(store.location),
+        clients.examine(store.location, home, version),
     ):
         try:
             checks.extend(findings)
@@ -65,23 +67,29 @@ def _telemetry() -> Iterator[Check]:
         )
 
 
-def _sqlite(store: Store) -> Iterator[Check]:
-    yield Check("sqlite", "ok", store.engine())
+def _engine(store: Store) -> Iterator[Check]:
+    is_file = isinstance(store.location, Path)
+    yield Check("sqlite" if is_file else "postgresql", "ok", store.engine())
+    vectors = "sqlite-vec" if is_file else "pgvector"
     with store.reading() as reader:
         try:
             engine = reader.vectors.require_engine()
         except QmdError as error:
-            yield Check("sqlite-vec", "warning", str(error), error.hint)
+            yield Check(vectors, "warning", str(error), error.hint)
         else:
-            yield Check("sqlite-vec", "ok", engine)
+            yield Check(vectors, "ok", engine)
 
 
-def _database(store: Store) -> Iterator[Check]:
+def _database(store: Store, progress: ProgressCallback | None) -> Iterator[Check]:
+    def tick(done: int, total: int, subject: str) -> None:
+        if progress is not None:
+            progress(Progress("check", done, total, subject))
+
     with store.reading() as reader:
-        problems = reader.upkeep.problems()
+        problems = reader.upkeep.problems(tick)
         applied = reader.upkeep.migrations()
         size = reader.upkeep.size_bytes()
-    yield Check("schema", "ok", f"{store.path} ({size:,} bytes), migration {applied[-1]}")
+    yield Check("schema", "ok", f"{store.location} ({size:,} bytes), migration {applied[-1]}")
     if problems:
         yield Check(
             "integrity",
@@ -90,7 +98,9 @@ def _database(store: Store) -> Iterator[Check]:
             store.damage_hint,
         )
     else:
-        yield Check("integrity", "ok", "SQLite finds no damage")
+        is_file = isinstance(store.location, Path)
+        sound = "SQLite finds no damage" if is_file else "The server checks its own pages"
+        yield Check("integrity", "ok", sound)
 
 
 def _collections(store: Store) -> Iterator[Check]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.file_state import file_state
 from qmd.ingest.keep import freshness
-from qmd.ingest.keep.lock import is_locked, lock_file
+from qmd.ingest.keep.lock import is_kept, lock_name
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, scan
@@ -45,8 +45,10 @@ def examine(store: Store) -> Iterator[Check]:
     """Check whether a process keeps the index, what it reports, and how far the index is behind."""
     pid = freshness.keeper_pid(store)
     fresh = freshness.read_freshness(store)
-    if is_locked(store.path):
+    if is_kept(store):
         who = "A process" if pid is None else f"Process {pid}"
+        if fresh.keeper is not None:
+            who = fresh.keeper.replace("process", "Process", 1)
         how = {"polling": ", by looking again and again", "off": ", without watching"}
         yield Check("keeper", "ok", f"{who} keeps the index{how.get(fresh.watch, '')}")
     else:
@@ -54,7 +56,7 @@ def examine(store: Store) -> Iterator[Check]:
             "keeper",
             "ok",
             "No process keeps the index just now ('qmd watch', 'qmd up' and 'qmd server' do);"
-            f" the lock {lock_file(store.path)} is free",
+            f" {lock_name(store)} is free",
         )
     for notice in fresh.notices:
         yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
@@ -67,7 +69,7 @@ def examine(store: Store) -> Iterator[Check]:
         except (NotFoundError, InputError):
             continue  # `doctor` reports what is wrong with its folder
         directories += drift.directories
-        yield _drift(collection, drift, kept=is_locked(store.path))
+        yield _drift(collection, drift, kept=is_kept(store))
         kind = file_system(Path(collection.path))
         if kind in REMOTE:
             yield Check(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qmd.system import running
 from qmd.system.peer import Peers
 from qmd.values import Check
 
+if TYPE_CHECKING:
+    from qmd.values.location import DatabaseLocation
 
-def examine(database: Path) -> Iterator[Check]:
+
+def examine(database: DatabaseLocation) -> Iterator[Check]:
     """One check, of the running server; if none runs, of a server with default settings."""
     server = running.find(database)
     if server is None:

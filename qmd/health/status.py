@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.ingest.embedding import left_s
@@ -12,17 +11,18 @@ from qmd.values.reports import Overview
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.values.location import DatabaseLocation
 
 
-def read(reader: Reader, path: Path) -> Status:
-    """The status of the database at ``path``."""
+def read(reader: Reader, location: DatabaseLocation) -> Status:
+    """The status of the database at ``location``."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
     coming = reader.models.coming()
     missing = counts.chunks if coming is None else reader.embeddings.count_waiting(coming)
     collections = reader.collections.all()
     return Status(
-        database=str(path),
+        database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
         total_documents=counts.documents,
         needs_embedding=counts.needs_embedding,
@@ -46,15 +46,15 @@ def read(reader: Reader, path: Path) -> Status:
     )
 
 
-def read_overview(reader: Reader, path: Path) -> Overview:
-    """The figures of the database at ``path`` that an index answers."""
+def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
+    """The figures of the database at ``location`` that an index answers."""
     model = reader.models.active()
     coming = reader.models.coming()
     collections = tuple(reader.collections.all())
     chunks = reader.upkeep.count_chunks()
     missing = chunks if coming is None else reader.embeddings.count_waiting(coming)
     return Overview(
-        database=str(path),
+        database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
         documents=sum(collection.documents for collection in collections),
         chunks=chunks,

@@ -91,6 +91,7 @@ class CollectionIndexer:
         self.reread: frozenset[str] = frozenset()
         self.report = CollectionReport()
         self.stored: dict[str, StoredFile] = {}
+        self.scanned = 0
         self.vanished: dict[str, StoredFile] = {}
         self.vanished_paths: dict[str, list[str]] = {}  # by content hash
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
@@ -173,26 +174,36 @@ class CollectionIndexer:
     # -- scanning ----------------------------------------------------------------------
 
     def _scan(self, walk: Scan) -> list[ScannedFile]:
-        """Scan the whole directory for the files that the rules include."""
-        files = self._sort(walk)
+        """Scan the whole directory for the files that the rules include and that have changed."""
+        files = self._sort(walk, forget_unchanged=True)
         self.report.excluded = walk.excluded
-        if not files:
+        if not self.scanned:
             self._check_disk(walk.device, set())
         return files
 
-    def _sort(self, items: Iterable[ScannedFile | ScanSkip]) -> list[ScannedFile]:
+    def _sort(
+        self, items: Iterable[ScannedFile | ScanSkip], *, forget_unchanged: bool = False
+    ) -> list[ScannedFile]:
         """
         The files of a scan. The others are recorded as skipped.
 
         The documents below a directory that cannot be read stay.
+
+        Args:
+            forget_unchanged: Return no unchanged files, and forget their documents, so that a run
+                in which nothing has changed holds either the documents or the files, not both.
         """
         files: list[ScannedFile] = []
         for item in items:
             cancellation.check()
             if isinstance(item, ScannedFile):
-                files.append(item)
-                if len(files) % 1000 == 0:
-                    self.progress(Progress("scan", len(files), None, item.path))
+                self.scanned += 1
+                if self.scanned % 1000 == 0:
+                    self.progress(Progress("scan", self.scanned, None, item.path))
+                if forget_unchanged and self._is_unchanged(item):
+                    del self.stored[item.path]
+                else:
+                    files.append(item)
             else:
                 self._skip(item.path, item.reason, item.detail)
                 if item.is_directory and item.reason == "unreadable":

@@ -7,24 +7,31 @@ Token states are made with the vectors. Vectors of earlier versions get theirs a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import perf_counter
+from contextlib import closing
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 from qmd.ingest import token_states
 from qmd.ingest.token_states import TextMaker, text_maker, texts_of
 from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
+from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
     from qmd.store import Reader, Store, Writer
+    from qmd.store.embedding_claims import EmbeddingClaims
 
 PACE = "embedding_seconds"
 """The key of `qmd.store.meta` under which the seconds for one new chunk are kept."""
 
 #: Chunks in one transaction: about a second of work, which is the most that an interruption loses.
 BATCH = 32
+#: Seconds for which the last chunks are waited for while other processes embed them, and between
+#: two looks at them. A process that hangs keeps its claims.
+OTHERS_S = 60.0
+LOOK_S = 0.2
 
 
 def embed(
@@ -37,6 +44,9 @@ def embed(
 ) -> EmbedReport:
     """
     Make the missing vectors (all if ``force``), with a transaction for each batch.
+
+    Other processes with a database on a server may embed at the same time, other chunks. The call
+    ends when they, too, have made their vectors; but after a minute it leaves those to them.
 
     If the index has the vectors of another model, they answer searches until this model has all of
     its vectors and takes over. An interruption loses at most one batch.
@@ -57,13 +67,15 @@ def embed(
     if force:
         embedder.embed_passages(["?"])  # drop vectors only if the model works
     model = store.write(prepare)
-    run = _Run(store, embedder, model, collection_ids, progress)
-    run.start()
-    run.make_vectors()
-    run.take_over()
-    while run.make_token_states():
-        run.make_vectors()  # new text comes first
+    with closing(store.embedding_claims(model)) as claims:
+        run = _Run(store, claims, embedder, model, collection_ids, progress)
+        run.start()
+        run.make_vectors()
         run.take_over()
+        while run.make_token_states():
+            run.make_vectors()  # new text comes first
+            run.take_over()
+    store.index_vectors()
     with store.reading() as reader:
         remaining = reader.embeddings.count_waiting(model, collection_ids)
     return EmbedReport(
@@ -90,6 +102,7 @@ class _Run:
     def __init__(
         self,
         store: Store,
+        claims: EmbeddingClaims,
         embedder: Embedder,
         model: StoredModel,
         collection_ids: Sequence[int],
@@ -97,11 +110,12 @@ class _Run:
     ) -> None:
         self.embedded = self.reused = self.filled = 0
         self._store = store
+        self._claims = claims
         self._embedder = embedder
         self._model = model
         self._collection_ids = collection_ids
         self._progress = progress or (lambda _: None)
-        self._last_id = self._last_filled_id = 0
+        self._last_filled_id = 0
         self._done = self._total = 0
         self._maker: TextMaker | None = None
         self._pace_s: float | None = None  # for one chunk that the model embeds, on average
@@ -119,16 +133,20 @@ class _Run:
         self._add_done(0, waiting)
 
     def make_vectors(self) -> None:
-        """Make all missing vectors, with their token states."""
-        while True:
+        """Make all missing vectors, with their token states; others may make some of them."""
+        patience_s = OTHERS_S
+        while (chunks := self._claims.take(BATCH, self._collection_ids)) is not None:
+            if not chunks:  # others embed the last ones
+                if patience_s <= 0:
+                    break
+                cancellation.check()
+                self._add_done(0)
+                sleep(LOOK_S)
+                patience_s -= LOOK_S
+                continue
+            patience_s = OTHERS_S
             with self._store.reading() as reader:
-                chunks = reader.embeddings.waiting(
-                    self._model, BATCH, self._collection_ids, after=self._last_id
-                )
                 cached = reader.embeddings.cached(self._model, (chunk.hash for chunk in chunks))
-            if not chunks:
-                break
-            self._last_id = chunks[-1].id
             texts = texts_of(chunk for chunk in chunks if chunk.hash not in cached)
             maker = self._text_maker()
             began_s = perf_counter()

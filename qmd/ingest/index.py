@@ -11,13 +11,15 @@ from qmd.errors import InputError, NotFoundError
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.parse.warnings import group_warnings
-from qmd.values import Collection, IndexReport, ProgressCallback, SkippedFile
+from qmd.values import Collection, IndexReport, Progress, ProgressCallback, SkippedFile
 
 if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
     from qmd.store import Store
 
 _ATTEMPTS = 3
+#: Seconds of work on common words between two ticks of progress.
+TURN_S = 0.5
 
 
 def index_collections(
@@ -56,6 +58,7 @@ def index_collections(
         warnings += group_warnings(report.warnings)
         for reason, count in report.excluded.items():
             excluded[reason] = excluded.get(reason, 0) + count
+    _gather_common_words(store, progress)
     worker_problem = parse_workers.problem()
     if worker_problem is not None:
         warnings.append(worker_problem)
@@ -78,6 +81,15 @@ def index_collections(
         warnings=tuple(warnings),
         errors=tuple(errors),
     )
+
+
+def _gather_common_words(store: Store, progress: ProgressCallback | None) -> None:
+    """Make searches for very common words fast again, if there are many documents."""
+    done = 0
+    while left := store.gather_common_words(TURN_S):
+        done += 1
+        if progress is not None:
+            progress(Progress("words", done, None, f"{left:,} words left"))
 
 
 def index_files(

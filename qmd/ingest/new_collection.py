@@ -66,17 +66,22 @@ def new_collection(
             f"The directory's path is no valid UTF-8: {printable(str(root))}",
             hint="Rename the directory.",
         )
+    check_globs(mask, ignore)
+    Rules(root, mask, ignore)
+    if name is None:
+        name = _RESERVED.sub("-", root.name).lstrip(" -~")[:MAX_NAME].strip() or "root"
+    check_name(name)
+    return NewCollection(name, str(root))
+
+
+def check_globs(mask: str, ignore: Sequence[str] = ()) -> None:
+    """Raises InputError if a mask or the ignore options are too long."""
     if len(ignore) > MAX_IGNORE or any(len(each) > MAX_GLOB for each in (mask, *ignore)):
         raise InputError(
             f"At most {MAX_IGNORE:,} ignore options, and {MAX_GLOB:,} characters for each and for "
             "the mask, are possible.",
             hint="Put a longer list into a file .qmdignore in the directory.",
         )
-    Rules(root, mask, ignore)
-    if name is None:
-        name = _RESERVED.sub("-", root.name).lstrip(" -~")[:MAX_NAME].strip() or "root"
-    check_name(name)
-    return NewCollection(name, str(root))
 
 
 def check_name(name: str) -> None:

@@ -27,7 +27,11 @@ from qmd.ingest.scan import (
     unreadable_root,
 )
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
+from qmd.parse.formats import PHOTO
 from qmd.system.surrogates import is_utf8
+
+#: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
+_UNREADABLE = frozenset(("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "epub"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,7 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
         remedy = "Rename it without the dot, or add its folder as a collection of its own."
     elif exclusion is MASK:
         detail = f"The collection's mask '{rules.mask}' does not match it."
-        remedy = "Add the folder with a wider mask, for example --mask '**/*.{md,txt}'."
+        remedy = _wider_mask(path)
     elif exclusion is BACKUPS:
         detail = f"The folder '{shown}' holds Logseq's copies of earlier pages."
         remedy = "Add it as a collection of its own if you want to search them."
@@ -191,6 +195,20 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
         detail = f"Folders named '{exclusion.reason}' hold other people's files."
         remedy = "Move your documents out of it, or add it as a collection of its own."
     return RuleVerdict(False, exclusion.reason, shown, detail, remedy=remedy)
+
+
+def _wider_mask(path: str) -> str:
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix in _UNREADABLE:
+        return f"qmd reads text files and what photos say about themselves, but no {suffix} files."
+    if f".{suffix}" in PHOTO.suffixes:
+        suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
+    elif not suffix.isalnum() or suffix == "md":
+        suffix = "txt"
+    return (
+        "Remove the collection (its files stay), and add the folder with a wider mask:"
+        f" --mask '**/*.{{md,{suffix}}}'."
+    )
 
 
 def _excluded_by_vault(rule: VaultRule, path: str) -> RuleVerdict:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import TracebackType
 
+from qmd.kb.access import AccessMethods
 from qmd.kb.chats import ChatMethods
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
@@ -18,11 +19,13 @@ from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
 from qmd.kb.moving import MovingMethods
 from qmd.kb.photos import PhotoMethods
+from qmd.kb.pushing import PushingMethods
 from qmd.kb.search import SearchMethods
 from qmd.kb.transfer import TransferMethods
 from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
 from qmd.store import Store, open_store
+from qmd.values.location import ServerDatabase, as_location
 
 
 class KnowledgeBase(
@@ -35,7 +38,9 @@ class KnowledgeBase(
     DocumentMethods,
     MovingMethods,
     ChatMethods,
+    AccessMethods,
     TransferMethods,
+    PushingMethods,
     UpkeepMethods,
 ):
     """
@@ -50,27 +55,32 @@ class KnowledgeBase(
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        path: str | Path | ServerDatabase,
         settings: Settings = Settings(),
         *,
         create: bool = False,
         read_only: bool = False,
     ) -> KnowledgeBase:
         """
-        Open a database file.
+        Open a database.
 
         Args:
-            path: The SQLite file; ``~`` stands for the home directory.
+            path: The SQLite file, where ``~`` stands for the home directory; or the URL of a
+                PostgreSQL database, ``postgresql://…``.
             settings: Which models to use, and where tools may write.
-            create: Create the file if it does not exist, and migrate a file of an older version.
+            create: Create the file (on a server: the tables) if it does not exist, and migrate a
+                database of an older version.
             read_only: Refuse every write. Any number of processes may open a database so.
 
         Raises:
-            DatabaseMissingError: The file does not exist and ``create`` is false.
+            DatabaseMissingError: It does not exist and ``create`` is false.
+            DatabaseUnreachableError: The server of the database cannot be reached.
+            ConfigError: A URL is malformed, or names no replica of the database.
             SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
             MigrationRequiredError: As their names say. The file is not changed.
         """
-        store = open_store(Path(path).expanduser(), create=create, read_only=read_only)
+        replica = None if settings.replica is None else as_location(settings.replica)
+        store = open_store(as_location(path), replica, create=create, read_only=read_only)
         try:
             _remove_abandoned_files(store)
         except BaseException:
@@ -82,6 +92,8 @@ class KnowledgeBase(
         """Wait for the running write to finish, then close the file. May be called twice."""
         if self._keeper is not None:
             self._keeper.stop()
+        if self._listener is not None:
+            self._listener.stop()
         with self._reopening:
             self._closed = True
         self._opened.close()

@@ -132,8 +132,8 @@ class ChatMethods(FileMethods):
         Keep a turn that begins, and its conversation if that is new.
 
         Raises:
-            ConflictError: As many conversations are kept as may be, or the conversation is too
-                long to go on.
+            ConflictError: As many conversations are kept as may be, the conversation is too long
+                to go on, or another process has begun this turn.
         """
         from qmd.errors import ChatNotFoundError, ConflictError
         from qmd.system import clock
@@ -155,6 +155,14 @@ class ChatMethods(FileMethods):
                 raise ConflictError(
                     "This conversation is too long to go on.", hint="Begin a new one."
                 )
+            if any(
+                other.number == turn.number and other.status in ("running", "done")
+                for other in chats.turns(chat_id)
+            ):
+                raise ConflictError(
+                    "Another process answers a question of this conversation, or just did.",
+                    hint="Look at the conversation, then ask again.",
+                )
             chats.set_mode(chat_id, mode)
             chats.put(chat_id, turn)
             begun = chats.get(chat_id)
@@ -171,21 +179,25 @@ class ChatMethods(FileMethods):
         """Keep what the model wrote of the first turns of a conversation."""
         self._store.write(lambda writer: writer.conversations.set_summary(chat_id, summary))
 
+    def process_name(self) -> str:
+        """The name of this process in the turns that it runs."""
+        return self._store.process_name()
+
     def end_abandoned_turns(self) -> int:
         """Mark the turns whose process has ended as interrupted; returns how many there are."""
-        from qmd.system.running import runs
-
-        with self._store.reading() as reader:
+        store = self._store
+        with store.reading() as reader:
             running = reader.conversations.running()
-        abandoned = [(chat, number) for chat, number, process in running if not runs(process)]
+        abandoned = {turn for turn in running if not store.has_process(turn[2])}
 
-        def interrupt(writer: Writer) -> None:
-            for chat, number in abandoned:
+        def interrupt(writer: Writer) -> int:
+            # Not those whose process has kept their end since they were read.
+            ended = abandoned.intersection(writer.conversations.running())
+            for chat, number, _ in ended:
                 writer.conversations.set_status(chat, number, "interrupted")
+            return len(ended)
 
-        if abandoned:
-            self._store.write(interrupt)
-        return len(abandoned)
+        return store.write(interrupt) if abandoned else 0
 
     def _chat_info(self, chat_id: str) -> ChatInfo:
         from qmd.errors import ChatNotFoundError

@@ -38,10 +38,13 @@ class CollectionMethods(Parts):
         from qmd.ingest.new_collection import new_collection
 
         new = new_collection(path, name, mask, ignore)
-        return self._store.write(
+        return self._write_audited(
+            self._store,
+            "collection add",
+            f"{new.name}: {new.path}",
             lambda writer: writer.collections.add(
                 name=new.name, path=new.path, pattern=mask, ignore=ignore
-            )
+            ),
         )
 
     @staticmethod
@@ -95,7 +98,9 @@ class CollectionMethods(Parts):
         Raises:
             CollectionNotFoundError.
         """
-        return self._store.write(lambda writer: writer.collections.remove(name))
+        return self._write_audited(
+            self._store, "collection remove", name, lambda writer: writer.collections.remove(name)
+        )
 
     def rename_collection(self, old: str, new: str) -> Collection:
         """
@@ -109,7 +114,12 @@ class CollectionMethods(Parts):
         from qmd.ingest.new_collection import check_name
 
         check_name(new)
-        return self._store.write(lambda writer: writer.collections.rename(old, new))
+        return self._write_audited(
+            self._store,
+            "collection rename",
+            f"{old} to {new}",
+            lambda writer: writer.collections.rename(old, new),
+        )
 
     def include_collection(self, name: str, *, included: bool) -> Collection:
         """
@@ -118,8 +128,11 @@ class CollectionMethods(Parts):
         Raises:
             CollectionNotFoundError.
         """
-        return self._store.write(
-            lambda writer: writer.collections.set_included(name, included=included)
+        return self._write_audited(
+            self._store,
+            "collection include" if included else "collection exclude",
+            name,
+            lambda writer: writer.collections.set_included(name, included=included),
         )
 
     def add_context(self, path: str, text: str) -> Context:
@@ -137,7 +150,12 @@ class CollectionMethods(Parts):
         check_context_text(text)
         store = self._store
         collection_id, prefix = _context_location(store, path)
-        return store.write(lambda writer: writer.contexts.put(collection_id, prefix, text.strip()))
+        return self._write_audited(
+            store,
+            "context add",
+            path,
+            lambda writer: writer.contexts.put(collection_id, prefix, text.strip()),
+        )
 
     def contexts(self) -> list[Context]:
         """All contexts, from the global one to the most specific."""
@@ -154,7 +172,9 @@ class CollectionMethods(Parts):
         """
         store = self._store
         collection_id, prefix = _context_location(store, path)
-        return store.write(lambda writer: writer.contexts.remove(collection_id, prefix))
+        return self._write_audited(
+            store, "context rm", path, lambda writer: writer.contexts.remove(collection_id, prefix)
+        )
 
 
 def _context_location(store: Store, path: str) -> tuple[int | None, str]:

@@ -151,7 +151,7 @@ class DocumentMethods(Parts):
 
         store = self._store
         with store.reading() as reader:
-            return open_indexed_file(reader, file, database=store.path)
+            return open_indexed_file(reader, file, database=store.location)
 
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
         """

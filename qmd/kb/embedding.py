@@ -113,13 +113,13 @@ class EmbeddingMethods(Parts):
     @property
     def models(self) -> Catalogue:
         """Lists the models, downloads one, and changes the one that this database uses."""
-        from qmd.ingest.keep.lock import is_locked
+        from qmd.ingest.keep.lock import is_kept
         from qmd.models.catalogue import Catalogue
 
         opened = self._current()
         return Catalogue(
             opened.store,
             opened.embedders,
-            is_kept=lambda: is_locked(opened.store.path),
+            is_kept=lambda: is_kept(opened.store),
             wake=lambda: self._keeper.embed_soon() if self._keeper is not None else None,
         )

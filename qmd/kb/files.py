@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,6 +140,13 @@ class FileMethods(Parts):
         return self.posts.looks_like_one() if is_default else self.posts.exists()
 
     def _policy(self, store: Store) -> WritePolicy:
+        policy = self._policy_of_roots(store)
+        pushed = self._settings.push_folder
+        if pushed is None:
+            return policy
+        return replace(policy, pushed=Path(pushed).expanduser().resolve())
+
+    def _policy_of_roots(self, store: Store) -> WritePolicy:
         from qmd.files.writing.policy import WritePolicy
 
         settings = self._settings

@@ -133,6 +133,28 @@ class IndexingMethods(Parts):
         keeper.start()
         return keeper
 
+    def follow(self) -> None:
+        """
+        Publish on `events` what other processes change in a database on a server, until `close`.
+
+        `keep` does so, too. With a file, or if this was called before, nothing is done.
+        """
+        from qmd.ingest.keep.follower import ChangeListener
+
+        events = self.events
+        feed = self._store.change_feed()
+        if feed is None:
+            return
+        listener = ChangeListener(feed, events)
+        with self._lock:
+            is_first = self._listener is None and self._keeper is None
+            if is_first:
+                self._listener = listener
+        if is_first:
+            listener.start()
+        else:
+            feed.close()
+
     def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
         """
         How far the index is behind the disk.

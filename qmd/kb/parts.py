@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from qmd.errors import StoreError
+from qmd.errors import ServerDatabaseError, StoreError
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.settings import Settings
@@ -17,9 +18,13 @@ from qmd.store import open_store
 if TYPE_CHECKING:
     from qmd.files.photos.exiftool import ExifTool
     from qmd.ingest.events import EventBus
+    from qmd.ingest.keep.follower import ChangeListener
     from qmd.ingest.keep.keeper import Keeper
     from qmd.search.meaning.vector_cache import VectorCache
-    from qmd.store import Store
+    from qmd.store import Store, Writer
+    from qmd.values.location import DatabaseLocation
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -71,6 +76,7 @@ class Parts:
         self._problem: str | None = None
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
+        self._listener: ChangeListener | None = None
 
     def _open_parts(self, store: Store) -> OpenParts:
         settings = self._settings
@@ -79,9 +85,24 @@ class Parts:
         return OpenParts(store, embedders, backends)
 
     @property
+    def location(self) -> DatabaseLocation:
+        """The database: the absolute path of its file, or a database on a server."""
+        return self._opened.store.location
+
+    @property
     def path(self) -> Path:
-        """The database file."""
-        return self._opened.store.path
+        """
+        The database file.
+
+        Raises:
+            ServerDatabaseError: The database is on a server; `location` names it.
+        """
+        location = self.location
+        if not isinstance(location, Path):
+            raise ServerDatabaseError(
+                f"The database {location} is no file.", hint="`location` names any database."
+            )
+        return location
 
     @property
     def _store(self) -> Store:
@@ -123,15 +144,45 @@ class Parts:
 
         log = logging.getLogger(__name__)
         try:
-            store = open_store(old.path, read_only=old.read_only, timeout_s=old.timeout_s)
+            store = open_store(old.location, read_only=old.read_only, timeout_s=old.timeout_s)
         except StoreError as error:
             if self._problem != str(error):  # once, not at each use
                 self._problem = str(error)
                 log.warning("the database was replaced, and cannot be opened: %s", error.with_hint)
             raise
         self._problem = None
-        log.warning("the database %s was replaced; the file that is there now is open", old.path)
+        log.warning(
+            "the database %s was replaced; the file that is there now is open", old.location
+        )
         return self._open_parts(store)
+
+    @staticmethod
+    def _write_audited(
+        store: Store, action: str, target: str, change: Callable[[Writer], T], actor: str = ""
+    ) -> T:
+        """
+        Run ``change`` in a transaction that records it in the audit log, too.
+
+        ``actor``: the name of the token; "" for the administrator.
+        """
+        record = Parts._audit_record(action, target, actor)
+
+        def run(writer: Writer) -> T:
+            result = change(writer)
+            record(writer)
+            return result
+
+        return store.write(run)
+
+    @staticmethod
+    def _audit_record(action: str, target: str, actor: str = "") -> Callable[[Writer], None]:
+        """What records an action of this request in the audit log, within its transaction."""
+        from qmd.system import clock
+        from qmd.system.session import current_face, current_session
+        from qmd.values.access import AuditEntry
+
+        entry = AuditEntry(clock.now(), actor, current_face(), current_session(), action, target)
+        return lambda writer: writer.access.record(entry)
 
     @property
     def events(self) -> EventBus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
@@ -112,10 +113,18 @@ class SearchMethods(Parts):
         )
 
     def _vector_cache(self) -> VectorCache:
+        from qmd.search.meaning.saved_codes import CodesFile
         from qmd.search.meaning.vector_cache import VectorCache
+        from qmd.store.scoped_store import ScopedStore
 
         opened = self._current()
         with self._lock:
             if opened.vectors is None:
-                opened.vectors = VectorCache()
+                store = opened.store
+                file: CodesFile | None = None
+                # A part of the vectors must not be taken for all of them.
+                if isinstance(store.location, Path) and not isinstance(store, ScopedStore):
+                    folder = self._embedders.cache_dir / "vectors"
+                    file = CodesFile(folder, store.location)
+                opened.vectors = VectorCache(reading=store.reading, file=file)
             return opened.vectors

@@ -11,7 +11,8 @@ from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
     from qmd.transfer.take_back import Move
-    from qmd.values.exports import ExportReport, ReturnReport
+    from qmd.values import ProgressCallback
+    from qmd.values.exports import CopyReport, ExportReport, ReturnReport
     from qmd.values.imports import ImportPlan, ImportReport, UnpackReport
 
 Program = Literal["tobi", "basic-memory", "obsidian"]
@@ -57,7 +58,8 @@ class TransferMethods(Parts):
         """
         from qmd.transfer.take_over import take_over
 
-        return take_over(self._store, plan, dry_run=dry_run)
+        record = self._audit_record("import", str(Path(plan.source).absolute()))
+        return take_over(self._store, plan, dry_run=dry_run, record=record)
 
     def export(
         self, target: str | Path, *, settings: bytes | None = None, force: bool = False
@@ -99,7 +101,44 @@ class TransferMethods(Parts):
         from qmd.transfer.take_back import take_back
 
         path = Path(source).expanduser().absolute()
-        return take_back(self._store, path, moves=moves, dry_run=dry_run)
+        record = self._audit_record("import", str(path))
+        return take_back(self._store, path, moves=moves, dry_run=dry_run, record=record)
+
+    def copy_to(self, target: str, *, progress: ProgressCallback | None = None) -> CopyReport:
+        """
+        Copy this knowledge base into another database, on a server or in a file.
+
+        A copy that was interrupted goes on where it was: what is there already stays as it is.
+
+        Args:
+            target: A URL of PostgreSQL, or the path of a file; it is created if it is not there.
+
+        Raises:
+            ConflictError: A collection there has the name of another folder here.
+            StoreError: One of the databases cannot be used. What was copied stays.
+        """
+        from contextlib import closing
+
+        from qmd import __version__
+        from qmd.store import open_store
+        from qmd.transfer.copy_to import copy_to
+        from qmd.values.location import database_location
+
+        location = database_location(target)
+        if isinstance(location, Path):
+            location = location.expanduser().absolute()
+        with closing(open_store(location, create=True)) as store:
+            return copy_to(
+                self._store,
+                store,
+                name=str(location),
+                version=__version__,
+                progress=progress or (lambda tick: None),
+            )
+
+    def record_import(self, source: str | Path, folder: str | Path) -> None:
+        """Write in the audit log that `unpack_notes` has written files into a folder."""
+        self._write_audited(self._store, "import", f"{source}: {folder}", lambda writer: None)
 
     @staticmethod
     def unpack_notes(

@@ -5,12 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd.errors import ServerDatabaseError
 from qmd.kb.parts import Parts
+from qmd.values.location import ServerDatabase, as_location
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from qmd.values import Check, CleanupReport, Rescued, SkippedFile, Status
+    from qmd.store import Reader, Store
+    from qmd.values import (
+        Check,
+        CleanupReport,
+        ProgressCallback,
+        Rescued,
+        SkippedFile,
+        Status,
+    )
     from qmd.values.reports import Overview, WarnedDocument
 
 
@@ -20,14 +30,14 @@ class UpkeepMethods(Parts):
         from qmd.health import status
 
         with self._store.reading() as reader:
-            return status.read(reader, self.path)
+            return status.read(reader, self.location)
 
     def overview(self) -> Overview:
         """The figures of `status` that cost little, and how many files were skipped."""
         from qmd.health import status
 
         with self._store.reading() as reader:
-            return status.read_overview(reader, self.path)
+            return status.read_overview(reader, self.location)
 
     def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:
         """A page of the files that were skipped for a reason, by collection and path."""
@@ -69,9 +79,9 @@ class UpkeepMethods(Parts):
 
         store = self._store
         store.require_current()
-        before = store.path.stat().st_size
-        if dry_run:
-            with store.reading() as reader:
+        with store.reading() as reader:
+            before = _size_bytes(store, reader)
+            if dry_run:
                 return CleanupReport(
                     dry_run=True,
                     removed=reader.upkeep.count_leftovers(),
@@ -80,16 +90,28 @@ class UpkeepMethods(Parts):
                 )
         removed = store.write(lambda writer: writer.upkeep.remove_leftovers())
         store.compact()
+        with store.reading() as reader:
+            after = _size_bytes(store, reader)
         return CleanupReport(
             dry_run=False,
             removed=removed,
             bytes_before=before,
-            bytes_after=store.path.stat().st_size,
+            bytes_after=after,
         )
 
-    def backup(self, path: str | Path, *, force: bool = False) -> int:
+    def backup(
+        self,
+        path: str | Path,
+        *,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> int:
         """
         Write a consistent copy of the database to a file; other processes may write meanwhile.
+
+        Args:
+            path: Its directory must have room for all of it.
+            progress: Called with the megabytes that are copied.
 
         Returns:
             The copy's size in bytes.
@@ -98,12 +120,22 @@ class UpkeepMethods(Parts):
             ConflictError: The file exists and ``force`` is false.
             InputError, StoreError, DiskFullError: The copy cannot be written.
         """
+        from qmd.values import Progress
+
         target = Path(path).expanduser().absolute()
         with self._store.reading() as reader:
-            return reader.upkeep.copy_to(target, replace=force)
+            if progress is None:
+                return reader.upkeep.copy_to(target, replace=force)
+            return reader.upkeep.copy_to(
+                target,
+                replace=force,
+                progress=lambda done, total: progress(
+                    Progress("backup", done // 1_000_000, total // 1_000_000, "megabytes")
+                ),
+            )
 
     @staticmethod
-    def restore(database: str | Path, backup: str | Path) -> Path | None:
+    def restore(database: str | Path | ServerDatabase, backup: str | Path) -> Path | None:
         """
         Replace a database by a backup. The old database is kept under another name.
 
@@ -112,15 +144,16 @@ class UpkeepMethods(Parts):
 
         Raises:
             DatabaseMissingError: The backup does not exist.
+            ServerDatabaseError: The database is on a server.
             ConflictError: A program has the database open.
             StoreError: The backup is damaged, or this program cannot read it.
         """
         from qmd.health.restore import restore
 
-        return restore(Path(database).expanduser().absolute(), Path(backup).expanduser())
+        return restore(_file(database), Path(backup).expanduser())
 
     @staticmethod
-    def rescue(database: str | Path) -> Rescued:
+    def rescue(database: str | Path | ServerDatabase) -> Rescued:
         """
         Replace a damaged database by a new one that holds what can still be read of it.
 
@@ -129,19 +162,23 @@ class UpkeepMethods(Parts):
 
         Raises:
             DatabaseMissingError: The file does not exist.
+            ServerDatabaseError: The database is on a server.
             ConflictError: A program has the database open.
             CorruptDatabaseError: Nothing can be read of it; it is not changed.
         """
         from qmd.health.restore import rescue
 
-        return rescue(Path(database).expanduser().absolute())
+        return rescue(_file(database))
 
-    def doctor(self, *, home: Path | None = None) -> list[Check]:
+    def doctor(
+        self, *, home: Path | None = None, progress: ProgressCallback | None = None
+    ) -> list[Check]:
         """
         Check the database and its surroundings; each problem comes with a remedy.
 
         Args:
             home: The directory with the settings of AI clients; None for the user's home.
+            progress: Called before each check of the database, which reads all of it.
         """
         from qmd import __version__
         from qmd.health import doctor
@@ -154,4 +191,22 @@ class UpkeepMethods(Parts):
             home or Path.home(),
             self._settings.exiftool,
             version=__version__,
+            progress=progress,
         )
+
+
+def _size_bytes(store: Store, reader: Reader) -> int:
+    """Of a file all that it takes on the disk; of a server what it says."""
+    location = store.location
+    return location.stat().st_size if isinstance(location, Path) else reader.upkeep.size_bytes()
+
+
+def _file(database: str | Path | ServerDatabase) -> Path:
+    """Raises ServerDatabaseError: It is a database on a server."""
+    location = as_location(database)
+    if isinstance(location, Path):
+        return location.absolute()
+    raise ServerDatabaseError(
+        f"Only a database file can be replaced by qmd; {location} is on a server.",
+        hint="Use the server's own tools, such as pg_restore. See docs/postgresql.md.",
+    )

@@ -207,5 +207,5 @@ class EmbedderChoice:
     def _other_server(self) -> RunningServer | None:
         from qmd.system import running
 
-        server = running.find(self._store.path)
+        server = running.find(self._store.location)
         return None if server is None or server.pid == os.getpid() else server

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 
 import anyio
 import anyio.to_thread
@@ -13,22 +14,34 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.agent.chat import Chats
 from qmd.kb import KnowledgeBase
+from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
+from qmd.server.client_tokens import ClientTokens
 from qmd.server.large_replies import LargeReplies
 from qmd.server.legacy_sse import LegacySse
+from qmd.server.logins import Logins
 from qmd.server.mcp import McpFace
 from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCounts
+from qmd.server.oauth import OauthOptions
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
+from qmd.server.refusals import error_body, error_page
 from qmd.server.rest import Page, exception_handlers, rest_routes
 from qmd.server.rest_errors import Handler
-from qmd.server.security import RequestGuard, Security, error_body, error_page, wants_page
+from qmd.server.scoped_apps import ScopedApps
+from qmd.server.security import (
+    RequestGuard,
+    Security,
+    wants_page,
+)
 from qmd.server.sessions import OPEN_PATH, OpenPage, Sessions
+from qmd.server.streams import EndableStreams, Streams
+from qmd.tools.toolsets import scoped
+from qmd.values.access import AccessScope
 
 MCP_PATH = "/mcp"
 
@@ -41,6 +54,7 @@ def build_app(
     *,
     mcp: bool = True,
     security: Security | None = None,
+    oauth: OauthOptions | None = None,
     read_only: bool = False,
     face: McpFace | None = None,
     streams: Streams | None = None,
@@ -55,6 +69,7 @@ def build_app(
     Args:
         security: The rules for requests; None for those of a server on this machine alone,
             without a token.
+        oauth: Who else issues tokens; None for nobody.
         face: The MCP server to use, which may also serve stdin and stdout; None for a new one.
         streams: Collects the open event streams, so that the caller can end them.
         access_log: Log each request: method, path, status, time; never the query.
@@ -64,65 +79,153 @@ def build_app(
         legacy_sse: Serve MCP over the transport of 2024-11-05, too.
     """
     security = security or Security()
+    streams = streams or Streams()
+    tokens = ClientTokens(kb, oauth)
     sessions = Sessions()
-    routes: list[BaseRoute] = []
-    if mcp:
-        face = face or McpFace(kb)
-    activity = face.activity if face else Activity()
-    chats = chats or Chats(kb, may_write=not read_only)
-    site = Site(
+    logins = Logins(security.token, tokens.find_scope)
+    face = (face or McpFace(kb)) if mcp else None
+    faces = _Faces(
         kb,
+        face,
         read_only=read_only,
-        mcp_path=MCP_PATH if mcp else None,
-        activity=activity,
         chats=chats,
         editor=editor,
+        streams=streams,
+        legacy_sse=legacy_sse,
+        logins=logins,
+        sessions=sessions,
     )
-    routes += rest_routes(kb, read_only=read_only, activity=activity, chats=chats)
-    routes += page_routes(site)
-    counts = RequestCounts()
-    metrics = Metrics(kb, counts, activity)
-    routes.append(Route(METRICS_PATH, Page(("GET", "HEAD"), metrics.answer)))
     link = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
-    routes.append(Route(OPEN_PATH, Page(("GET", "POST"), link)))
-    manager = None
-    if mcp and face:
-        # The SDK checks Host and Origin on its route only, and its errors have another shape.
-        # `RequestGuard` checks them on all routes.
-        mcp_app = face.server.streamable_http_app(
-            streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
+    faces.routes.append(Route(OPEN_PATH, Page(("GET", "POST"), link)))
+    if oauth is not None:
+        metadata = Page(("GET", "HEAD"), tokens.metadata)
+        faces.routes += [Route(path, metadata) for path in sorted(oauth.metadata_paths)]
+        security = replace(
+            security, metadata_url=oauth.metadata_url, metadata_paths=oauth.metadata_paths
         )
-        routes += [Route(MCP_PATH, LargeReplies(route.app)) for route in _routes_of(mcp_app)]
-        if legacy_sse:
-            routes += LegacySse(face.server).routes
-        manager = face.server.session_manager
+
+    def scoped_app(scope: AccessScope, streams: Streams) -> Starlette:
+        part = ScopedKnowledgeBase(kb, scope)
+        is_closed = read_only or not scope.write
+        tools = None if face is None else scoped(face.selection(read_only=is_closed))
+        part_face = None if tools is None else McpFace(part, tools, plain_text=face_is_plain)
+        if part_face is not None:
+            streams.call_at_end(part_face.subscriptions.close)
+        return _Faces(
+            part,
+            part_face,
+            read_only=is_closed,
+            toolsets=() if tools is None else tools.toolsets,
+            streams=streams,
+            legacy_sse=legacy_sse,
+            logins=logins,
+        ).app()
+
+    face_is_plain = face is not None and face.plain_text
+    scoped_apps = ScopedApps(scoped_app, tokens.is_valid, streams)
+    middleware = [
+        *([Middleware(AccessLog)] if access_log else ()),
+        Middleware(
+            RequestGuard,
+            security=security,
+            sessions=sessions,
+            find_scope=tokens.find_scope,
+            logins=logins if logins.is_needed else None,
+        ),
+        Middleware(scoped_apps.middleware),
+    ]
+    return faces.app(middleware, running=scoped_apps.running)
+
+
+class _Faces:
+    """
+    All faces of one knowledge base: REST, MCP, the page and the figures.
+
+    Attributes:
+        routes: The routes of all faces.
+    """
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        face: McpFace | None,
+        *,
+        read_only: bool,
+        streams: Streams,
+        toolsets: Sequence[str] = (),
+        chats: Chats | None = None,
+        editor: str | None = None,
+        legacy_sse: bool = False,
+        logins: Logins | None = None,
+        sessions: Sessions | None = None,
+    ) -> None:
+        activity = face.activity if face else Activity()
+        self._chats = chats or Chats(kb, toolsets=toolsets, may_write=not read_only)
+        self._streams = streams
+        self._counts = RequestCounts()
+        self._site = Site(
+            kb,
+            read_only=read_only,
+            mcp_path=MCP_PATH if face else None,
+            activity=activity,
+            chats=self._chats,
+            editor=editor,
+            logins=logins,
+            sessions=sessions,
+        )
+        metrics = Metrics(kb, self._counts, activity)
+        self._manager = None
+        self.routes: list[BaseRoute] = [
+            *rest_routes(kb, read_only=read_only, activity=activity, chats=self._chats),
+            *page_routes(self._site),
+            Route(METRICS_PATH, Page(("GET", "HEAD"), metrics.answer)),
+        ]
+        if face is not None:
+            # The SDK checks Host and Origin on its route only, and its errors have another shape.
+            # `RequestGuard` checks them on all routes.
+            mcp_app = face.server.streamable_http_app(
+                streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
+            )
+            self.routes += [Route(MCP_PATH, LargeReplies(each.app)) for each in _routes_of(mcp_app)]
+            if legacy_sse:
+                self.routes += LegacySse(face.server).routes
+            self._manager = face.server.session_manager
+
+    def app(
+        self,
+        middleware: Sequence[Middleware] = (),
+        *,
+        running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> Starlette:
+        """
+        The application; ``middleware`` sees each request first.
+
+        Args:
+            running: Entered while the application runs.
+        """
+        app = Starlette(
+            routes=self.routes,
+            middleware=[
+                Middleware(CountRequests, counts=self._counts),
+                *middleware,
+                Middleware(EndableStreams, streams=self._streams),
+            ],
+            lifespan=lambda app: self._lifespan(running),
+            exception_handlers={**exception_handlers(), HTTPException: _http_error_for(self._site)},
+        )
+        app.router.redirect_slashes = False
+        return app
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(
+        self, running: Callable[[], AbstractAsyncContextManager[None]]
+    ) -> AsyncIterator[None]:
         try:
-            if manager is None:
+            async with nullcontext() if self._manager is None else self._manager.run(), running():
                 yield
-            else:
-                async with manager.run():
-                    yield
         finally:
-            await anyio.to_thread.run_sync(site.jobs.stop)
-            await anyio.to_thread.run_sync(chats.close)
-
-    middleware = [
-        Middleware(CountRequests, counts=counts),
-        *([Middleware(AccessLog)] if access_log else ()),
-        Middleware(RequestGuard, security=security, sessions=sessions),
-        Middleware(EndableStreams, streams=streams or Streams()),
-    ]
-    app = Starlette(
-        routes=routes,
-        middleware=middleware,
-        lifespan=lifespan,
-        exception_handlers={**exception_handlers(), HTTPException: _http_error_for(site)},
-    )
-    app.router.redirect_slashes = False
-    return app
+            await anyio.to_thread.run_sync(self._site.jobs.stop)
+            await anyio.to_thread.run_sync(self._chats.close)
 
 
 def _routes_of(app: Starlette) -> list[Route]:
@@ -146,62 +249,3 @@ def _refuse_old_link(request: Request) -> Response:
     if wants_page(request.scope):
         return Response(error_page(403, detail), 403, media_type="text/html")
     return Response(error_body(403, detail), 403, media_type="application/json")
-
-
-class Streams:
-    """The open event streams, which end only when one side closes the connection."""
-
-    def __init__(self) -> None:
-        self._open: set[anyio.CancelScope] = set()
-        self._closed = False
-
-    def close(self) -> None:
-        """End all streams, and each later one at once. Call it from the event loop only."""
-        self._closed = True
-        for scope in tuple(self._open):
-            scope.cancel()
-
-    def add(self, scope: anyio.CancelScope) -> None:
-        self._open.add(scope)
-        if self._closed:
-            scope.cancel()
-
-    def discard(self, scope: anyio.CancelScope) -> None:
-        self._open.discard(scope)
-
-
-class EndableStreams:
-    """
-    ASGI middleware that registers each event stream (the response to a GET) with `Streams`.
-
-    A stopping server waits for open responses; an event stream would delay it to its time limit.
-    """
-
-    def __init__(self, app: ASGIApp, streams: Streams) -> None:
-        self._app = app
-        self._streams = streams
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "GET":
-            await self._app(scope, receive, send)
-            return
-        unfinished = False
-
-        async def send_and_register(message: Message) -> None:
-            nonlocal unfinished
-            if message["type"] == "http.response.start":
-                kind = dict(message.get("headers", ())).get(b"content-type", b"")
-                if kind.startswith(b"text/event-stream"):
-                    unfinished = True
-                    self._streams.add(cancel)
-            elif not message.get("more_body", False):
-                unfinished = False
-            await send(message)
-
-        try:
-            with anyio.CancelScope() as cancel:
-                await self._app(scope, receive, send_and_register)
-        finally:
-            self._streams.discard(cancel)
-        if cancel.cancelled_caught and unfinished:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})

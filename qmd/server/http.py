@@ -17,9 +17,10 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from qmd.errors import ConflictError, InputError
-from qmd.server.app import Streams
 from qmd.server.listener import AT_ONCE, Listener, max_connections
-from qmd.server.security import CLIENT_UID, error_body
+from qmd.server.refusals import error_body
+from qmd.server.security import CLIENT_UID
+from qmd.server.streams import Streams
 from qmd.system.peer import Peers
 
 STOP_S = 10.0

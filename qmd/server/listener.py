@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from qmd.server.security import error_body
+from qmd.server.refusals import error_body
 
 _log = logging.getLogger(__name__)
 

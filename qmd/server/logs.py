@@ -14,10 +14,13 @@ import traceback
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InferenceError
 from qmd.system.log_file import LogWriter
+
+if TYPE_CHECKING:
+    from qmd.values.location import DatabaseLocation
 
 LogFormat = Literal["text", "json"]
 
@@ -43,7 +46,7 @@ def log_to_stderr(log_format: LogFormat, level: int = logging.INFO) -> None:
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 
-def log_to_file(path: Path, database: Path | None) -> None:
+def log_to_file(path: Path, database: DatabaseLocation | None) -> None:
     """
     Also log to a file, from level "info" on, as JSON with the process and the database.
 

@@ -56,7 +56,7 @@ from qmd.tools.definition import Reply, Tool
 from qmd.tools.documents import document_block
 from qmd.tools.listing import in_brief, in_full
 from qmd.tools.spelling import closest, shortened
-from qmd.tools.toolsets import ToolSelection, select, toolset_of
+from qmd.tools.toolsets import ToolSelection, select, toolset_of, withholding
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +66,10 @@ _MAX_WAITING = 1000
 _CALL_S = 60.0  # a first call may load the model
 _ASK_FOR_LESS = "Try again, or ask for less."
 _LOOK_FIRST = "It may still be done: look at the file before you try again."
+
+#: Clients that give a model the structured content and every block that is no text: it would read
+#: each document in an embedded resource twice. Claude Code 2.1 does so, and leaves out the texts.
+_PASS_ON_BOTH = frozenset({"claude-code"})
 
 ResultT = TypeVar("ResultT")
 
@@ -95,6 +99,7 @@ class McpFace:
         server: The SDK's server, which a transport runs.
         subscriptions: The documents that the clients watch.
         activity: The latest calls of tools; the other faces of the process record theirs there too.
+        plain_text: Whether each reply is one text.
     """
 
     def __init__(
@@ -113,7 +118,7 @@ class McpFace:
         chosen = selection or select(["qmd"])
         self.activity = Activity()
         self._kb = kb
-        self._plain_text = plain_text
+        self.plain_text = plain_text
         self._tools = {tool.name: tool for tool in chosen.tools}
         self._withheld = {tool.name: tool for tool in chosen.withheld}
         self._selection = chosen
@@ -148,6 +153,10 @@ class McpFace:
             **knowledge,
         )
         self.server.middleware.append(name_documents)
+
+    def selection(self, *, read_only: bool) -> ToolSelection:
+        """The tools that are offered; ``read_only``: those that write are withheld."""
+        return withholding(self._selection) if read_only else self._selection
 
     # -- tools -------------------------------------------------------------------------
 
@@ -203,7 +212,7 @@ class McpFace:
             if outcome.kind is not None:
                 outcome.hits = len((reply.structured or {}).get("results", ()))
         return types.CallToolResult(
-            content=content_of(reply, plain_text=self._plain_text),
+            content=content_of(reply, plain_text=self.plain_text or _passes_on_both(ctx, reply)),
             structured_content=reply.structured,
             is_error=reply.is_error,
         )
@@ -222,7 +231,7 @@ class McpFace:
         session = self._session_of(ctx)
 
         def call() -> Reply:
-            with in_session(session):
+            with in_session(session, face="mcp"):
                 return tool.call(self._kb, arguments, texts.MCP)
 
         try:
@@ -400,6 +409,12 @@ class McpFace:
             workers.wait_until_idle(max(0.0, deadline - monotonic()))
             for workers in (self._workers, self._bulk_workers)
         )
+
+
+def _passes_on_both(ctx: Context, reply: Reply) -> bool:
+    params = ctx.session.client_params
+    name = "" if params is None else params.client_info.name
+    return reply.structured is not None and name in _PASS_ON_BOTH
 
 
 def _name_and_version(client: types.Implementation) -> tuple[str, str]:

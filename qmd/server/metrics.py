@@ -166,6 +166,9 @@ def _of_index(kb: KnowledgeBase) -> Iterator[str]:
         "How the disk is watched: 1 for the state that holds",
         [("", {"state": state}, state == fresh.watch) for state in ("native", "polling", "off")],
     )
+    if fresh.replica_lag_s is not None:
+        help_text = "Seconds that the replica which answers is behind"
+        yield _gauge("qmd_replica_lag_seconds", help_text, fresh.replica_lag_s)
     yield _gauge("qmd_keeper", "Whether this server keeps the index up to date", fresh.leader)
     yield _gauge("qmd_problems", "Problems that keep the index from it", len(fresh.notices))
     yield _gauge("qmd_model_loaded", "Whether the embedding model is loaded", kb.model_loaded())

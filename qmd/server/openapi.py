@@ -8,7 +8,8 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from inspect import isclass
+from typing import Any, get_args
 
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
@@ -95,6 +96,7 @@ def document() -> dict[str, Any]:
             ),
         },
         "servers": [{"url": "/"}],
+        "tags": [{"name": tag} for tag in _tags(paths)],
         "paths": paths,
         "components": {
             "schemas": dict(sorted({**_requests(), **_replies()}.items())),
@@ -116,6 +118,12 @@ def document() -> dict[str, Any]:
     }
 
 
+def _tags(paths: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The groups of the operations, in their order."""
+    operations = [operation for methods in paths.values() for operation in methods.values()]
+    return list(dict.fromkeys(tag for operation in operations for tag in operation["tags"]))
+
+
 def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
@@ -134,9 +142,7 @@ def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
                 for number, value in enumerate(endpoint.examples, 1)
             }
         operation["requestBody"] = {
-            "required": not {"required", "anyOf"}.isdisjoint(
-                input_schema(endpoint.body, camel_case=False)
-            ),
+            "required": "required" in input_schema(endpoint.body, camel_case=False),
             "content": {"application/json": content},
         }
     operation["responses"] = {
@@ -363,8 +369,21 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
 
 
 def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
-    extra = body.model_fields[name].json_schema_extra
-    return extra if isinstance(extra, dict) else {}
+    """What is to be said of a field beyond its type, and of the fields of a list's items."""
+    field = body.model_fields[name]
+    extra = dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
+    for item in get_args(field.annotation):
+        if isclass(item) and issubclass(item, Arguments):
+            extra["items"] = _item(item)
+    return extra
+
+
+def _item(model: type[Arguments]) -> dict[str, Any]:
+    schema = input_schema(model, camel_case=False)
+    members = {
+        name: {**member, **_extra(model, name)} for name, member in schema["properties"].items()
+    }
+    return {**schema, "properties": members}
 
 
 def _items(field: FieldInfo) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from qmd import __version__
-from qmd.errors import ConfigError, ConflictError, QmdError
+from qmd.errors import ConfigError, ConflictError, InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import stdio
 from qmd.server.logs import FILE_ONLY, LogFormat, log_to_file, log_to_stderr
@@ -42,6 +42,7 @@ from qmd.tools.wording import Language
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats
     from qmd.server.http import HttpServer
+    from qmd.values.location import DatabaseLocation
 
 Transport = Literal["both", "mcp", "http"]
 
@@ -61,10 +62,14 @@ class ServerOptions:
     """The options of `qmd server`."""
 
     transport: Transport = "both"
-    database: Path | None = None  # for errors that name another server of the same database
+    database: DatabaseLocation | None = (
+        None  # for errors that name another server of the same database
+    )
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     token: str | None = field(default=None, repr=False)  # "auto": generated at the start
+    oauth_issuer: str | None = None  # who else issues tokens (OAuth 2.1)
+    oauth_resource: str | None = None  # the URL at which clients reach MCP; None for this server's
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()  # whose pages may use the server
     legacy_sse: bool = False  # serve MCP over the transport of 2024-11-05, too
@@ -126,11 +131,10 @@ def serve(
                 http.listener.close()
             raise
     if wire is not None:
-        fields = {"database": str(kb.path), "version": __version__}
+        fields = {"database": str(kb.location), "version": __version__}
         _log.info("serving a client on stdin", extra={"fields": fields, FILE_ONLY: True})
     process = _ServerProcess(kb, options, http, beside)
-    if not options.read_only:
-        _start_indexing(kb, options, kept_by_caller=beside is not None)
+    _start_indexing(kb, options, kept_by_caller=beside is not None)
     gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
     with _logged_failure("The server failed."):
         anyio.run(process.run, wire)
@@ -178,6 +182,11 @@ def _open_port(options: ServerOptions, *, is_only_transport: bool) -> _HttpPort:
         ConflictError, InputError: As `serve`.
     """
     token_is_generated = options.token == AUTO_TOKEN
+    if options.oauth_issuer is not None and options.token is None:
+        raise InputError(
+            "With --oauth-issuer each client needs a token, and the administrator one, too.",
+            hint="Set QMD_TOKEN, or give --token auto.",
+        )
     token = secrets.token_urlsafe(32) if token_is_generated else options.token
     security = security_for(options.host, token, options.allowed_hosts, options.allowed_origins)
     listener = _listen(options, is_only_transport=is_only_transport, only_server=token_is_generated)
@@ -190,10 +199,13 @@ def _open_port(options: ServerOptions, *, is_only_transport: bool) -> _HttpPort:
 
 
 def _start_indexing(kb: KnowledgeBase, options: ServerOptions, *, kept_by_caller: bool) -> None:
-    if options.adopt_posts:
+    if options.adopt_posts and not options.read_only:
         _adopt_posts(kb)
-    if options.watch and not kept_by_caller:
-        kb.keep()
+    if options.watch and not options.read_only:
+        if not kept_by_caller:
+            kb.keep()
+    else:
+        kb.follow()
 
 
 def _selection(options: ServerOptions) -> ToolSelection:
@@ -378,15 +390,22 @@ class _ServerProcess:
         if port is None or port.listener is None:
             return None
         from qmd.agent.chat import Chats
-        from qmd.server.app import Streams, build_app
+        from qmd.server.app import MCP_PATH, build_app
         from qmd.server.http import HttpServer, url_of
+        from qmd.server.oauth import check_options
+        from qmd.server.streams import Streams
 
         streams = Streams()
         options = self._options
+        oauth = None
+        if options.oauth_issuer is not None:
+            resource = options.oauth_resource or url_of(port.listener) + MCP_PATH
+            oauth = check_options(options.oauth_issuer, resource)
         self._chats = Chats(self._kb, toolsets=options.toolsets, may_write=not options.read_only)
         app = build_app(
             self._kb,
             security=port.security,
+            oauth=oauth,
             read_only=self._options.read_only,
             face=self.face,
             streams=streams,
@@ -406,7 +425,7 @@ class _ServerProcess:
             guard = "token"
         server = running.RunningServer(url, os.getpid(), port.token, __version__, guard)
         try:
-            is_first = running.announce(self._kb.path, server)
+            is_first = running.announce(self._kb.location, server)
         except OSError as error:  # the directory cannot be written
             if port.token_is_generated:
                 raise ConfigError(
@@ -418,7 +437,7 @@ class _ServerProcess:
         fields = {
             "url": url,
             "mcp": url + "/mcp",
-            "database": str(self._kb.path),
+            "database": str(self._kb.location),
             "version": __version__,
         }
         _log.info("serving", extra={"fields": fields})
@@ -428,7 +447,7 @@ class _ServerProcess:
     def _withdraw(self) -> None:
         if self._url is not None:
             with suppress(OSError):
-                running.withdraw(self._kb.path, os.getpid())
+                running.withdraw(self._kb.location, os.getpid())
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

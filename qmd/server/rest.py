@@ -329,9 +329,12 @@ class _Face:
             self._require_stream()
             arguments = await self._body(chat.CHAT, ChatArguments, request)
             call = Call(self._kb, arguments, {}, session, self._chats)
-            turn = await self._lanes["read"].run(
-                lambda: chat.begin(call), timeout_s=self._limits.read_s
-            )
+
+            def begin() -> AgentTurn:
+                with in_session(session, face="rest"):
+                    return chat.begin(call)
+
+            turn = await self._lanes["read"].run(begin, timeout_s=self._limits.read_s)
         return self._streamed(chat_stream.stream(turn, heartbeat_s=self._limits.heartbeat_s))
 
     async def chat_events(self, request: Request) -> Response:
@@ -389,10 +392,10 @@ async def _in_turns(
 
     def step() -> Answer | Generator[None, None, Answer]:
         if not isinstance(work, Generator):
-            with in_session(call.session):
+            with in_session(call.session, face="rest"):
                 return endpoint.run(call)
         try:
-            with in_session(call.session):
+            with in_session(call.session, face="rest"):
                 next(work)
         except StopIteration as end:
             answer: Answer = end.value

@@ -20,6 +20,7 @@ from qmd.values import Changes, Collection, Context, DocumentInfo
 from qmd.values.chats import MAX_NAME, MAX_QUESTION, ChatEvent, ChatInfo, TurnStatus
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
 from qmd.values.properties import PropertySummary, PropertyValue
+from qmd.values.pushes import MAX_FILES
 from qmd.values.revisions import FileChange
 from qmd.values.search import MAX_TAGS
 
@@ -89,6 +90,38 @@ class AddContextArguments(Arguments):
     text: str = Field(
         description="What lies below the path, in a sentence", json_schema_extra=_NOT_BLANK
     )
+
+
+_HASH: dict[str, Any] = {"pattern": "^[0-9a-f]{64}$"}
+_BASE64: dict[str, Any] = {
+    "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+}
+
+
+class PushedFilesArguments(Arguments):
+    after: str = Field("", description="The last path of the page before; none for the first")
+
+
+class SentFileArguments(Arguments):
+    path: str = Field(description="Relative to the folder, with /")
+    bytes: Integer = Field(ge=0)
+    mtime_ns: Integer = Field(ge=0, description="Nanoseconds since 1970")
+    sha256: str = Field(description="Of the content, in hex", json_schema_extra=_HASH)
+    moved_from: OptionalText = Field(None, description="A path that has this content already")
+
+
+class SentPartArguments(Arguments):
+    sha256: str = Field(description="Of the whole file, in hex", json_schema_extra=_HASH)
+    offset: Integer = Field(0, ge=0, description="Where in the file the part begins")
+    content: str = Field(description="The bytes, in Base64", json_schema_extra=_BASE64)
+
+
+class PushArguments(Arguments):
+    owner: str = Field(max_length=200, description="Whose folder it is, for people")
+    pattern: str = Field("**/*.md", description="Which files are documents")
+    files: list[SentFileArguments] = Field([], max_length=MAX_FILES)
+    parts: list[SentPartArguments] = Field([], max_length=MAX_FILES)
+    deleted: list[str] = Field([], max_length=MAX_FILES, description="Paths that are gone")
 
 
 class DocumentsArguments(Arguments):
@@ -239,7 +272,7 @@ class CollectionAdded:
 
 @dataclass(frozen=True, slots=True)
 class ListedCollection:
-    collection: Annotated[Collection, Inline("name", "path", "pattern", "documents")]
+    collection: Annotated[Collection, Inline("name", "path", "pattern", "documents", "owner")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +284,7 @@ class CollectionList:
 @dataclass(frozen=True, slots=True)
 class CollectionDetails:
     collection: Annotated[
-        Collection, Inline("name", "path", "pattern", "documents", "last_indexed")
+        Collection, Inline("name", "path", "pattern", "documents", "last_indexed", "owner")
     ]
 
 

@@ -4,27 +4,44 @@ Checks each request before its route: the sender, the page it comes from, and it
 A page of another site in the user's browser must not use this server. If it uses DNS rebinding, so
 that its name points to this machine, the Host header shows that name. A form or script of another
 site sends its Origin. Both are refused on every route, also for MCP; an origin may be allowed by
-name (`cors`). A page of this server is let in by its session cookie (`sessions`). Browsers send a
-cookie to all ports of a machine, so the page must be of this port too.
+name (`cors`). A page of this server is let in by its session cookie (`sessions`, `logins`).
+Browsers send a cookie to all ports of a machine, so the page must be of this port too.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
+import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from html import escape
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+from urllib.parse import quote
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from qmd.errors import InputError
+from qmd.errors import InputError, QmdError
 from qmd.server import cors
 from qmd.server.cors import allowed_origins
+from qmd.server.logins import IN_SESSION, LOGIN_PATH, MAX_FORM_BYTES, FindScope, Login, Logins
+from qmd.server.refusals import (
+    MISSING_TOKEN,
+    NO_LOOKUP,
+    OPENS_NOTHING,
+    OTHER_USER,
+    UNKNOWN_TOKEN,
+    UNKNOWN_USER,
+    WRONG_HOST,
+    WRONG_ORIGIN,
+    WRONG_PAGE,
+    Refusal,
+)
 from qmd.server.sessions import OPEN_PATH, Sessions
+from qmd.values.access import TOKEN_PREFIX
+
+_log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """A request with a larger body is refused (413), with or without a Content-Length."""
@@ -45,10 +62,19 @@ The paths that need no token. Requests to them must have no body, because 512 co
 body of 4 MiB each would fill the memory.
 """
 
+STATIC_PATH = "/static/"
+"""Styles and scripts of the page, the same on all servers; the form of a login needs some."""
+
 CLIENT_UID = "client_uid"
 """
 The key in the state of a connection for the user id of the program that opened it. The value is
 None if the user is unknown.
+"""
+
+ACCESS = "access"
+"""
+The key in the state of a request for what its token opens, an `AccessScope`; absent where the
+client may use all.
 """
 
 Headers = dict[bytes, "bytes | None"]
@@ -64,23 +90,6 @@ _HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 """The headers that each response gets, unless it has a header of the same name."""
-
-
-_UNAUTHORIZED = (
-    "A token is required: send 'Authorization: Bearer TOKEN'.\n\nIn a browser: run 'qmd open' in "
-    "a terminal, which opens this page. If you have just come by its link, reload the page."
-)
-_OTHER_USER = (
-    "Another user's server: without a token it answers programs of the user who started it "
-    "(and of root) only.\n\nStart it with --token auto or --token TOKEN and send that token, or "
-    "let all users of this machine in with --allow-other-users."
-)
-_UNKNOWN_USER = (
-    "It cannot be told which user's program asks: it had closed its connection, or its user is "
-    "not of this container. Without a token this server answers programs of the user who "
-    "started it only.\n\nKeep the connection open until the answer has come, or start the "
-    "server with --token TOKEN or --allow-other-users."
-)
 
 
 def is_loopback(host: str) -> bool:
@@ -108,6 +117,8 @@ class Security:
             cookie of a browser; None for all users of this machine.
         max_body: The most bytes of a body.
         body_timeout_s: Seconds that a client may take to send a body.
+        metadata_url: Where clients learn who issues tokens (RFC 9728); None if nobody else does.
+        metadata_paths: The paths of these metadata, which need no token.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -117,6 +128,8 @@ class Security:
     users: frozenset[int] | None = None
     max_body: int = MAX_BODY_BYTES
     body_timeout_s: float = BODY_TIMEOUT_S
+    metadata_url: str | None = None
+    metadata_paths: frozenset[str] = frozenset()
 
     def knows(self, host: str) -> bool:
         """
@@ -173,11 +186,30 @@ def security_for(
     )
 
 
+class _Answer(NamedTuple):
+    """What a session cookie leads to; ``refusal`` is None for a request that is answered."""
+
+    refusal: Refusal | None
+
+
 class RequestGuard:
     """ASGI middleware that refuses the requests which a `Security` does not allow."""
 
-    def __init__(self, app: ASGIApp, security: Security, sessions: Sessions | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        security: Security,
+        sessions: Sessions | None = None,
+        find_scope: FindScope | None = None,
+        logins: Logins | None = None,
+    ) -> None:
+        """
+        ``find_scope``: Looks up the tokens of clients; None if there are none. ``logins``: The
+        sessions that began with a token; None if there is no form for it.
+        """
         self._app = app
+        self._logins = logins
+        self._find_scope = find_scope
         self._security = security
         self._sessions = sessions or Sessions()
         self._expected = None if security.token is None else security.token.encode()
@@ -196,79 +228,173 @@ class RequestGuard:
         if self._is_allowed_preflight(scope, headers):
             await cors.answer_preflight(headers, send)
             return
-        refusal = self._refusal(scope, headers)
+        refusal = await self._refusal(scope, headers)
         if refusal is not None:
             await refusal(send, as_page=wants_page(scope))
             return
-        if self._expected is not None and scope["path"] in OPEN_PATHS and _has_body(headers):
-            await _Refusal(413, "This request takes no body.")(send)
+        if self._expected is not None and self._is_open(scope) and _has_body(headers):
+            await Refusal(413, "This request takes no body.")(send)
             return
+        body = await self._body_or_answer(scope, headers, receive, send)
+        if body is not None:
+            await self._app(scope, _replayed(body, receive), send)
+
+    async def _body_or_answer(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send
+    ) -> bytes | None:
+        """The body; None if it was refused for its size or time, or the client has left."""
+        limit = MAX_FORM_BYTES if self._takes_logins(scope) else self._security.max_body
         try:
             with anyio.fail_after(self._security.body_timeout_s):
-                body = await self._body(headers, receive)
+                return await self._body(headers, receive, limit)
         except TimeoutError:
-            await _Refusal(408, "The request body did not arrive in time.")(send)
-            return
+            await Refusal(408, "The request body did not arrive in time.")(send)
         except _TooLarge as error:
-            limit = self._security.max_body
-            refusal = _Refusal(413, f"Request body too large (at most {limit} bytes)")
+            refusal = Refusal(413, f"Request body too large (at most {limit} bytes)")
             discard_bytes = DISCARDED * limit if error.unread else 0
             await refusal(send, before_close=lambda: _discard(receive, discard_bytes))
-            return
         except _DisconnectedError:
-            return
-        await self._app(scope, _replayed(body, receive), send)
+            pass
+        return None
 
-    def _refusal(self, scope: Scope, headers: Headers) -> _Refusal | None:
-        """The refusal of a request, for its host, its origin or its sender; None to answer it."""
+    def _is_open(self, scope: Scope) -> bool:
+        """Whether a path needs no token."""
+        path = scope["path"]
+        is_file = self._logins is not None and path.startswith(STATIC_PATH)
         return (
-            self._refuse_host(headers)
-            or self._refuse_foreign_page(scope, headers)
-            or (
-                self._refuse_other_user(scope)
-                if self._expected is None
-                else self._refuse_without_token(scope, headers)
-            )
+            path in OPEN_PATHS
+            or path in self._security.metadata_paths
+            or (is_file and scope["method"] in ("GET", "HEAD"))
         )
 
-    def _refuse_host(self, headers: Headers) -> _Refusal | None:
+    async def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
+        """The refusal of a request, for its host, its origin or its sender; None to answer it."""
+        refusal = self._refuse_host(headers) or self._refuse_foreign_page(scope, headers)
+        if refusal is not None:
+            return refusal
+        token = _bearer_token(headers)
+        is_scoped = token.startswith(TOKEN_PREFIX.encode()) or (
+            token.startswith(b"eyJ") and self._security.metadata_url is not None  # it begins a JWT
+        )
+        if is_scoped and not self._is_expected(token):
+            return await self._refuse_unknown_token(scope, token.decode("latin-1"))
+        if self._expected is None:
+            return self._refuse_other_user(scope)
+        return await self._refuse_without_token(scope, headers)
+
+    async def _refuse_unknown_token(self, scope: Scope, token: str) -> Refusal | None:
+        """Refuse a token that is not valid; keep in the state of the request what it opens."""
+        try:
+            access = None if self._find_scope is None else await self._find_scope(token)
+        except QmdError as error:
+            _log.error("a token could not be looked up: %s", error)
+            return NO_LOOKUP
+        if access is None:
+            return self._challenging(UNKNOWN_TOKEN)
+        if not access.read:
+            return self._challenging(OPENS_NOTHING)
+        _note(scope, ACCESS, access)
+        return None
+
+    def _challenging(self, refusal: Refusal) -> Refusal:
+        """A refusal that also says where to learn who issues tokens."""
+        url = self._security.metadata_url
+        if url is None:
+            return refusal
+        headers = tuple(
+            (name, value + f', resource_metadata="{url}"'.encode())
+            if name == b"www-authenticate"
+            else (name, value)
+            for name, value in refusal.headers
+        )
+        return replace(refusal, headers=headers)
+
+    def _is_expected(self, token: bytes) -> bool:
+        return self._expected is not None and hmac.compare_digest(token, self._expected)
+
+    def _refuse_host(self, headers: Headers) -> Refusal | None:
         """Refuse a Host header with a foreign name, which DNS rebinding points to this machine."""
         host = headers.get(b"host")
-        return None if host is not None and self._security.knows(_host_name(host)) else _WRONG_HOST
+        return None if host is not None and self._security.knows(_host_name(host)) else WRONG_HOST
 
-    def _refuse_foreign_page(self, scope: Scope, headers: Headers) -> _Refusal | None:
+    def _refuse_foreign_page(self, scope: Scope, headers: Headers) -> Refusal | None:
         """Refuse a page of another site: it sends Origin or, for images and scripts, fetch-site."""
         if self._is_allowed_origin(headers):
             return None
         if b"origin" in headers and not self._is_known_origin(headers[b"origin"]):
-            return _WRONG_ORIGIN
+            return WRONG_ORIGIN
         if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_of_other_port(headers):
-            return _WRONG_ORIGIN
+            return WRONG_ORIGIN
         follows_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
         if headers.get(b"sec-fetch-site") == b"cross-site" and not follows_link:
-            return _WRONG_ORIGIN
+            return WRONG_ORIGIN
         return None
 
-    def _refuse_without_token(self, scope: Scope, headers: Headers) -> _Refusal | None:
+    async def _refuse_without_token(self, scope: Scope, headers: Headers) -> Refusal | None:
         """Refuse a request without the token or the session cookie of a page of this server."""
-        if scope["path"] in OPEN_PATHS:
+        if self._is_open(scope):
             return None
         if scope["path"] == OPEN_PATH and scope["method"] == "GET":
             return self._refuse_other_user(scope)  # the handler checks the code of the link
-        cookies = headers.get(b"cookie") or b""
-        if b"authorization" not in headers and self._sessions.is_in(scope, cookies):
-            return self._refuse_other_user(scope) if _is_same_site(scope, headers) else _WRONG_PAGE
-        scheme, _, token = (headers.get(b"authorization") or b"").partition(b" ")
-        token = token.strip() if scheme.lower() == b"bearer" else b""
-        return None if hmac.compare_digest(token, self._expected or b"") else _MISSING_TOKEN
+        if b"authorization" not in headers:
+            answer = await self._refuse_session(scope, headers)
+            if answer is not None:
+                return answer.refusal
+        if self._is_expected(_bearer_token(headers)) or self._takes_logins(scope):
+            return None
+        return self._challenging(self._missing_token(scope))
 
-    def _refuse_other_user(self, scope: Scope) -> _Refusal | None:
+    async def _refuse_session(self, scope: Scope, headers: Headers) -> _Answer | None:
+        """The answer to a session cookie; None if the request has none that is valid."""
+        cookies = headers.get(b"cookie") or b""
+        login = None if self._logins is None else self._logins.find(scope, cookies)
+        is_linked = self._sessions.is_in(scope, cookies)
+        if not is_linked and login is None:
+            return None
+        if not _is_same_site(scope, headers):
+            return _Answer(WRONG_PAGE)
+        if login is not None and login.token and not is_linked:
+            refusal = await self._refuse_login(scope, login)
+            return None if refusal is UNKNOWN_TOKEN else _Answer(refusal)
+        _note(scope, IN_SESSION, True)
+        # A person at another machine has typed the token, and is no user of this one.
+        is_remote = not is_linked and not _is_from_loopback(scope)
+        return _Answer(None if is_remote else self._refuse_other_user(scope))
+
+    async def _refuse_login(self, scope: Scope, login: Login) -> Refusal | None:
+        """Refuse a session whose token is not valid; keep what it opens as for a token."""
+        assert self._logins is not None
+        try:
+            access = await self._logins.access(login)
+        except QmdError as error:
+            _log.error("a token could not be looked up: %s", error)
+            return NO_LOOKUP
+        if access is None:
+            return UNKNOWN_TOKEN
+        _note(scope, ACCESS, access)
+        _note(scope, IN_SESSION, True)
+        return None
+
+    def _takes_logins(self, scope: Scope) -> bool:
+        """Whether the path is that of the form in which a person types a token."""
+        return self._logins is not None and scope["path"] == LOGIN_PATH
+
+    def _missing_token(self, scope: Scope) -> Refusal:
+        """A browser that loads a page is sent to the form, and from there to its page."""
+        if self._logins is None or not wants_page(scope):
+            return MISSING_TOKEN
+        query = scope.get("query_string", b"").decode("latin-1")
+        page = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+        address = LOGIN_PATH if page == "%2F" else f"{LOGIN_PATH}?next={page}"
+        return replace(MISSING_TOKEN, status=303, headers=((b"location", address.encode("ascii")),))
+
+    def _refuse_other_user(self, scope: Scope) -> Refusal | None:
         """Refuse a program of another user of this machine."""
         users = self._security.users
         uid = scope.get("state", {}).get(CLIENT_UID)
         if users is None or uid in users:
             return None
-        return _Refusal(403, _OTHER_USER if uid is not None else _UNKNOWN_USER)
+        return Refusal(403, OTHER_USER if uid is not None else UNKNOWN_USER)
 
     def _is_allowed_origin(self, headers: Headers) -> bool:
         origin = headers.get(b"origin") or b""
@@ -286,16 +412,15 @@ class RequestGuard:
         scheme, _, rest = (origin or b"").lower().partition(b"://")
         return scheme in (b"http", b"https") and self._security.knows(_host_name(rest))
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+    async def _body(self, headers: Headers, receive: Receive, limit: int) -> bytes:
         """
-        Read the whole body.
+        Read the whole body, of at most ``limit`` bytes.
 
         Raises:
             _TooLarge: The body is larger than the limit.
             _DisconnectedError: The client has closed the connection.
         """
         length = headers.get(b"content-length")
-        limit = self._security.max_body
         if length is not None and length.isdigit() and int(length) > limit:
             raise _TooLarge(unread=True)
         parts: list[bytes] = []
@@ -325,44 +450,19 @@ class _DisconnectedError(Exception):
     """The client closed the connection before its request was complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """An error response to a request that is not answered."""
-
-    status: int
-    detail: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-    async def __call__(
-        self,
-        send: Send,
-        before_close: Callable[[], Awaitable[None]] | None = None,
-        *,
-        as_page: bool = False,
-    ) -> None:
-        """Send the refusal; ``before_close`` runs before the connection is closed."""
-        body = (error_page if as_page else error_body)(self.status, self.detail)
-        kind = b"text/html; charset=utf-8" if as_page else b"application/json"
-        headers = [
-            (b"content-type", kind),
-            (b"content-length", str(len(body)).encode()),
-            # On an open connection the unread rest of the body would count as the next request.
-            (b"connection", b"close"),
-            *self.headers,
-        ]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-        if before_close is not None:
-            await before_close()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+def _note(scope: Scope, key: str, value: object) -> None:
+    """Keep a fact in the state of a request."""
+    scope["state"] = {**scope.get("state", {}), key: value}
 
 
-_WRONG_HOST = _Refusal(
-    403, "Host not allowed: this server answers to its own names only (localhost)."
-)
-_WRONG_ORIGIN = _Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
-_WRONG_PAGE = _Refusal(403, "Origin not allowed: this is no page of this server.")
-_MISSING_TOKEN = _Refusal(401, _UNAUTHORIZED, ((b"www-authenticate", b'Bearer realm="qmd"'),))
+def _is_from_loopback(scope: Scope) -> bool:
+    return is_loopback((scope.get("client") or ("",))[0])
+
+
+def _bearer_token(headers: Headers) -> bytes:
+    """The token of a request; empty without one."""
+    scheme, _, token = (headers.get(b"authorization") or b"").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
 
 
 async def _discard(receive: Receive, max_bytes: int) -> None:
@@ -374,20 +474,6 @@ async def _discard(receive: Receive, max_bytes: int) -> None:
             remaining -= len(message.get("body", b""))
             if not message.get("more_body", False):
                 return
-
-
-def error_body(status: int, detail: str) -> bytes:
-    """The body of an error response: JSON of the same shape for all errors over HTTP."""
-    return json.dumps({"detail": detail, "status_code": status}, ensure_ascii=False).encode()
-
-
-def error_page(status: int, detail: str) -> bytes:
-    """The body of an error response for a browser: a page."""
-    text = "".join(f"<p>{escape(part)}</p>" for part in detail.split("\n\n"))
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"<title>qmd: {status}</title>{text}</html>\n"
-    ).encode()
 
 
 def wants_page(scope: Scope) -> bool:

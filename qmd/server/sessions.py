@@ -33,6 +33,9 @@ MAX_SESSIONS = 64
 """If there are more sessions, the one that was used least recently ends."""
 
 
+_MAX_COOKIES = 8
+
+
 class _Secrets:
     """At most ``max_number`` random values, each valid for ``lifetime_s`` seconds."""
 
@@ -103,12 +106,19 @@ class Sessions:
 
     def is_in(self, scope: Scope, cookies: bytes) -> bool:
         """Whether a cookie of the request belongs to a session; renews the session."""
-        name = cookie_name(scope)
-        for pair in cookies.decode("latin-1").split(";"):
-            key, _, value = pair.strip().partition("=")
-            if key == name and self._sessions.renew(value):
-                return True
-        return False
+        return any(self._sessions.renew(value) for value in cookie_values(scope, cookies))
+
+    def end(self, scope: Scope, cookies: bytes) -> None:
+        """End the session of a cookie of the request, if it has one."""
+        for value in cookie_values(scope, cookies):
+            self._sessions.take(value)
+
+
+def cookie_values(scope: Scope, cookies: bytes) -> list[str]:
+    """The values of all session cookies in a header; servers on other ports may have set some."""
+    name = cookie_name(scope)
+    pairs = (pair.strip().partition("=") for pair in cookies.decode("latin-1").split(";"))
+    return [value for key, _, value in pairs if key == name][:_MAX_COOKIES]
 
 
 def cookie_name(scope: Scope) -> str:

@@ -84,7 +84,9 @@ class Collections(Protocol):
 class CollectionsWriter(Collections, Protocol):
     """Changes collections."""
 
-    def add(self, *, name: str, path: str, pattern: str, ignore: Sequence[str]) -> Collection:
+    def add(
+        self, *, name: str, path: str, pattern: str, ignore: Sequence[str], owner: str = ""
+    ) -> Collection:
         """
         Add a collection.
 
@@ -92,6 +94,7 @@ class CollectionsWriter(Collections, Protocol):
             path: The absolute path of a directory.
             pattern: Which files belong to it (see `qmd.ingest.rules`).
             ignore: Patterns of files to leave out, as in a .gitignore.
+            owner: Whose folder it is, if another machine pushes it.
 
         Raises:
             ConflictError: A collection of this name exists.

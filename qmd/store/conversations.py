@@ -13,7 +13,7 @@ class StoredTurn(NamedTuple):
     A turn as the store keeps it.
 
     Attributes:
-        process: The process that runs the turn (`qmd.system.running.this_process`).
+        process: The process that runs the turn (`qmd.store.store.Store.process_name`).
         events: What happened, as JSON.
         messages: What was said to the model and by it, as JSON.
     """
@@ -55,6 +55,16 @@ class Conversations(Protocol):
 
     def get(self, chat_id: str) -> ChatInfo | None: ...
 
+    def owner(self, chat_id: str) -> str | None:
+        """
+        Whose conversation it is: the id of a token, "" for the administrator; None without one.
+        """
+        ...
+
+    def count_of(self, owner: str) -> int:
+        """How many conversations an owner has."""
+        ...
+
     def summary(self, chat_id: str) -> ChatSummary: ...
 
     def turns(self, chat_id: str) -> list[StoredTurn]:
@@ -73,7 +83,9 @@ class Conversations(Protocol):
 class ConversationsWriter(Conversations, Protocol):
     """Keeps conversations."""
 
-    def add(self, chat: ChatInfo) -> None: ...
+    def add(self, chat: ChatInfo, owner: str = "") -> None:
+        """Add a conversation; ``owner`` as in `Conversations.owner`."""
+        ...
 
     def rename(self, chat_id: str, name: str) -> None: ...
 

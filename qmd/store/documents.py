@@ -110,6 +110,23 @@ class Documents(Protocol):
         """
         ...
 
+    def places(self, beginning: str = "") -> Iterator[tuple[int, str, str]]:
+        """
+        Id, collection and path of all documents, by collection and path; an index has all of it.
+
+        Args:
+            beginning: Only documents whose ``collection/path`` or path begins so.
+        """
+        ...
+
+    def name_keys(self) -> Iterator[tuple[str, int]]:
+        """
+        The folded names of all documents with their ids: file names, then titles and aliases.
+
+        They come from indexes, one row after the other: a million take a second and no memory.
+        """
+        ...
+
     def count(self) -> int:
         """How many documents there are."""
         ...
@@ -204,6 +221,10 @@ class Documents(Protocol):
 
     def names_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:
         """Id, and names and text in lines (`FullDocument.names`), of all selected documents."""
+        ...
+
+    def selected_ids(self, selection: Selection) -> list[int]:
+        """The ids of the selected documents, in no order, some perhaps twice."""
         ...
 
     def count_selected(self, selection: Selection) -> int:

@@ -15,6 +15,15 @@ BM25_K1 = 1.2
 class FullText(Protocol):
     """Searches the words of documents."""
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether a search of this snapshot left out matches, because there were too many."""
+        ...
+
+    def document_count(self) -> int:
+        """How many documents there are; it costs nothing."""
+        ...
+
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from qmd.store.access import Access, AccessWriter
 from qmd.store.collections import Collections, CollectionsWriter
 from qmd.store.contexts import Contexts, ContextsWriter
 from qmd.store.conversations import Conversations, ConversationsWriter
@@ -123,6 +124,9 @@ class Reader(Protocol):
     def meta(self) -> Meta: ...
 
     @property
+    def access(self) -> Access: ...
+
+    @property
     def upkeep(self) -> Upkeep: ...
 
 
@@ -161,6 +165,9 @@ class Writer(Reader, Protocol):
 
     @property
     def meta(self) -> MetaWriter: ...
+
+    @property
+    def access(self) -> AccessWriter: ...
 
     @property
     def upkeep(self) -> UpkeepWriter: ...

@@ -4,13 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from qmd.store.changes import ChangeFeed
+    from qmd.store.embedding_claims import EmbeddingClaims
+    from qmd.store.models import StoredModel
     from qmd.store.reader import Reader, Writer
+    from qmd.values.access import AccessScope
+    from qmd.values.location import DatabaseLocation
 
 T = TypeVar("T")
+
+#: Seconds that a write waits for a lock that another process holds, unless told otherwise.
+LOCK_TIMEOUT_S = 15.0
+
+
+class ReplicaState(NamedTuple):
+    """
+    The replica that answers reads.
+
+    Attributes:
+        lag_s: Seconds that it is behind; None if that is unknown.
+        problem: A sentence that says why the primary server answers; None if the replica does.
+        primary_problem: A sentence that says why nothing can be written.
+    """
+
+    lag_s: float | None
+    problem: str | None = None
+    primary_problem: str | None = None
+
+
+class SharedLock(Protocol):
+    """A lock that one of all processes with a database holds, on whichever machine."""
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the lock, as far as it is known here."""
+        ...
+
+    def take(self) -> bool:
+        """
+        Take the lock if it is free, without waiting.
+
+        Raises:
+            StoreError: The server cannot be reached.
+        """
+        ...
+
+    def is_in_place(self) -> bool:
+        """Whether the lock is still held where other processes would take it."""
+        ...
+
+    def release(self) -> None: ...
 
 
 class Store(Protocol):
@@ -24,8 +70,8 @@ class Store(Protocol):
     """
 
     @property
-    def path(self) -> Path:
-        """The absolute path of the database."""
+    def location(self) -> DatabaseLocation:
+        """The absolute path of the database file, or the database on a server."""
         ...
 
     @property
@@ -73,11 +119,44 @@ class Store(Protocol):
         """
         ...
 
+    def scoped(self, scope: AccessScope) -> Store:
+        """
+        This store as a client with a scope sees it: nothing outside its collections exists.
+
+        It reads what is in the scope, and writes nothing but the client's own conversations: each
+        other use of its `Writer` raises ScopeError. It needs no closing, and lives as long as this
+        store.
+        """
+        ...
+
     def merge_full_text(self) -> None:
         """
         Merge what many writes have left in full text, so that searches look into fewer places.
 
         It takes many short transactions, between which others can write.
+        """
+        ...
+
+    def gather_common_words(self, most_s: float | None = None) -> int:
+        """
+        Compute what makes searches for very common words fast, if there are many documents.
+
+        It takes many short transactions, between which others can write, and goes on where an
+        earlier call ended.
+
+        Args:
+            most_s: End after about this many seconds; None when all is done.
+
+        Returns:
+            How many words are left, at least 1; 0 if nothing is left to do.
+        """
+        ...
+
+    def index_vectors(self) -> None:
+        """
+        Make the index that searches of very many vectors need, if there is none.
+
+        It may take minutes, in which others can write.
         """
         ...
 
@@ -92,6 +171,50 @@ class Store(Protocol):
     @property
     def damage_hint(self) -> str:
         """A sentence that tells a person what to do if this database is damaged."""
+        ...
+
+    def shared_lock(self, purpose: str) -> SharedLock:
+        """
+        A lock of this database; all processes that name the same ``purpose`` mean the same lock.
+
+        Only a database on a server has such locks. Processes with a file lock files beside it.
+        """
+        ...
+
+    def is_locked(self, purpose: str) -> bool:
+        """Whether any process holds a `shared_lock`."""
+        ...
+
+    def replica_state(self) -> ReplicaState | None:
+        """How far the replica is behind that answers reads; None without a replica."""
+        ...
+
+    def change_feed(self) -> ChangeFeed | None:
+        """
+        What tells at once which documents other processes change; None with a file.
+
+        Whoever has a file compares `identities` now and then. The caller closes the feed.
+        """
+        ...
+
+    def process_name(self) -> str:
+        """
+        A name of this process that no other process with the database has or will have.
+
+        From the first call on, until the store is closed or the process ends, `has_process` is
+        true of it for all of them, on whichever machine.
+
+        Raises:
+            StoreError: The server cannot be reached.
+        """
+        ...
+
+    def has_process(self, name: str) -> bool:
+        """Whether a process that `process_name` named is still there."""
+        ...
+
+    def embedding_claims(self, model: StoredModel) -> EmbeddingClaims:
+        """Hands out the chunks to embed with a model. The caller closes it."""
         ...
 
     def require_writable(self) -> None:

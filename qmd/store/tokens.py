@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from qmd.store.embeddings import ChunkText
@@ -40,6 +40,10 @@ class Tokens(Protocol):
         A chunk is left out if its codes are missing, were made by another recipe, or have an
         impossible length, which damage leaves.
         """
+        ...
+
+    def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Hash of a text → codes, as `Embeddings.cached` has its vectors."""
         ...
 
     def texts(self, chunk_ids: Sequence[int]) -> list[ChunkText]:

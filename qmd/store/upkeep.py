@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -50,8 +51,14 @@ class Upkeep(Protocol):
         """Name of a kind (for people) → how many rows of it nothing refers to any more."""
         ...
 
-    def problems(self) -> list[str]:
-        """The first twenty damages, as sentences. The call reads the whole database."""
+    def problems(self, progress: Callable[[int, int, str], object] | None = None) -> list[str]:
+        """
+        The first twenty damages, as sentences. The call reads the whole database.
+
+        Args:
+            progress: Called before each check with the number of those done, of all, and its
+                subject.
+        """
         ...
 
     def migrations(self) -> list[str]:
@@ -62,9 +69,18 @@ class Upkeep(Protocol):
         """Whether an older version of this program has stored vectors that this one cannot see."""
         ...
 
-    def copy_to(self, target: Path, *, replace: bool) -> int:
+    def copy_to(
+        self,
+        target: Path,
+        *,
+        replace: bool,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> int:
         """
         Write this snapshot to a database file; others may write to the original meanwhile.
+
+        Args:
+            progress: Called with the bytes that are copied, and all bytes.
 
         Returns:
             The size of the copy in bytes.

@@ -69,14 +69,32 @@ class Vectors(Protocol):
         """The ids of all chunks that have a vector: int64[n], ascending."""
         ...
 
-    def with_collections(
+    def with_places(
         self, model: StoredModel, ids: Sequence[int]
-    ) -> list[tuple[int, int, bytes]]:
+    ) -> list[tuple[int, int, int, bytes]]:
         """
-        Rows ``(chunk id, collection id, vector)`` of these chunks, sorted by chunk id.
+        Rows ``(chunk id, document id, collection id, vector)`` of these chunks, by chunk id.
 
         Chunks that do not exist are left out.
         """
+        ...
+
+    def rounded(
+        self, model: StoredModel, after: int, limit: int
+    ) -> list[tuple[int, int, int, NDArray[np.float32]]]:
+        """
+        As `with_places`, for chunks with ids above ``after``; the vectors are less exact.
+
+        Reading all vectors so takes a fifth of the time. Each is float32[dimension].
+        """
+        ...
+
+    def waiting_chunk_ids(self) -> list[int]:
+        """The ids of the chunks that have no vector."""
+        ...
+
+    def embedded_since(self, last_id: int, waiting_ids: Sequence[int]) -> list[int]:
+        """The ids above ``last_id``, and those of ``waiting_ids``, that have a vector, sorted."""
         ...
 
     def exact(
@@ -86,7 +104,11 @@ class Vectors(Protocol):
         ...
 
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
-        """At most ``most`` vectors (float16[dimension]), spread evenly over the index."""
+        """
+        At most ``most`` vectors (float16[dimension]), chosen by the hashes of their texts.
+
+        So they are spread over the index, and all engines choose the same.
+        """
         ...
 
     def for_documents(

@@ -18,6 +18,11 @@ def now() -> str:
     return from_ns(time_ns())
 
 
+def now_ns() -> int:
+    """The current time in nanoseconds since 1970."""
+    return time_ns()
+
+
 def from_ns(moment_ns: int) -> str:
     """Write a time given in nanoseconds since 1970; it is clamped to the years 1 to 9999."""
     seconds, rest = divmod(moment_ns, 1_000_000_000)

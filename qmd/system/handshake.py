@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
@@ -24,9 +24,11 @@ TIMEOUT_S = 15.0
 """The longest wait for an answer; a slow machine takes some seconds to start Python."""
 
 _PROTOCOL = "2025-06-18"
-_MAX_BYTES = 4 << 20  # of an answer
+_MAX_BYTES = 4 << 20  # of all that is said up to the answer
 _MAX_WORDS = 200  # characters of what a program says when it fails
+_TAIL = 4096  # bytes of stderr that are kept
 _END_S = 3.0  # for a program to end by itself
+_LAST_WORDS_S = 0.5  # for the rest of stderr, when stdout has ended
 
 
 class HandshakeError(Exception):
@@ -47,32 +49,38 @@ def over_stdio(
     """
     Start a server, ask who it is, and end it.
 
+    It starts in the user's home directory, as clients with a window do: programs such as
+    ``python -m`` take code from the directory that they start in, which may be a stranger's here.
+
     Raises:
         HandshakeError: It cannot be started, ends without an answer, or does not answer in time.
     """
-    with tempfile.TemporaryFile() as errors:
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env={**os.environ, **(env or {})},
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            raise HandshakeError(f"cannot be started: {error}") from error
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            with suppress(OSError):
-                process.stdin.write(_initialize() + b"\n")
-                process.stdin.flush()
-            lines: SimpleQueue[bytes] = SimpleQueue()
-            threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
-            return _first_answer(lines, timeout_s, errors)
-        finally:
-            _end(process)
+    home = Path.home()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            cwd=home if home.is_dir() else None,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise HandshakeError(f"cannot be started: {error}") from error
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        errors = _Tail(process.stderr)
+        with suppress(OSError):
+            process.stdin.write(_initialize() + b"\n")
+            process.stdin.flush()
+        lines: SimpleQueue[bytes | None] = SimpleQueue()
+        threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+        return _first_answer(lines, timeout_s, errors)
+    finally:
+        _end(process)
 
 
 def over_http(
@@ -99,15 +107,10 @@ def over_http(
                 raise HandshakeError(f"answers {reply.status}, which no MCP server does")
             if "event-stream" not in reply.headers.get("content-type", ""):
                 return _server_info(reply.read(_MAX_BYTES))
-            text = b""
-            for piece in reply.pieces():
-                text += piece
-                for line in text.splitlines():
-                    if line.startswith(b"data:") and line.strip() != b"data:":
-                        with suppress(HandshakeError):
-                            return _server_info(line[5:])
-                if len(text) > _MAX_BYTES:
-                    break
+            for line in _lines(reply.pieces()):
+                if line.startswith(b"data:") and line.strip() != b"data:":
+                    with suppress(HandshakeError):
+                        return _server_info(line[5:])
     except (http_client.HttpError, proxy.ProxyError, ValueError) as error:
         raise HandshakeError(f"does not answer: {error}") from error
     raise HandshakeError("answers without saying who it is")
@@ -123,26 +126,72 @@ def _initialize() -> bytes:
     return json.dumps(message).encode()
 
 
-def _read(stream: IO[bytes], lines: SimpleQueue[bytes]) -> None:
-    """Put each line into the queue; an empty one at the end. Runs on a thread of its own."""
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a text that comes in pieces, up to `_MAX_BYTES`."""
+    length, begun = 0, list[bytes]()
+    for piece in pieces:
+        length += len(piece)
+        if length > _MAX_BYTES:
+            return
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            yield b"".join([*begun, end])
+            begun = []
+        begun.append(rest)
+    yield b"".join(begun)
+
+
+class _Tail:
+    """Reads a stream on a thread of its own, and keeps its end."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._data = b""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        for piece in _pieces(self._stream):
+            self._data = (self._data + piece)[-_TAIL:]
+
+    def last_words(self) -> str:
+        """What was written at last, behind a colon."""
+        self._thread.join(_LAST_WORDS_S)
+        lines = self._data.decode("utf-8", "replace").strip().splitlines()
+        return f": {one_line(lines[-1])[:_MAX_WORDS]}" if lines else ""
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    """
+    What a program writes, until it or `_end` closes the stream.
+
+    It does not read from the buffered object: a thread that waits inside one holds a lock that
+    `close` waits for, and a child of the program may keep the stream open.
+    """
     with suppress(OSError, ValueError):
-        while line := stream.readline(_MAX_BYTES):
-            lines.put(line)
-    lines.put(b"")
+        while piece := os.read(stream.fileno(), 1 << 16):
+            yield piece
 
 
-def _first_answer(lines: SimpleQueue[bytes], timeout_s: float, errors: IO[bytes]) -> ServerInfo:
+def _read(stream: IO[bytes], lines: SimpleQueue[bytes | None]) -> None:
+    """Put each line into the queue, and None at the end. Runs on a thread of its own."""
+    for line in _lines(_pieces(stream)):
+        lines.put(line)
+    lines.put(None)
+
+
+def _first_answer(lines: SimpleQueue[bytes | None], timeout_s: float, errors: _Tail) -> ServerInfo:
     deadline = time.monotonic() + timeout_s
     while (left_s := deadline - time.monotonic()) > 0:
         try:
             line = lines.get(timeout=left_s)
         except Empty:
             break
-        if not line:
-            raise HandshakeError(f"ends without an answer{_last_words(errors)}")
+        if line is None:
+            raise HandshakeError(f"ends without an answer{errors.last_words()}")
         with suppress(HandshakeError):
             return _server_info(line)
-    raise HandshakeError(f"does not answer within {timeout_s:g} s{_last_words(errors)}")
+    raise HandshakeError(f"does not answer within {timeout_s:g} s{errors.last_words()}")
 
 
 def _server_info(data: bytes) -> ServerInfo:
@@ -152,14 +201,6 @@ def _server_info(data: bytes) -> ServerInfo:
         return ServerInfo(str(info["name"]), str(info["version"]))
     except (ValueError, RecursionError, LookupError, TypeError) as error:
         raise HandshakeError("answers, but not as an MCP server") from error
-
-
-def _last_words(errors: IO[bytes]) -> str:
-    """What a program has written to stderr at last, behind a colon."""
-    size = errors.seek(0, os.SEEK_END)
-    errors.seek(max(0, size - 4096))
-    lines = errors.read().decode("utf-8", "replace").strip().splitlines()
-    return f": {one_line(lines[-1])[:_MAX_WORDS]}" if lines else ""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -175,5 +216,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    with suppress(OSError):
-        process.stdout.close()  # type: ignore[union-attr]
+    for stream in (process.stdout, process.stderr):
+        with suppress(OSError):
+            stream.close()  # type: ignore[union-attr]

@@ -169,7 +169,7 @@ def request(
     Send one request and yield the reply, whatever its status; close the connection at the end.
 
     Args:
-        url: ``http://`` or ``https://``, host, port and path.
+        url: ``http://`` or ``https://``, host, port, path and query.
         limit: The time limit of the request and the whole reply.
         body: The body of a POST; None to send a GET.
         connect_s: The longest wait for the connection alone.
@@ -216,6 +216,8 @@ def _exchange(
     is_tls = parts.scheme == "https"
     port = parts.port or (443 if is_tls else 80)
     target = quote(parts.path, safe=_URL_SAFE) or "/"
+    if parts.query:
+        target += "?" + quote(parts.query, safe=_URL_SAFE)
     chosen_proxy = proxy.for_url(url) if use_proxy else None
     if chosen_proxy is None:
         link = _connect(host, port, limit, connect_s, stack)

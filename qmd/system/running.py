@@ -16,7 +16,12 @@ import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from qmd.system.database_files import file_beside
+
+if TYPE_CHECKING:
+    from qmd.values.location import DatabaseLocation
 
 SUFFIX = ".server.json"
 
@@ -48,12 +53,12 @@ class RunningServer:
     started: int | None = field(default=None, compare=False)
 
 
-def file_for(database: Path) -> Path:
-    """The file that names the server of this database."""
-    return database.with_name(database.name + SUFFIX)
+def file_for(database: DatabaseLocation) -> Path:
+    """The file that names the server of this database on this machine."""
+    return file_beside(database, SUFFIX)
 
 
-def find(database: Path) -> RunningServer | None:
+def find(database: DatabaseLocation) -> RunningServer | None:
     """The server of this database, if the process exists. This sends no request to the server."""
     server = _read(file_for(database))
     if server is None or not is_alive(server.pid):
@@ -62,7 +67,7 @@ def find(database: Path) -> RunningServer | None:
     return None if server.started not in (None, _start_ticks(server.pid)) else server
 
 
-def announce(database: Path, server: RunningServer) -> bool:
+def announce(database: DatabaseLocation, server: RunningServer) -> bool:
     """Write the file. Keep it and return False if another server wrote it and still answers."""
     other = find(database)
     if other is not None and other.pid != server.pid and answers(other):
@@ -86,7 +91,7 @@ def announce(database: Path, server: RunningServer) -> bool:
     return True
 
 
-def withdraw(database: Path, pid: int) -> None:
+def withdraw(database: DatabaseLocation, pid: int) -> None:
     """Remove the file, if the process ``pid`` wrote it."""
     server = _read(file_for(database))
     if server is not None and server.pid == pid:
@@ -164,6 +169,23 @@ def is_alive(pid: int) -> bool:
     except OSError:  # the process belongs to another user
         return True
     return True
+
+
+def wrote_its_entry(database: DatabaseLocation, server: RunningServer) -> bool:
+    """
+    Whether the process of a server is the one that wrote the file, as far as the system says.
+
+    Whoever can write the file could name a process of somebody else in it, or one of another
+    machine, if the file was copied from there.
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        writer = file_for(database).stat(follow_symlinks=False).st_uid
+        owner = Path(f"/proc/{server.pid}").stat().st_uid
+    except OSError:
+        return False
+    return server.started is not None and writer == owner
 
 
 def this_process() -> str:

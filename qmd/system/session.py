@@ -16,6 +16,7 @@ from contextvars import ContextVar
 MAX_LENGTH = 100
 
 _current: ContextVar[str | None] = ContextVar("qmd_session", default=None)
+_current_face: ContextVar[str | None] = ContextVar("qmd_face", default=None)
 _face_of_process = "process"
 _of_process: list[str] = []
 
@@ -41,12 +42,19 @@ def current_session() -> str:
     return _of_process[0]
 
 
+def current_face() -> str:
+    """The face through which this thread's work was asked for, such as ``cli`` or ``mcp``."""
+    return _current_face.get() or _face_of_process
+
+
 @contextmanager
-def in_session(session: str) -> Iterator[None]:
-    """Let all changes of the block belong to a session."""
+def in_session(session: str, *, face: str | None = None) -> Iterator[None]:
+    """Let all changes of the block belong to a session; ``face``: None for that of the process."""
     printable = "".join(each if each.isprintable() else "?" for each in session)
     token = _current.set(printable.encode("utf-8", "replace").decode()[:MAX_LENGTH])
+    face_token = _current_face.set(face)
     try:
         yield
     finally:
         _current.reset(token)
+        _current_face.reset(face_token)

@@ -45,6 +45,19 @@ def user_dir(kind: Kind, environ: Mapping[str, str] | None = None) -> Path:
     return Path(directory)
 
 
+def moved_directories(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables that name other directories than those that a user has without them."""
+    environ = os.environ if environ is None else environ
+    home = os.path.expanduser("~")
+    defaults = {f"XDG_{kind.upper()}_HOME": place for kind, place in _DEFAULTS.items()}
+    return {
+        name: environ[name]
+        for name, place in defaults.items()
+        if os.path.isabs(environ.get(name, ""))
+        and os.path.normpath(environ[name]) != os.path.join(home, place)
+    }
+
+
 def _directory(kind: Kind, name: str, environ: Mapping[str, str]) -> str:
     """On Linux without platformdirs, whose import takes as long as a whole search."""
     if sys.platform == "linux" and "ANDROID_DATA" not in environ:

@@ -207,7 +207,7 @@ def _input_schema(model: type[Arguments], camel_case: bool) -> dict[str, Any]:
 
 
 _KEYWORDS = ("type", "enum", "items", "minimum", "maximum", "default")
-_OBJECT_KEYWORDS = ("properties", "required", "anyOf", "additionalProperties")
+_OBJECT_KEYWORDS = ("properties", "required", "additionalProperties")
 
 
 def _compact(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:

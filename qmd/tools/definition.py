@@ -140,9 +140,6 @@ class Tool(Generic[ArgumentsT]):
         schema = published(input_schema(self.arguments, camel_case=camel_case))
         for name in unlisted_arguments(self.arguments):
             del schema["properties"][to_camel(name) if camel_case else name]
-        for option in schema.pop("anyOf", ()):
-            if set(option["required"]) <= schema["properties"].keys():
-                schema["required"] = option["required"]
         for path, text in self.argument_texts.items():
             member = schema
             for name in path.split("."):

@@ -10,23 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from qmd.search.query.lines import parse_lines
 from qmd.tools.arguments import Arguments, ValueArguments, arguments_model
 from qmd.tools.bounds import MAX_SEARCHES
 from qmd.values import SearchRequest
 from qmd.values.facts import Unlisted
-
-_TO_LOOK_FOR = [
-    {"required": ["query"], "properties": {"query": {"type": "string"}}},
-    {"required": ["searches"], "properties": {"searches": {"type": "array", "minItems": 1}}},
-]
-
-
-def _either_is_required(schema: dict[str, Any]) -> None:
-    del schema["required"]
-    schema["anyOf"] = _TO_LOOK_FOR
 
 
 class TypedSearch(Arguments):
@@ -37,8 +27,6 @@ class TypedSearch(Arguments):
 
 
 class _QueryArguments(ValueArguments[SearchRequest]):
-    model_config = ConfigDict(json_schema_extra=_either_is_required)
-
     unlisted_fields: ClassVar[Mapping[str, str]] = {
         "intent": "intent",
         "rerank": "rerank",
@@ -47,14 +35,19 @@ class _QueryArguments(ValueArguments[SearchRequest]):
 
     searches: Annotated[list[TypedSearch], Unlisted()] = Field(
         [],
-        description="Texts for words (lex) and for meaning (vec, hyde), beside or without query",
+        description="Texts for words (lex) and for meaning (vec, hyde); query may be empty then",
         json_schema_extra={"maxItems": MAX_SEARCHES},  # `bounds` checks it
     )
 
     @model_validator(mode="before")
     @classmethod
     def _without_query(cls, sent: Any) -> Any:
-        """A query is required only where there are no searches."""
+        """
+        A query is required only where there are no searches.
+
+        The schemas require it always: "one of two" is a union, of which generators of clients make
+        two types that lack all other fields.
+        """
         if isinstance(sent, dict) and sent.get("searches") and sent.get("query") is None:
             return {**sent, "query": ""}
         return sent

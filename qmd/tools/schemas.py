@@ -89,7 +89,7 @@ def without_titles(schema: Any) -> Any:
         if key == "properties"
         else without_titles(value)
         for key, value in schema.items()
-        if key != "title"
+        if key != "title" and (key, value) != ("default", None)
     }
 
 

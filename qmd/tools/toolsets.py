@@ -29,6 +29,9 @@ ALL = "all"
 #: The toolsets whose tools have names of others, which their client prescribes.
 ALONE = frozenset({"chatgpt"})
 
+#: The toolsets that read and write files in no collection, so that no scope contains them.
+UNSCOPED = frozenset({"posts", "summary", "images"})
+
 Condition = Callable[["KnowledgeBase"], bool]
 
 
@@ -114,6 +117,26 @@ def select(
             (withheld if read_only and not tool.read_only else tools).append(described)
     server_name = TOOLSETS[chosen[0]][0] if len(chosen) == 1 else "qmd"
     return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld), language=language)
+
+
+def withholding(selection: ToolSelection) -> ToolSelection:
+    """A selection whose tools that write are withheld."""
+    return replace(
+        selection,
+        tools=tuple(tool for tool in selection.tools if tool.read_only),
+        withheld=(*selection.withheld, *(tool for tool in selection.tools if not tool.read_only)),
+    )
+
+
+def scoped(selection: ToolSelection) -> ToolSelection:
+    """The tools of a selection that are offered to a client with a scope."""
+    names = {tool.name for name in UNSCOPED for tool in tools_of(name, alone=False)}
+    return replace(
+        selection,
+        toolsets=tuple(name for name in selection.toolsets if name not in UNSCOPED),
+        tools=tuple(tool for tool in selection.tools if tool.name not in names),
+        withheld=tuple(tool for tool in selection.withheld if tool.name not in names),
+    )
 
 
 def select_by_database(

@@ -19,6 +19,24 @@ from typing import Protocol
 from qmd.errors import ConflictError, InputError, NotFoundError, StoreError
 from qmd.system.beneath import READ, open_beneath
 
+HEAD = "export.json"
+COLLECTIONS = "collections.jsonl"
+CONTEXTS = "contexts.jsonl"
+CHANGES = "changes.jsonl"
+REVISIONS = "revisions.jsonl"
+CHATS = "conversations.jsonl"
+SETTINGS = "settings.toml"
+CONTENTS = "contents"
+TURNS = "conversations"
+
+FILES = frozenset(
+    (HEAD, COLLECTIONS, CONTEXTS, CHANGES, REVISIONS, CHATS, SETTINGS, CONTENTS, TURNS)
+)
+"""The files and folders of an export."""
+
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The methods of compression that are read: all that exports of programs have."""
+
 _HINT = "Give what 'qmd export' wrote: a folder or a .zip file."
 
 
@@ -93,10 +111,31 @@ def _require_free(target: Path, is_archive: bool, force: bool) -> None:
         raise ConflictError(
             f"{target} exists.", hint="Give another name, or --force to replace it."
         )
-    # --force must not remove a folder that holds anything else.
-    is_export = target.is_file() if is_archive else (target / "export.json").is_file()
-    if not is_export:
-        raise ConflictError(f"{target} exists and is no export.", hint="Give another name.")
+    names = _names_in_archive(target) if is_archive else _names_in_folder(target)
+    others = sorted(names - FILES)
+    if HEAD not in names or others:
+        what = f"holds {others[0]!r}, too" if HEAD in names else "is no export"
+        raise ConflictError(
+            f"{target} exists and {what}, so it is not replaced.", hint="Give another name."
+        )
+
+
+def _names_in_folder(target: Path) -> set[str]:
+    """What lies in a folder; nothing for a link, and for what is no folder."""
+    if target.is_symlink() or not target.is_dir():
+        return set()
+    return set(os.listdir(target))  # noqa: PTH208 - only names
+
+
+def _names_in_archive(target: Path) -> set[str]:
+    """The first part of each name in an archive; none if it is no archive."""
+    if not target.is_file():
+        return set()
+    try:
+        with zipfile.ZipFile(target) as archive:
+            return {name.partition("/")[0] for name in archive.namelist()}
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
+        return set()
 
 
 class _ArchiveWriter:
@@ -133,6 +172,8 @@ def reading(path: Path) -> Iterator[ExportReader]:
     if path.is_dir():
         yield _FolderReader(path)
         return
+    if not path.is_file():
+        raise InputError(f"{path} is neither a folder nor a file.", hint=_HINT)
     try:
         with zipfile.ZipFile(path) as archive:
             yield _ArchiveReader(archive, path)
@@ -162,10 +203,14 @@ class _ArchiveReader:
 
     def read(self, name: str, *, limit: int) -> bytes | None:
         try:
-            with self._archive.open(name) as file:
-                return _limited(file.read(limit + 1), name, limit)
+            entry = self._archive.getinfo(name)
         except KeyError:
             return None
+        if entry.compress_type not in METHODS:
+            raise InputError(f"{name} in {self._path} is packed in a way that no export is.")
+        try:
+            with self._archive.open(entry) as file:
+                return _limited(file.read(limit + 1), name, limit)
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as e:
             raise InputError(f"{name} in {self._path} is damaged or encrypted: {e}") from e
 

@@ -15,6 +15,17 @@ from typing import TYPE_CHECKING
 
 from qmd.system import clock
 from qmd.transfer import archive
+from qmd.transfer.archive import (
+    CHANGES,
+    CHATS,
+    COLLECTIONS,
+    CONTENTS,
+    CONTEXTS,
+    HEAD,
+    REVISIONS,
+    SETTINGS,
+    TURNS,
+)
 from qmd.values.exports import (
     EXPORT_VERSION,
     ExportedChat,
@@ -29,23 +40,15 @@ from qmd.values.wire import to_wire
 if TYPE_CHECKING:
     from qmd.store import Reader, Store
 
-HEAD = "export.json"
-COLLECTIONS = "collections.jsonl"
-CONTEXTS = "contexts.jsonl"
-CHANGES = "changes.jsonl"
-REVISIONS = "revisions.jsonl"
-CHATS = "conversations.jsonl"
-SETTINGS = "settings.toml"
-
 
 def content_name(digest: str) -> str:
     """The file that holds the content with this hash."""
-    return f"contents/{digest[:2]}/{digest}"
+    return f"{CONTENTS}/{digest[:2]}/{digest}"
 
 
 def turns_name(chat_id: str) -> str:
     """The file with the turns of a conversation."""
-    return f"conversations/{chat_id}.jsonl"
+    return f"{TURNS}/{chat_id}.jsonl"
 
 
 def export(

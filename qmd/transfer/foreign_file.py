@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from qmd.errors import InputError, NotFoundError
+from qmd.system.regular_file import read_regular
 from qmd.values.imports import NotTaken
 
 #: Bytes of a configuration file; real ones have a few thousand.
@@ -26,8 +27,7 @@ def read_bytes(path: Path) -> bytes:
         InputError: It cannot be read, or is too long.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_regular(path, MAX_BYTES)
     except FileNotFoundError as error:
         raise NotFoundError(f"There is no file {path}.", hint="Give the file's path.") from error
     except OSError as error:

@@ -24,6 +24,7 @@ from typing import IO, BinaryIO
 from qmd.errors import InputError, NotFoundError, StoreError
 from qmd.files.writing.directories import make_directories, open_directory
 from qmd.system.beneath import BY_NAME
+from qmd.transfer.archive import METHODS
 from qmd.transfer.zip_names import Entry, Names, Refused
 from qmd.values.imports import NotTaken, UnpackReport
 
@@ -129,6 +130,9 @@ class _Unpacking:
             raise InputError(
                 f"{self._archive} is encrypted.", hint="Unpack it yourself, then: qmd up FOLDER"
             )
+        if entry.info.compress_type not in METHODS:
+            self._refuse(entry.path, "It is packed in a way that note programs do not use.")
+            return
         try:
             if entry.path.lower().endswith(".zip") and depth == 0:
                 with tempfile.TemporaryFile() as inner:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from qmd.store.conversations import ChatSummary, StoredTurn
 from qmd.store.revisions import NO_FILE, RevisionContent, pack_revision
 from qmd.system.surrogates import is_utf8
 from qmd.transfer import archive
-from qmd.transfer.export import (
+from qmd.transfer.archive import (
     CHANGES,
     CHATS,
     COLLECTIONS,
@@ -27,9 +27,8 @@ from qmd.transfer.export import (
     HEAD,
     REVISIONS,
     SETTINGS,
-    content_name,
-    turns_name,
 )
+from qmd.transfer.export import content_name, turns_name
 from qmd.transfer.take_over import check_folders, take_over_in
 from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
 from qmd.values.exports import (
@@ -71,7 +70,12 @@ class _Chat(NamedTuple):
 
 
 def take_back(
-    store: Store, path: Path, *, moves: Sequence[Move] = (), dry_run: bool = False
+    store: Store,
+    path: Path,
+    *,
+    moves: Sequence[Move] = (),
+    dry_run: bool = False,
+    record: Callable[[Writer], object] = lambda writer: None,
 ) -> ReturnReport:
     """
     Add what an export holds, all in one transaction; what is there already stays as it is.
@@ -82,6 +86,7 @@ def take_back(
     Args:
         moves: Folders that have another path on this machine.
         dry_run: Only say what would be added.
+        record: Called in the transaction, for the audit log.
 
     Raises:
         NotFoundError: There is nothing at the path.
@@ -101,6 +106,7 @@ def take_back(
             changes, revisions, not_taken = history.add(reader, writer)
             new, too_many = _new_chats(reader, chats)
             if writer is not None:
+                record(writer)
                 for chat in new:
                     writer.conversations.restore(*chat)
             folders = replace(folders, not_taken=(*folders.not_taken, *not_taken, *too_many))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from qmd.values import Collection
 
 
-def take_over(store: Store, plan: ImportPlan, *, dry_run: bool = False) -> ImportReport:
+def take_over(
+    store: Store,
+    plan: ImportPlan,
+    *,
+    dry_run: bool = False,
+    record: Callable[[Writer], object] = lambda writer: None,
+) -> ImportReport:
     """
     Add the collections and contexts of a plan, all in one transaction.
 
@@ -31,12 +37,18 @@ def take_over(store: Store, plan: ImportPlan, *, dry_run: bool = False) -> Impor
 
     Args:
         dry_run: Only say what would be added.
+        record: Called in the transaction, for the audit log.
     """
     folders = check_folders(plan)
     if dry_run:
         with store.reading() as reader:
             return take_over_in(reader, None, plan, folders)
-    return store.write(lambda writer: take_over_in(writer, writer, plan, folders))
+
+    def run(writer: Writer) -> ImportReport:
+        record(writer)
+        return take_over_in(writer, writer, plan, folders)
+
+    return store.write(run)
 
 
 CheckedFolder = tuple[PlannedCollection, str, str]

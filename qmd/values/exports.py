@@ -154,3 +154,19 @@ class ReturnReport:
     revisions: int
     chats: int
     settings: Annotated[str | None, Describe("The text of its config.toml; it is not applied")]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What a copy of a knowledge base into another database added."""
+
+    target: Annotated[str, Describe("The database, without its password")]
+    collections: int
+    documents: int
+    unchanged: Annotated[int, Describe("Documents that were there already")]
+    left_to_index: Annotated[int, Describe("Photos, which the next 'qmd index' reads")]
+    vectors: Annotated[int, Describe("Chunks that got their vectors")]
+    token_states: Annotated[int, Describe("Texts that got their token states")]
+    changes: int
+    revisions: int
+    conversations: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from qmd.values.facts import Describe, Inline, Name, NotSent, Range
+from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 from qmd.values.stored import Collection
 
 
@@ -133,7 +133,7 @@ class EmbedReport:
 class Progress:
     """How far a long job is; ``total`` is None while it is not known."""
 
-    stage: Literal["scan", "index", "embed", "model", "bench"]
+    stage: Literal["scan", "index", "words", "embed", "model", "bench", "push", "backup", "check"]
     done: int
     total: int | None
     item: str = ""
@@ -232,6 +232,18 @@ class Freshness:
     notices: Annotated[tuple[str, ...], NotSent()] = ()
     #: Whether the process that keeps the index also makes the missing vectors.
     embedding: Annotated[bool, NotSent()] = False
+    replica_lag_s: Annotated[
+        float | None,
+        OmitDefault(),
+        Range(0),
+        Describe("Seconds that the replica which answers is behind"),
+    ] = None
+    keeper: Annotated[
+        str | None, OmitDefault(), Describe("Which process keeps the index, on which machine")
+    ] = None
+    keeper_heard_of: Annotated[
+        str | None, OmitDefault(), Describe("When it was last heard of, ISO 8601")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

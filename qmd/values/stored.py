@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from qmd.values.facts import Describe, NotSent, Range
+from qmd.values.facts import Describe, NotSent, OmitDefault, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +55,4 @@ class Collection:
     included: Annotated[bool, Describe("Whether searches that name no collection look in it")] = (
         True
     )
+    owner: Annotated[str, OmitDefault(), Describe("Whose folder it is, if it was pushed")] = ""

@@ -20,6 +20,14 @@ TIMEOUT_MS = 20_000
 """For a busy machine; nothing ever waits for it to pass."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of the page without a browser take the same branches, and cost less."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.unmeasured)
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     # For one module: as long as it runs, this thread cannot run another event loop.

@@ -13,12 +13,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+import pytest
+
+from tests.support.source_trees import source_trees
+
+pytestmark = pytest.mark.unmeasured  # reads the code and runs none of it
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "qmd"
-TREES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET"
@@ -28,7 +30,7 @@ SQL = re.compile(
 
 
 def nodes() -> Iterator[tuple[str, ast.AST]]:
-    for name, tree in TREES.items():
+    for name, tree in source_trees().items():
         for node in ast.walk(tree):
             yield name, node
 
@@ -50,7 +52,7 @@ def strings(tree: ast.Module) -> Iterator[str]:
 
 
 def sql() -> Iterator[tuple[str, str]]:
-    for name, tree in TREES.items():
+    for name, tree in source_trees().items():
         for text in strings(tree):
             if SQL.search(text):
                 yield name, text
@@ -82,7 +84,7 @@ def test_nothing_is_left_for_later() -> None:
     ]
     marked = [
         (name, line)
-        for name in TREES
+        for name in source_trees()
         for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
         if re.search(r"#.*\b(TODO|FIXME|XXX|HACK)\b", line)
     ]
@@ -131,17 +133,19 @@ def test_no_error_is_swallowed() -> None:
 
 def test_modules_are_named_for_what_they_hold_and_say_it() -> None:
     vague = {"utils", "util", "helpers", "manager", "common", "misc", "base"}
-    assert [name for name in TREES if Path(name).stem in vague] == []
+    assert [name for name in source_trees() if Path(name).stem in vague] == []
     silent = [
         name
-        for name, tree in TREES.items()
+        for name, tree in source_trees().items()
         if Path(name).name != "__main__.py" and not ast.get_docstring(tree)
     ]
     assert silent == []
 
 
 def test_no_module_is_longer_than_can_be_read() -> None:
-    lengths = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in TREES}
+    lengths = {
+        name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in source_trees()
+    }
     assert {name: length for name, length in lengths.items() if length > 800} == {}
 
 

@@ -222,7 +222,7 @@ def test_help_and_errors_load_nothing_heavy(code: str, tmp_path: Path) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
-@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.unmeasured
 def test_a_search_loads_nothing_slow(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("boats and harbours", encoding="utf-8")
     code = (

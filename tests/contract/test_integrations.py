@@ -192,8 +192,9 @@ def test_what_the_image_copies_is_not_ignored() -> None:
     kept = {line[1:] for line in lines if line.startswith("!")}
     assert [name for name in kept if not (ROOT / name).exists()] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    forced = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    needed = {"pyproject.toml", "qmd", *forced, project["project"]["readme"], "LICENSE"}
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    files = {*wheel["force-include"], *wheel["shared-data"]}
+    needed = {"pyproject.toml", "qmd", *files, project["project"]["readme"], "LICENSE"}
     assert needed | {"constraints.txt"} == kept
 
 

@@ -45,6 +45,11 @@ def checked(*command: str, **variables: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+def test_the_page_of_the_wheel_is_current(page: Path) -> None:
+    """``python docs/generate_man.py`` writes it."""
+    assert (DOCS / "qmd.1").read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
+
+
 def test_mandoc_has_no_complaint(page: Path) -> None:
     complaints, _ = checked("mandoc", "-Tlint", "-W", "warning", str(page))
     # A page that is made anew each time has no date.
@@ -53,7 +58,8 @@ def test_mandoc_has_no_complaint(page: Path) -> None:
 
 def test_man_has_no_warning(page: Path) -> None:
     shown, warnings = checked("man", "--warnings", "-E", "UTF-8", "-l", str(page))
-    assert warnings == ""
+    # A file of the system, which some systems leave out.
+    assert [line for line in warnings.splitlines() if "'man.local'" not in line] == []
     assert "数据库" in shown
 
 

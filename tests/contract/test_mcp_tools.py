@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 from mcp.server import Server
-from mcp_types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
+from mcp_types import (
+    CallToolResult,
+    EmbeddedResource,
+    Implementation,
+    TextContent,
+    TextResourceContents,
+)
 from support.live import put
 from support.mcp_client import with_client
 from support.vault import FILES, make_index
@@ -422,6 +428,22 @@ def test_plain_text_is_all_that_a_reply_says_in_one_text(
         assert text == "\n\n".join(each.rstrip("\n") for each in said)
         assert one.is_error == usual.is_error
         assert (one.structured_content is None) == (usual.structured_content is None)
+
+
+def test_a_client_that_passes_on_texts_and_structures_gets_each_document_once(
+    server: Server[Any],
+) -> None:
+    async def use(client: Client) -> list[CallToolResult]:
+        return [
+            await client.call_tool("get", {"file": "notes/2025/plan.md"}),
+            await client.call_tool("multi_get", {"pattern": "notes/2025/*.md"}),
+        ]
+
+    for name, kind in (("claude-code", "text"), ("other", "resource")):
+        client_info = Implementation(name=name, version="2.1")
+        for result in with_client(server, use, mode="legacy", client_info=client_info):
+            assert {block.type for block in result.content} == {kind}
+            assert result.structured_content
 
 
 # --- status --------------------------------------------------------------------------

@@ -27,6 +27,7 @@ MIGRATIONS = sorted(path.name for path in (ROOT / "migrations").glob("[0-9]*"))
 
 # Distributions whose modules have other names.
 MODULE_OF = {
+    "PyJWT": "jwt",
     "sqlite-utils": "sqlite_utils",
     "sqlite-vec": "sqlite_vec",
     "sqlean.py": "sqlean",
@@ -59,7 +60,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     assert {name.partition("/")[0] for name in names} == {
         "qmd",
         f"qmd_python-{qmd.__version__}.dist-info",
+        f"qmd_python-{qmd.__version__}.data",
     }
+    assert [name for name in names if ".data/" in name] == [
+        f"qmd_python-{qmd.__version__}.data/data/share/man/man1/qmd.1"
+    ]
     assert {f"qmd/migrations/{name}" for name in MIGRATIONS} <= set(names)
     data = {
         path.relative_to(ROOT).as_posix()

@@ -13,7 +13,7 @@ import pytest
 from support.site import Served, serve
 
 import qmd
-from qmd.server.page.engine_texts import EngineTexts
+from qmd.server.page.engine_texts import engine_texts
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,12 +61,12 @@ def test_each_sentence_has_a_wording_with_no_other_fields(english: str) -> None:
     assert set(FIELD.findall(SENTENCES[english])) <= set(fields)
     assert len(set(fields)) == len(fields)
     filled = FIELD.sub("x7", english)
-    assert EngineTexts().translated(filled, "zh") == FIELD.sub("x7", SENTENCES[english])
-    assert EngineTexts().translated(filled, "en") == filled
+    assert engine_texts().translated(filled, "zh") == FIELD.sub("x7", SENTENCES[english])
+    assert engine_texts().translated(filled, "en") == filled
 
 
 def test_a_sentence_without_a_wording_stays_as_it_is() -> None:
-    assert EngineTexts().translated("Nobody has translated this.", "zh") == (
+    assert engine_texts().translated("Nobody has translated this.", "zh") == (
         "Nobody has translated this."
     )
 

@@ -53,13 +53,13 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert qmd.__version__ == metadata.version("qmd-python")
 
 
-@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.unmeasured
 def test_importing_qmd_loads_nothing_of_it() -> None:
     everything = loaded_after("import qmd, sys; assert 'qmd.kb' not in sys.modules")
     assert not everything & {*HEAVY, "sqlite3", "pysqlite3"}
 
 
-@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.unmeasured
 def test_importing_qmd_takes_no_time() -> None:
     """What loads with it comes before the command line heeds Ctrl-C, and slows every start."""
     script = "import sys; before = {*sys.modules}; import qmd; print(*({*sys.modules} - before))"

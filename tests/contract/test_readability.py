@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from tests.support.source_trees import source_trees
+
+pytestmark = pytest.mark.unmeasured  # reads the code and runs none of it
+
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "qmd"
-SOURCES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 
 #: They say that a value came from somewhere, never what it is.
 VAGUE_NAMES = {
@@ -37,7 +38,7 @@ def bound_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
 def test_names_say_what_a_thing_is() -> None:
     vague = [
         f"{file}:{line} {name}"
-        for file, tree in SOURCES.items()
+        for file, tree in source_trees().items()
         for name, line in bound_names(tree)
         if name.strip("_").lower() in VAGUE_NAMES
     ]
@@ -85,7 +86,7 @@ def test_the_complexity_of_a_function_is_counted() -> None:
 def test_no_function_has_more_paths_than_a_reader_can_follow() -> None:
     complex_functions = {
         f"{file}:{function.lineno} {function.name}": paths
-        for file, tree in SOURCES.items()
+        for file, tree in source_trees().items()
         for function in functions(tree)
         if (paths := complexity(function)) > MAX_COMPLEXITY
     }
@@ -114,10 +115,10 @@ def imported_modules(tree: ast.Module, modules: set[str]) -> Iterator[str]:
 
 
 def test_no_module_imports_in_a_circle() -> None:
-    names = {module_name(file) for file in SOURCES}
+    names = {module_name(file) for file in source_trees()}
     imports = {
         module_name(file): {*imported_modules(tree, names)} & names - {module_name(file)}
-        for file, tree in SOURCES.items()
+        for file, tree in source_trees().items()
     }
     # What imports nothing of the rest, or is imported by none of it, is in no circle.
     while True:
@@ -150,7 +151,7 @@ def public_annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 def test_public_signatures_name_their_types() -> None:
     untyped = [
         f"{file}: {name}"
-        for file, tree in SOURCES.items()
+        for file, tree in source_trees().items()
         if file.startswith(("qmd/kb/", "qmd/values/", "qmd/store/"))
         for name, annotation in public_annotations(tree)
         if any(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(annotation))
@@ -160,7 +161,7 @@ def test_public_signatures_name_their_types() -> None:
 
 def test_a_class_name_has_one_meaning() -> None:
     homes: dict[str, list[str]] = {}
-    for file, tree in SOURCES.items():
+    for file, tree in source_trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(file)

@@ -111,7 +111,8 @@ def test_the_commands_of_the_chinese_pages_are_there(page: Path) -> None:
         found = cli.get_command(click.Context(cli), name)
         assert found is not None, command
         if isinstance(found, click.Group) and arguments and not arguments[0].startswith("-"):
-            assert found.get_command(click.Context(found), arguments[0]) is not None, command
+            found = found.get_command(click.Context(found), arguments[0])
+            assert found is not None, command
         options = {option for param in found.params for option in param.opts}
         named = {each.partition("=")[0] for each in arguments if each.startswith("--")}
         assert named <= options, command

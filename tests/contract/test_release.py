@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -140,7 +141,8 @@ def test_the_constraints_have_a_version_for_each_dependency(
     for pin in constraints():
         if pin.marker is None or pin.marker.evaluate(here):
             pins.setdefault(canonicalize_name(pin.name), []).append(pin.specifier)
-    for line in PROJECT["dependencies"]:
+    extras = PROJECT["optional-dependencies"].values()
+    for line in (*PROJECT["dependencies"], *itertools.chain(*extras)):
         requirement = Requirement(line)
         if requirement.marker is not None and not requirement.marker.evaluate(here):
             continue

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
+from qmd.store.access import StoredAccessToken
 from qmd.store.embeddings import ChunkText
 from qmd.store.files import DocumentPlace, StoredFile
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
@@ -37,21 +39,32 @@ from qmd.store.revisions import (
 from qmd.store.tokens import StoredProjection
 from qmd.store.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
+from qmd.values.access import AccessToken, AuditEntry
+from qmd.values.chats import ChatInfo
+from qmd.values.location import DatabaseLocation, ServerDatabase
 from qmd.values.reports import SkipCount
+from tests.support.live import until
 
-Open = Callable[[Path], Store]
-
-
-def open_sqlite(path: Path) -> Store:
-    return open_store(path, create=True)
-
-
-IMPLEMENTATIONS: dict[str, Open] = {"sqlite": open_sqlite}
+ENGINES = ("sqlite", "postgres")
+#: What only a database file can do.
+ONLY_FILES = {"test_a_copy_is_a_database"}
 
 
-@pytest.fixture(params=sorted(IMPLEMENTATIONS))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with closing(IMPLEMENTATIONS[request.param](tmp_path / "index.sqlite")) as opened:
+@pytest.fixture(params=ENGINES)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseLocation:
+    """A database of each engine; that of PostgreSQL has its tables already."""
+    if request.param == "sqlite":
+        return tmp_path / "index.sqlite"
+    name = getattr(request.node, "originalname", "")
+    if name in ONLY_FILES:
+        pytest.skip("a database on a server is no file")
+    database: ServerDatabase = request.getfixturevalue("postgres_database")
+    return database
+
+
+@pytest.fixture
+def store(location: DatabaseLocation) -> Iterator[Store]:
+    with closing(open_store(location, create=True)) as opened:
         yield opened
 
 
@@ -126,8 +139,8 @@ def test_a_writer_reads_what_it_has_written(store: Store) -> None:
     assert store.write(lambda writer: (add(writer, "n"), writer.collections.ids(["n"]))) == (1, [1])
 
 
-def test_a_store_opened_to_read_refuses_to_write(store: Store) -> None:
-    with closing(open_store(store.path, read_only=True)) as reading, pytest.raises(ReadOnlyError):
+def test_a_store_opened_to_read_refuses_to_write(store: Store, location: DatabaseLocation) -> None:
+    with closing(open_store(location, read_only=True)) as reading, pytest.raises(ReadOnlyError):
         reading.write(lambda writer: writer.meta.put("a", "1"))
 
 
@@ -243,6 +256,37 @@ def test_replacing_a_document_keeps_its_id(store: Store, notes: int) -> None:
         assert writer.documents.text(before["a.md"]) == "# New\n"
 
     store.write(run)
+
+
+def test_documents_of_a_batch_are_put_in_their_order(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        moved = DocumentPlace(ids(reader)["a.md"], "a.md")
+
+    def put(writer: Writer) -> list[int]:
+        return writer.files.put_all(
+            notes,
+            [
+                (document("new.md", "# New\n"), None),
+                (document("moved.md", NOTES["a.md"]), moved),
+                (document("a.md", "# In the old place\n"), None),
+                (document("b.md", "# Changed\n"), None),
+                (document("new.md", "# Newer\n"), None),
+            ],
+        )
+
+    new, moved_id, old_place, changed, newer = store.write(put)
+    assert (new, moved_id) == (newer, moved.id)
+    with store.reading() as reader:
+        by_path = ids(reader)
+        assert by_path["a.md"] == old_place != moved.id
+        assert (by_path["moved.md"], by_path["b.md"]) == (moved.id, changed)
+        assert sorted(by_path) == ["a.md", "b.md", "deep/b.md", "moved.md", "new.md", "zh/笔记.md"]
+        titles = {each.path: each.title for each in reader.documents.below("notes")}
+        assert (titles["new.md"], titles["a.md"]) == ("Newer", "In the old place")
+        all_documents = reader.all_documents
+        for word, path in {"newer": "new.md", "sweet": "moved.md", "changed": "b.md"}.items():
+            hits = reader.full_text.search(Phrase(word), all_documents, None)
+            assert by_path[path] in [hit for hit, _ in hits]
 
 
 def test_only_a_document_as_it_was_read_is_deleted(store: Store, notes: int) -> None:
@@ -808,6 +852,20 @@ def test_answers_of_models_are_remembered_by_kind_and_model(store: Store) -> Non
     store.write(run)
 
 
+def test_a_process_is_there_until_its_end(store: Store, location: DatabaseLocation) -> None:
+    with closing(open_store(location)) as other:
+        name = store.process_name()
+        assert store.process_name() == name
+        assert store.has_process(name)
+        assert other.has_process(name)
+        assert not other.has_process("999999999.1")
+    if isinstance(location, ServerDatabase):
+        with closing(open_store(location)) as ended:
+            ended_name = ended.process_name()
+            assert store.has_process(ended_name)
+        until(lambda: not store.has_process(ended_name), "the server sees the end")
+
+
 def test_pending_writes_stay_until_they_end(store: Store) -> None:
     def run(writer: Writer) -> None:
         for path in ("/n/.a.tmp", "/n/deep/.b.tmp"):
@@ -858,3 +916,74 @@ def test_a_copy_is_a_database(store: Store, notes: int, tmp_path: Path) -> None:
             reader.upkeep.copy_to(target, replace=False)
     with closing(open_store(target)) as copied, copied.reading() as reader:
         assert set(ids(reader)) == set(NOTES)
+
+
+# --- tokens of clients, and the audit log ----------------------------------------------
+
+
+def stored_token(name: str, *, expires: str | None = None) -> StoredAccessToken:
+    token = AccessToken(name, ("inbox", "notes"), ("inbox",), "2025-01-01", expires, None)
+    return StoredAccessToken(f"id-{name}", f"hash-{name}", token)
+
+
+def test_a_token_is_stored_by_its_hash(store: Store) -> None:
+    store.write(lambda writer: writer.access.add_token(stored_token("anna")))
+    store.write(lambda writer: writer.access.mark_used("id-anna", "2025-02-03"))
+    with store.reading() as reader:
+        stored = reader.access.token_with_hash("hash-anna")
+        assert reader.access.token_with_hash("hash") is None
+        assert reader.access.tokens() == [stored]
+    assert stored is not None
+    assert stored.id == "id-anna"
+    assert stored.token == replace(stored_token("anna").token, last_used="2025-02-03")
+    with pytest.raises(ConflictError, match="already a token named 'anna'"):
+        store.write(lambda writer: writer.access.add_token(stored_token("anna")))
+    assert store.write(lambda writer: writer.access.remove_token("anna")) == stored.token
+    assert store.write(lambda writer: writer.access.remove_token("anna")) is None
+
+
+@pytest.mark.parametrize(("expires", "expired"), [("2025-01-02", True), ("9999-01-01", False)])
+def test_a_token_expires(store: Store, expires: str, expired: bool) -> None:
+    store.write(lambda writer: writer.access.add_token(stored_token("a", expires=expires)))
+    with store.reading() as reader:
+        assert [each.token.expired for each in reader.access.tokens()] == [expired]
+
+
+def test_a_token_follows_the_name_of_a_collection_and_ends_with_it(
+    store: Store, notes: int
+) -> None:
+    store.write(lambda writer: writer.access.add_token(stored_token("anna")))
+    store.write(lambda writer: writer.collections.rename("notes", "papers"))
+    with store.reading() as reader:
+        assert [each.token.read for each in reader.access.tokens()] == [("inbox", "papers")]
+    store.write(lambda writer: writer.collections.remove("papers"))
+    store.write(lambda writer: add(writer, "papers"))
+    with store.reading() as reader:
+        assert [each.token.read for each in reader.access.tokens()] == [("inbox",)]
+
+
+def test_the_audit_log_is_read_newest_first(store: Store) -> None:
+    entries = [
+        AuditEntry(f"2025-01-0{day}", actor, "mcp", "s", "edit_note", f"write {day}.md")
+        for day, actor in ((1, "anna"), (2, ""), (3, "anna"))
+    ]
+
+    def record(writer: Writer) -> None:
+        for entry in entries:
+            writer.access.record(entry)
+
+    store.write(record)
+    with store.reading() as reader:
+        assert reader.access.audit(limit=9) == entries[::-1]
+        assert reader.access.audit(limit=1) == entries[2:]
+        assert reader.access.audit(since="2025-01-02", actor="anna", limit=9) == entries[2:]
+        assert reader.access.audit(actor="", limit=9) == entries[1:2]
+
+
+def test_a_conversation_belongs_to_its_owner(store: Store) -> None:
+    chat = ChatInfo("c1", "name", "read", "2025-01-01", "2025-01-01", 0)
+    store.write(lambda writer: writer.conversations.add(chat, "token:1"))
+    with store.reading() as reader:
+        conversations = reader.conversations
+        assert (conversations.owner("c1"), conversations.owner("c2")) == ("token:1", None)
+        assert (conversations.count_of("token:1"), conversations.count_of("")) == (1, 0)

@@ -15,7 +15,7 @@ from tests.support.cli import filled
 #: Each removes or replaces something without a question.
 DESTROYING = {
     *("chat delete", "cleanup", "collection remove", "context rm"),
-    *("rescue", "restore", "restore-db", "rm", "service uninstall", "undo"),
+    *("rescue", "restore", "restore-db", "rm", "service uninstall", "token revoke", "undo"),
 }
 
 
@@ -67,6 +67,11 @@ def test_no_misspelling_leads_to_one_of_them() -> None:
         ("serch plan", "Did you mean: search"),
         ("collection remov notes", "Run 'qmd collection --help'."),
         ("init", "qmd up FOLDER"),
+        ("index ~/notes", "qmd up FOLDER"),
+        ("embed ~/notes", "qmd up FOLDER"),
+        ("delete notes", "qmd collection remove NAME"),
+        ("install", "qmd service install"),
+        ("search plan --tga x", "Did you mean: --tag"),
         ("trust", "nothing to approve"),
         ("collection update-cmd notes x", "qmd update --pull"),
         ("skill install", "docs/mcp.md"),
@@ -84,6 +89,20 @@ def test_the_hint_says_what_to_do_here(
 ) -> None:
     assert main(line.split()) == 2
     assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "usage"),
+    [
+        ("help", "Usage: qmd [OPTIONS] COMMAND"),
+        ("help search", "Usage: qmd search"),
+        ("help collection add", "Usage: qmd collection add"),
+        ("collection help add", "Usage: qmd collection add"),
+    ],
+)
+def test_help_is_a_command_too(line: str, usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 0
+    assert capsys.readouterr().out.startswith(usage)
 
 
 #: Command lines of tobi/qmd 2.8.3 that mean the same here, by its README and help.

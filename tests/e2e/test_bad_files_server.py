@@ -17,7 +17,10 @@ from tests.support.live import until
 from tests.support.processes import children_of
 from tests.unit.test_photo_bombs import heic_file
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+    pytest.mark.unmeasured,  # other tests take the same branches
+]
 
 #: ``qmd`` with a parser that does what no parser should; see `tests.support.bad_jobs`.
 QMD = """

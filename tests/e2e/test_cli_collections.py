@@ -10,7 +10,7 @@ import pytest
 
 from qmd.cli.terminal import columns
 from tests.support.cli import NOTES, Scratch, filled
-from tests.support.http_server import qmd_server
+from tests.support.http_server import WITHOUT_MODEL, qmd_server
 
 
 @pytest.fixture
@@ -189,8 +189,9 @@ class TestIndex:
         result = scratch.ok("index", "--no-embed")
         lines = result.err.splitlines()
         assert lines[0] == "Skipped 12 files:"
-        assert lines[1].startswith("  notes/binary00.md: binary")
-        assert lines[11] == "  … and 2 more: qmd status"
+        assert lines[1].startswith("  binary: The file holds bytes")
+        assert lines[2] == "    notes/binary00.md"
+        assert lines[12] == "  … and 2 more: qmd status"
         status = scratch.ok("status", "--json").json()
         assert len(status["skipped"]) == 12
         assert list(status["skipped"][0]) == ["file", "reason", "detail"]
@@ -238,7 +239,9 @@ class TestIndex:
         assert refused.code == 1
         assert "clone: not pulled: its own git configuration sets filter.x.smudge" in refused.err
         assert "pull yourself: git -C" in refused.err
-        with qmd_server(scratch.database, environment=scratch.environment) as server:
+        with qmd_server(
+            scratch.database, environment=scratch.environment | WITHOUT_MODEL
+        ) as server:
             answer = server.ask("POST", "/update", {"pull": True})
             assert answer.status == 200
             (problem,) = answer.json()["errors"]

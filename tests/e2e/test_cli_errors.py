@@ -265,7 +265,7 @@ class TestSettings:
             "value": str(tmp_path / "env.sqlite"),
             "source": "QMD_DB",
             "env": "QMD_DB",
-            "description": "the database file",
+            "description": "the database: a file, or postgresql://…",
         }
         assert found["settings"]["model"]["source"] == "default"
         assert (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from qmd.cli.terminal import columns
 from tests.support.cli import TIMEOUT_S, Scratch, filled, installed_command
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and signals of POSIX")
@@ -119,6 +121,31 @@ class TestTerminal:
         assert code == 0
         assert "Indexed 3 collections: 6 documents" in shown
         assert "6 unchanged" in shown
+
+    def test_lines_fit_the_terminal_and_a_pipe_gets_them_whole(self, tmp_path: Path) -> None:
+        scratch = Scratch(tmp_path)
+        title = "A title about databases that is longer than the line 数据库备份的完整方案" * 2
+        scratch.write("notes/long.md", f"# {title}\n\nalpha\n")
+        text = (
+            "alpha and the words of one long line, " * 5
+            + "数据库每天夜里两点备份，保留三十天。" * 4
+        )
+        scratch.write("notes/中文.md", f"# {title[::-1]}\n\n{text}\n")
+        for name in ("one", "two"):
+            (tmp_path / f"notes/{name}.md").write_bytes(b"\0\xff" * 50)
+        scratch.run("collection", "add", "notes")
+        narrow = scratch.with_env(TERM="xterm", COLUMNS="80", NO_COLOR="1")
+        for command in (
+            *("ls", "recent", "orphans", "config", "doctor", "status", "index"),
+            *("search alpha", "search 备份", "query alpha -c nonsense", "open"),
+        ):
+            _, shown = on_terminal(narrow, *command.split())
+            lines = re.sub(r"\x1b\]8;;.*?\x1b\\\\|\x1b\[[0-9;?]*[A-Za-z]", "", shown).split("\n")
+            too_long = [line for line in lines if columns(line.rpartition("\r")[2]) > 80]
+            assert [line for line in too_long if str(tmp_path) not in line] == [], command
+            assert shown.count("The file holds bytes that no text has") <= 1, command
+        assert title in scratch.run("ls").out
+        assert text[:200] in scratch.run("search", "alpha").out
 
     def test_ctrl_c_is_exit_code_130_and_loses_nothing(self, tmp_path: Path) -> None:
         scratch = Scratch(tmp_path)

@@ -28,7 +28,7 @@ def file_of(scratch: Scratch, client: str) -> Path:
 
 
 def test_the_command_line_knows_all_clients() -> None:
-    assert (*(client.id for client in CLIENTS), *BY_HAND) == CLIENT_IDS
+    assert tuple(client.id for client in (*CLIENTS, *BY_HAND)) == CLIENT_IDS
 
 
 def test_an_entry_is_tried_added_found_by_doctor_and_taken_out(scratch: Scratch) -> None:
@@ -36,7 +36,7 @@ def test_an_entry_is_tried_added_found_by_doctor_and_taken_out(scratch: Scratch)
     scratch.write(str(file.relative_to(scratch.root)), SETTINGS)
     file.chmod(0o640)
     scratch.write("notes/a.md", "# A\n")
-    scratch.ok("up", "--once", "notes")
+    scratch.ok("collection", "add", "notes")
     shown = scratch.ok("mcp", "install", "zed", "--yes").out
     assert '+    "qmd": {' in shown
     assert "answers as qmd " in shown
@@ -79,3 +79,38 @@ def test_an_address_needs_a_server_that_runs(scratch: Scratch) -> None:
     result = scratch.call("mcp", "install", "cursor", "--http", "--yes")
     assert "No server of this database runs" in result.err
     assert "qmd up" in result.err
+
+
+def test_an_entry_has_what_this_qmd_was_started_with(scratch: Scratch) -> None:
+    scratch.extra.update(
+        {"QMD_VAULT": str(scratch.root), "XDG_DATA_HOME": str(scratch.root / "data")}
+    )
+    options = ("--toolset", "notes", "--lang", "zh")
+    printed = scratch.ok("mcp", "install", "cursor", *options, "--print").out
+    entry = json.loads(printed)["mcpServers"]["qmd"]
+    assert entry["args"][-5:] == ["mcp", *options]
+    assert entry["env"]["QMD_VAULT"] == str(scratch.root)
+    assert entry["env"]["XDG_DATA_HOME"] == str(scratch.root / "data")
+    misplaced = scratch.call("mcp", "--toolset", "notes", "install", "cursor", "--print")
+    assert "Write --toolset after 'install'" in misplaced.err
+    not_its_own = scratch.call("mcp", "install", "cursor", "--lang", "zh", "--http")
+    assert "--lang is for the server" in not_its_own.err
+
+
+def test_a_name_is_one_that_all_clients_take(scratch: Scratch) -> None:
+    for name in ("", "my notes", "a.b"):
+        refused = scratch.call("mcp", "install", "codex", "--name", name, "--print")
+        assert "take letters, digits, - and _" in refused.err
+    assert "[mcp_servers.my-notes]" in (
+        scratch.ok("mcp", "install", "codex", "--name", "my-notes", "--print").out
+    )
+
+
+def test_setup_tells_unreadable_files_and_no_clients(scratch: Scratch) -> None:
+    scratch.extra["PATH"] = ""
+    assert "No client is here." in scratch.ok("setup").out
+    file = file_of(scratch, "cursor")
+    scratch.write(str(file.relative_to(scratch.root)), "{")
+    listed = scratch.ok("setup")
+    assert "cannot be read: line 1: the text ends too early" in listed.err
+    assert "cursor           unreadable" in listed.out

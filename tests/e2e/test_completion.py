@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from click.shell_completion import CompletionItem, ShellComplete
 
 from qmd.cli.command import all_commands
 from qmd.cli.main import cli
+from qmd.cli.shell_completion import _Bash
 from tests.contract.test_cli_help import HEAVY
 from tests.support.cli import TIMEOUT_S, Scratch, filled, installed_command
 
@@ -267,3 +269,24 @@ def child_output(scratch: Scratch) -> str:
         check=True,
         timeout=TIMEOUT_S,
     ).stdout
+
+
+@posix
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+def test_bash_runs_nothing_of_a_completed_value(quote: str) -> None:
+    value = "a$(echo ran)`echo ran`\\b'c\"d;e"
+    item: CompletionItem[str] = CompletionItem(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMP_LINE", f"qmd search --tag {quote}a")
+        patch.setenv("COMP_WORD", f"{quote}a")
+        kind, _, text = (
+            _Bash(cli, {}, "qmd", "_QMD_COMPLETE").format_completion(item).partition(",")
+        )
+    shown = subprocess.run(
+        ["bash", "-c", f"printf %s {quote}{text}{quote}"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert (kind, shown.stdout) == ("plain", value)

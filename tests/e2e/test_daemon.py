@@ -10,11 +10,12 @@ import pytest
 
 from qmd.system import running
 from tests.support.cli import Scratch, filled
+from tests.support.http_server import WITHOUT_MODEL
 
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    scratch = filled(tmp_path)
+    scratch = filled(tmp_path).with_env(**WITHOUT_MODEL)
     yield scratch
     if running.find(scratch.database) is not None:
         scratch.run("mcp", "stop")

@@ -16,7 +16,10 @@ from qmd.search.lookup.documents import MAX_NAMES
 from qmd.tools.bounds import MAX_PATH
 from qmd.values.search import MAX_QUERY, MAX_TAGS
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts CPU in /proc")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts CPU in /proc"),
+    pytest.mark.unmeasured,
+]
 
 DOCUMENTS = 4000
 MAX_CPU_S = 6.0

@@ -20,6 +20,9 @@ from support.vault import FILES, make_index
 
 from qmd import __version__
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:

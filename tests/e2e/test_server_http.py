@@ -28,6 +28,9 @@ from support.vault import make_index
 from qmd import __version__
 from qmd.server.security import MAX_BODY_BYTES
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:

@@ -16,6 +16,9 @@ from support.live import until
 from support.model_server import ModelServer, hangs, says
 from support.tiny_onnx import write_embedder
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 KEY = "sk-never-to-be-seen-0123"
 
 

@@ -34,6 +34,9 @@ from support.vault import make_index
 
 from qmd.system import running
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 
 Start = Callable[..., Serving]

@@ -15,6 +15,9 @@ from support.mcp_client import RawClient, qmd_mcp
 from qmd import KnowledgeBase
 from qmd.tools.toolsets import select
 
+#: Other tests take the same branches.
+pytestmark = pytest.mark.unmeasured
+
 Start = Callable[..., RawClient]
 
 

@@ -57,8 +57,8 @@ def test_the_constraints_have_wheels_for_each_system_and_python(system: str, run
     pins = {line.partition(" ;")[0] for line in constraints.splitlines()}
     for python in SYSTEMS[system]:
         resolved = run(
-            *("uv", "pip", "compile", ROOT / "pyproject.toml", "--quiet", "--no-header"),
-            *("--no-annotate", "--only-binary", ":all:"),
+            *("uv", "pip", "compile", ROOT / "pyproject.toml", "--all-extras", "--quiet"),
+            *("--no-header", "--no-annotate", "--only-binary", ":all:"),
             *("--python-version", python, "--python-platform", system),
             *("--constraints", ROOT / "constraints.txt"),
             env={"MACOSX_DEPLOYMENT_TARGET": "14.0"},

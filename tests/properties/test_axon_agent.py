@@ -27,7 +27,9 @@ from qmd.inference.llm import ChatAnswer, Message
 from qmd.tools.definition import Reply
 from qmd.tools.toolsets import select
 
-for_all = settings(deadline=None, max_examples=100)
+pytestmark = pytest.mark.unmeasured  # many examples of what unit tests take
+
+for_all = settings(deadline=None)
 
 json_values = st.recursive(
     st.none()
@@ -321,7 +323,7 @@ pieces_of_answers = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None)
 @given(st.lists(pieces_of_answers, max_size=40).map("".join) | st.text())
 def test_whatever_the_answer_is_nothing_is_raised_and_nothing_is_lost(response: str) -> None:
     parsed = parse(response)

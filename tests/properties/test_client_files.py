@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ def test_an_entry_is_added_and_all_else_stays(text: str) -> None:
             '{\n\t"mcpServers": {\n\t\t"a": {},\n\t},\n}\n',
             '{\n\t"mcpServers": {\n\t\t"a": {},\n\t\t"qmd": 1\n\t},\n}\n',
         ),
+        ('{"mcpServers": {"qmd": {"a": 0}, "b": {}}}', '{"mcpServers": {"qmd": 1, "b": {}}}'),
         ('{\r\n  "mcpServers": {}\r\n}', '{\r\n  "mcpServers": {\r\n    "qmd": 1\r\n  }\r\n}'),
     ],
 )
@@ -146,3 +148,65 @@ def test_a_table_of_toml_is_replaced_and_removed() -> None:
     assert toml_text.without_member(changed, ("mcp_servers", "qmd")) == "model = 'x'\n\n[z]\n"
     with pytest.raises(ValueError, match="not changed here"):
         toml_text.with_member("mcp_servers = { qmd = { a = 1 } }\n", ("mcp_servers", "qmd"), ENTRY)
+
+
+def test_comments_and_blank_lines_before_the_next_table_stay() -> None:
+    before, after = "a = 1\n\n", "\n# about y\n[mcp_servers.y]\ncommand = 'y'\n"
+    path = ("mcp_servers", "qmd")
+    changed = toml_text.with_member(f"{before}[mcp_servers.qmd]\nb = 1\n{after}", path, ENTRY)
+    assert changed == f'{before}[mcp_servers.qmd]\ncommand = "/qmd"\nargs = ["mcp"]\n{after}'
+    assert toml_text.without_member(changed, path) == before + after.removeprefix("\n")
+
+
+def test_a_byte_order_mark_and_odd_names_are_no_obstacle_in_toml() -> None:
+    changed = toml_text.with_member("\ufeffa = 1\r\n", ("mcp_servers", 'my "notes"'), {"b": 2})
+    assert changed == '\ufeffa = 1\r\n\r\n[mcp_servers."my \\"notes\\""]\r\nb = 2\r\n'
+    assert toml_text.member(changed, ("mcp_servers", 'my "notes"')) == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    "text", ["a=" + "[" * 50_000, "a=" + "{a=" * 50_000, "a" + ".a" * 500_000 + "=1"]
+)
+def test_a_text_that_is_nested_too_deeply_is_an_error_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match="too"):
+        toml_text.with_member(text, PATH, ENTRY)
+
+
+def patched(lines: list[str], diff: list[str]) -> list[str]:
+    """The lines after the change that a unified diff describes."""
+    result, at = list[str](), 0
+    for line in diff[2:]:
+        if line.startswith("@@"):
+            start, _, count = line.split()[1].removeprefix("-").partition(",")
+            begin = int(start) - (count != "0")
+            result += lines[at:begin]
+            at = begin
+        elif line.startswith("+"):
+            result.append(line[1:])
+        else:
+            assert lines[at] == line[1:]
+            result += lines[at : at + 1] * line.startswith(" ")
+            at += 1
+    return result + lines[at:]
+
+
+@given(texts, texts, st.integers(0, 9), st.integers(0, 9))
+def test_a_diff_leads_from_one_text_to_the_other(
+    old: str, new: str, before: int, after: int
+) -> None:
+    old, new = ("a\n" * before + text + "\nb" * after for text in (old, new))
+    change = install.SettingsChange(Path("f"), old.encode(), new.encode())
+    assert patched(old.splitlines(), change.diff()) == new.splitlines()
+
+
+def test_a_diff_of_a_long_file_with_equal_lines_is_quick() -> None:
+    lines = [f'"k{n % 101}": 1' for n in range(200_000)]
+    change = install.SettingsChange(
+        Path("f"),
+        "\n".join(lines).encode(),
+        "\n".join([*lines[:100_000], "new", *lines[100_000:]]).encode(),
+    )
+    before = time.process_time()
+    diff = change.diff()
+    assert diff[2:] == ["@@ -99998,6 +99998,7 @@", *diff[3:6], "+new", *diff[7:]]
+    assert time.process_time() - before < 5

@@ -179,8 +179,12 @@ class Edits(RuleBasedStateMachine):
         self.at_start: Files | None = {}
         self.is_indexed = True
         self.is_vault = False
-        self.kb = KnowledgeBase.open(self.home / "kb.sqlite", create=True)
+        self.kb = self.open()
         self.kb.add_collection(self.root, name="notes")
+
+    def open(self) -> KnowledgeBase:
+        """Open an empty database."""
+        return KnowledgeBase.open(self.home / "kb.sqlite", create=True)
 
     def teardown(self) -> None:
         try:

@@ -24,6 +24,8 @@ from qmd.settings import BackendSettings, Settings
 from qmd.values import Hit
 from tests.support.corpus import Corpus
 
+pytestmark = pytest.mark.unmeasured  # many examples of what unit tests take
+
 WORDS = ["red", "boat", "sea", "island", "city", "wind", "数据库", "备份", "怎么", "the"]
 FILES = {
     f"{number:03}.md": f"# {WORDS[number % 10]}\n\n"
@@ -45,9 +47,7 @@ QUERIES = st.lists(
     min_size=1,
     max_size=6,
 ).map(" ".join)
-MANY = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+MANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Asks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -11,6 +12,8 @@ from qmd.ingest.keep.watch import PollingWatch
 from qmd.ingest.rules import Rules
 from tests.properties.test_index_state_machine import Files, folders
 from tests.support.dump import Dump, assert_sound, dump
+
+pytestmark = pytest.mark.unmeasured  # many examples of what unit tests take
 
 
 class ChangedPaths(Files):

@@ -65,8 +65,22 @@ class Files(RuleBasedStateMachine):
             self.put(self.root / name, content, aged=True)
         with KnowledgeBase.open(self.empty, create=True) as kb:
             kb.add_collection(self.root, name="notes", mask=mask, ignore=ignore)
+        self.begin(mask, ignore)
+
+    def begin(self, mask: str, ignore: tuple[str, ...]) -> None:
+        """Open the database with the collection, which is empty."""
         shutil.copy(self.empty, self.database)
         self.kb = KnowledgeBase.open(self.database, Settings(embedder=self.embedder))
+
+    def assert_as(self, fresh: Path) -> None:
+        """The database says what a fresh index says."""
+        assert dump(self.database) == dump(fresh)
+
+    def assert_vectors_as(self, fresh: Path) -> None:
+        assert vector_rows(self.database) == vector_rows(fresh)
+
+    def assert_sound(self) -> None:
+        assert_sound(self.database)
 
     def teardown(self) -> None:
         try:
@@ -211,17 +225,17 @@ class Files(RuleBasedStateMachine):
         report = self.kb.index(verify=verify)
         assert not report.errors
         fresh = self.fresh()
-        assert dump(self.database) == dump(fresh)
+        self.assert_as(fresh)
         again = self.kb.index()
         assert (again.added, again.updated, again.moved, again.removed) == (0, 0, 0, 0)
         assert again.unchanged == again.total_documents == report.total_documents
-        assert dump(self.database) == dump(fresh)
+        self.assert_as(fresh)
 
     @rule()
     def embed(self) -> None:
         self.kb.index()
         self.kb.embed()
-        assert vector_rows(self.database) == vector_rows(self.fresh(embed=True))
+        self.assert_vectors_as(self.fresh(embed=True))
 
     @rule()
     def cleanup(self) -> None:
@@ -229,9 +243,10 @@ class Files(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
+        location = self.kb.location
         self.kb.close()
-        assert_sound(self.database)
-        self.kb = KnowledgeBase.open(self.database, Settings(embedder=self.embedder))
+        self.assert_sound()
+        self.kb = KnowledgeBase.open(location, Settings(embedder=self.embedder))
 
     @precondition(lambda self: hasattr(self, "kb"))
     @rule(data=st.data(), folder=folders, name=st.sampled_from(["moved.md", "away.md"]))

@@ -168,7 +168,7 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 @given(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4, unique_by=lambda pair: pair[0]))
 def test_the_short_cut_reads_frontmatter_as_yaml_does(pairs: list[tuple[str, str]]) -> None:
     source = "".join(f"{key}: {value}\n" for key, value in pairs)
@@ -194,7 +194,7 @@ def test_the_short_cut_reads_frontmatter_as_yaml_does(pairs: list[tuple[str, str
     json.dumps(front.properties, allow_nan=False)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"%@`#,?\n 1.~<\t中", max_size=60))
 def test_any_frontmatter_gives_json_and_keeps_the_note(source: str) -> None:
     text = f"---\n{source}\n---\nbody\n"

@@ -24,7 +24,7 @@ photos = st.fixed_dictionaries(
         **dict.fromkeys((*DESCRIPTIONS, *LOCATIONS), st.just(("was",))),
     },
 )
-quick = settings(deadline=None, max_examples=150)
+quick = settings(deadline=None)
 
 
 def applied(present, plan):  # type: ignore[no-untyped-def]

@@ -65,7 +65,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
         yield opened
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     tree=st.lists(files, max_size=8),
     later=st.lists(files, max_size=3),
@@ -115,7 +115,7 @@ def write(root: Path, author: str, folders: list[str], name: str, suffix: str, t
     return path
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None)
 @given(text=texts, query=literals)
 @example(text="Straße\nSTRASSE", query="aSS")
 @example(text="ﬁnﬁ", query="i")
@@ -130,7 +130,7 @@ def test_the_lines_of_a_literal_are_those_that_hold_it(text: str, query: str) ->
     assert Literal(query).lines(text.encode()) == expected
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None)
 @given(line=texts.map(lambda text: text.replace("\n", "").replace("\r", "")), query=literals)
 @example(line="ﬁnﬁﬁ", query="fi")
 @example(line="ßßß", query="ss")

@@ -67,7 +67,7 @@ def tree(files: list[str], ignores: dict[tuple[str, str], str]) -> Iterator[Path
 folders = st.one_of(st.just(""), names, paths)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 @given(
     files=st.lists(paths, max_size=12),
     ignores=st.dictionaries(
@@ -112,7 +112,7 @@ def test_explain_gives_for_every_path_the_reason_the_scan_counted_or_reported(
                 assert verdict.reason == verdicts[verdict.subject].reason
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(
     files=st.lists(paths.filter(str.isascii), min_size=1, max_size=12),
     ignores=st.dictionaries(st.tuples(folders, st.just(".gitignore")), ignore_texts, min_size=1,

@@ -129,7 +129,7 @@ def check_snippet(snippet: str, line: int, text: str) -> None:
     assert line in numbers
 
 
-@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(query=QUERIES, limit=st.sampled_from([1, 2, 5, None]))
 @example(query='"', limit=None)
 @example(query="-", limit=None)
@@ -182,7 +182,7 @@ def test_a_pasted_text_is_a_query_too(corpus: Corpus, query: str) -> None:
     check(corpus.kb.query(query, limit=10), 10)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 @given(query=QUERIES)
 def test_parsing_never_fails_and_keeps_every_term_non_blank(query: str) -> None:
     parsed = parse(query)

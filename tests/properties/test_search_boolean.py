@@ -158,7 +158,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     made.kb.close()
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=st.lists(pages, min_size=1, max_size=6), query=queries(), limit=st.integers(1, 7))
 def test_exact_hits_are_those_of_a_plain_scan(
     corpus: Corpus, found: list[Page], query: Written, limit: int

@@ -100,7 +100,7 @@ def fill(corpus: Corpus, texts: list[str]) -> dict[str, str]:
     return pages(texts)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=CORPORA, data=st.data())
 def test_a_quoted_literal_is_found_where_it_stands_and_nowhere_else(
     corpus: Corpus, texts: list[str], data: st.DataObject
@@ -118,7 +118,7 @@ def test_a_quoted_literal_is_found_where_it_stands_and_nowhere_else(
     assert hits >= {path for path, text in page.items() if stands_alone(text, wanted)}
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=CORPORA, data=st.data())
 def test_a_bare_chinese_word_is_found_exactly_where_grep_finds_it(
     corpus: Corpus, texts: list[str], data: st.DataObject

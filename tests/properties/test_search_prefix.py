@@ -32,7 +32,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     made.kb.close()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 @given(st.data())
 def test_a_beginning_finds_all_words_that_begin_so(corpus: Corpus, data: st.DataObject) -> None:
     word = data.draw(st.sampled_from(WORDS))

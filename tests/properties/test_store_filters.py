@@ -18,6 +18,8 @@ from qmd.parse.document import parse_document
 from qmd.store import Store, Writer, open_store
 from qmd.store.match import Combined, Expression, Phrase, all_of, any_of, but_not
 from qmd.values import FileState, Filters
+from qmd.values.location import DatabaseLocation
+from tests.support.postgres import PostgresServer
 
 PATHS = ["a.md", "b", "b/a.md", "b/b/a.md", "b0", "b-c/a.md", "notes/a.md", "notes", "B/a.md"]
 TAGS = [(), ("x",), ("x/y",), ("x0", "z"), ("x-y",), ("z", "x/y/z")]
@@ -45,12 +47,23 @@ NOTES = [
 ]
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    """An empty store of each engine."""
+    location: DatabaseLocation = tmp_path_factory.mktemp("filters") / "index.sqlite"
+    if request.param == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        location = server.migrated()
+    with closing(open_store(location, create=True)) as opened:
+        yield opened
+
+
 @pytest.fixture(scope="module")
-def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[int, Note]]]:
+def notes(store: Store) -> tuple[Store, dict[int, Note]]:
     """A store with `NOTES`, and the note of each document id."""
-    path = tmp_path_factory.mktemp("filters") / "index.sqlite"
-    with closing(open_store(path, create=True)) as store:
-        yield store, store.write(fill)
+    return store, store.write(fill)
 
 
 def fill(writer: Writer) -> dict[int, Note]:

@@ -37,7 +37,7 @@ def fresh(kb: KnowledgeBase) -> Path:
     return Path(tempfile.mkdtemp(dir=kb.path.parent)).resolve()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(st.lists(st.tuples(TEXTS, st.sampled_from(["append", "overwrite"])), max_size=6))
 @example([("\ufeffBOM\r\n", "append"), ("a\0b", "append"), ("\n", "overwrite")])
 def test_the_file_holds_what_was_written_byte_for_byte(
@@ -93,7 +93,7 @@ NAMES = st.text(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 @given(st.lists(NAMES, min_size=1, max_size=4))
 @example(["..", "x"])
 @example(["a", "..", "..", "x"])

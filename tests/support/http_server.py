@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -19,6 +20,10 @@ from urllib.parse import urlsplit
 
 WAIT_S = 60
 """For a process on a busy machine; nothing ever waits for it to pass."""
+
+#: For a server that is not about vectors: with the default model it would begin to make those that
+#: its notes lack, which takes seconds of CPU.
+WITHOUT_MODEL = {"QMD_MODEL": "not-on-this-machine"}
 
 MCP_ACCEPT = "application/json, text/event-stream"
 
@@ -165,14 +170,22 @@ def raw(url: str, parts: Sequence[bytes]) -> bytes:
 
 
 def qmd_server(
-    database: Path,
+    database: Path | str,
     *options: str,
     command: str = "server",
     transport: str | None = "http",
     port: int = 0,
+    environment: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Serving:
-    """``qmd server`` on a database, with a port that is free; ``settings`` as `Serving` has."""
+    """
+    ``qmd server`` on a file or the URL of a database, with a port that is free.
+
+    ``settings``: as `Serving` has.
+
+    Without an ``environment`` it has this process's, and makes no vectors.
+    """
+    settings["environment"] = environment or {**os.environ, **WITHOUT_MODEL}
     chosen = [] if transport is None else ["--transport", transport]
     program = [sys.executable, "-m", "qmd", "--db", str(database), command]
     return Serving([*program, *chosen, "--port", str(port), *options], **settings)

@@ -10,10 +10,11 @@ import anyio
 import anyio.from_thread
 
 from qmd import KnowledgeBase
-from qmd.server.app import Streams, build_app
+from qmd.server.app import build_app
 from qmd.server.http import HttpServer, listen, url_of
 from qmd.server.mcp import McpFace
 from qmd.server.security import security_for
+from qmd.server.streams import Streams
 
 WAIT_S = 60
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -17,6 +18,8 @@ from typing import Any, Literal, TypeVar
 import anyio
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.server import Server
+from mcp_types import Implementation
+from support.http_server import WITHOUT_MODEL
 
 WAIT_S = 60
 """Long enough for a process that starts on a busy machine; nothing ever waits for it to pass."""
@@ -30,6 +33,7 @@ def with_client(
     use: Callable[[Client], Awaitable[T]],
     *,
     mode: Mode = "legacy",
+    client_info: Implementation | None = None,
 ) -> T:
     """
     Connect the SDK's client, use it, and close it; never waits longer than `WAIT_S`.
@@ -40,7 +44,7 @@ def with_client(
 
     async def run() -> T | MCPError:
         with anyio.fail_after(WAIT_S):
-            async with Client(server, mode=mode) as client:
+            async with Client(server, mode=mode, client_info=client_info) as client:
                 try:
                     return await use(client)
                 except MCPError as error:
@@ -69,7 +73,11 @@ class RawClient:
         self._stderr = stderr
         with stderr.open("wb") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **WITHOUT_MODEL},
             )
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -151,6 +151,7 @@ def test_what_is_no_block_is_text(text: str) -> None:
     assert parsed.text == text.strip()
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     "piece",
     [

@@ -27,7 +27,7 @@ fragments = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None)
 @given(parts=st.lists(fragments, max_size=12), size=st.integers(1, 9))
 def test_what_is_shown_piece_by_piece_is_the_text_of_the_answer(
     parts: list[str], size: int

@@ -71,7 +71,7 @@ contents = st.tuples(
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None)
 @given(contents, contents)
 @example("a\n" * 600, "b\n" * 600 + "a\n" * 600)
 @example("", "a")

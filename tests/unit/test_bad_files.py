@@ -237,6 +237,7 @@ def test_where_no_process_can_be_started_that_is_told_everywhere(
         assert bad.status == "warning" and bad.message.startswith(told) and bad.remedy
 
 
+@pytest.mark.unmeasured
 def test_a_text_of_the_largest_size_is_a_document(tmp_path: Path) -> None:
     root = tmp_path / "notes"
     root.mkdir()

@@ -76,6 +76,7 @@ class TestHits:
         assert reply.structured.get("leftOut", 0) == left_out
         assert ("left out: raise maxTokens" in text_of(reply)) == (left_out > 0)
 
+    @pytest.mark.unmeasured
     def test_snippets_are_shortened_before_hits_are_left_out(self, kb: KnowledgeBase) -> None:
         def shown(budget: int) -> tuple[int, int]:
             reply = kb.search("harbour boats", limit=5, max_tokens=budget)

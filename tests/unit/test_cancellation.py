@@ -118,7 +118,8 @@ def test_an_interrupted_connection_is_not_used_again(store: Store) -> None:
         timer.start()
         reader.connection.execute(ENDLESS).fetchone()
     timer.join(WAIT_S)
-    assert reader.connection not in store._idle
+    with store.reading() as other:
+        assert other.connection is not reader.connection
 
 
 def test_a_write_is_whole_whatever_is_cancelled_meanwhile(store: Store) -> None:

@@ -122,6 +122,9 @@ def test_a_write_is_answered_by_a_second_request(tmp_path: Path) -> None:
             address = f"/chats/{started['chat']}/answer"
             wrong = client.post(address, json={"question": "q7", "agreed": True})
             assert wrong.status_code == 404
+            body = {"question": question["question"], "agreed": True}
+            other = client.post(address, json=body, headers={"X-QMD-Session": "other"})
+            assert (other.status_code, "began this turn" in other.text) == (403, True)
             agreed = client.post(address, json={"question": question["question"], "agreed": True})
             assert agreed.status_code == 200
             assert list(stream)[-1][1]["status"] == "done"

@@ -25,6 +25,7 @@ from qmd.errors import (
 )
 from qmd.inference.llm import ChatAnswer, Delta, Event, Message
 from qmd.settings import BackendSettings
+from qmd.system.session import in_session
 from qmd.values.chats import ChatEvent, chat_name
 
 WAIT_S = 30.0
@@ -214,6 +215,19 @@ class TestWrites:
         assert data(events, "answered") == [{"question": "q1", "agreed": True, "outcome": "agreed"}]
         with pytest.raises(NotFoundError):
             turn.answer("q1", True)
+
+    def test_only_the_session_that_asked_may_agree(self, kb: KnowledgeBase, notes: Path) -> None:
+        chats = Chats(kb, model=ScriptedModel(self.WRITE, "Written."))
+        with in_session("browser-1"):
+            turn = chats.start("Write it", mode="write")
+        question = str(self.question(turn).data["question"])
+        for session in ("rest-1", "browser-2"):
+            with in_session(session), pytest.raises(WritesForbiddenError):
+                turn.answer(question, True)
+        with in_session("browser-1"):
+            turn.answer(question, True)
+        ended(turn)
+        assert (notes / "answer.md").read_text() == "# New"
 
     def test_a_declined_write_is_told_to_the_model(self, kb: KnowledgeBase, notes: Path) -> None:
         model = ScriptedModel(self.WRITE, "Not written.")

@@ -94,7 +94,7 @@ def read_csv(text: str) -> list[list[str]]:
 
 
 @given(replies, st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 def test_csv_gives_its_fields_back(reply: SearchReply, full: bool) -> None:
     bodies = [hit.title for hit in reply.hits] if full else None
     header, *rows = read_csv(printed(reply, "csv", bodies))
@@ -110,7 +110,7 @@ def test_csv_gives_its_fields_back(reply: SearchReply, full: bool) -> None:
 
 
 @given(replies)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 def test_files_give_their_fields_back(reply: SearchReply) -> None:
     assert read_csv(printed(reply, "files")) == [
         [hit.docid, f"{hit.score:.2f}", hit.file, flat(hit.context)] for hit in reply.hits
@@ -118,7 +118,7 @@ def test_files_give_their_fields_back(reply: SearchReply) -> None:
 
 
 @given(replies)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 def test_json_gives_its_fields_back(reply: SearchReply) -> None:
     for hit, found in zip(reply.hits, json.loads(printed(reply, "json")), strict=True):
         assert (found["file"], found["title"]) == (hit.file, hit.title)
@@ -126,7 +126,7 @@ def test_json_gives_its_fields_back(reply: SearchReply) -> None:
 
 
 @given(replies)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 def test_xml_gives_all_back_that_xml_can_hold(reply: SearchReply) -> None:
     def held(text: str | None) -> str | None:
         return None if text is None else re.sub(_NOT_XML, "\ufffd", text)
@@ -139,7 +139,7 @@ def test_xml_gives_all_back_that_xml_can_hold(reply: SearchReply) -> None:
 
 
 @given(hits)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 def test_nothing_in_a_hit_changes_the_blocks_of_its_markdown(hit: Hit) -> None:
     reply = SearchReply("query", (hit,))
     blocks = [token for token in MarkdownIt().parse(printed(reply, "md")) if token.level == 0]
@@ -157,7 +157,7 @@ def test_a_notice_stands_above_the_hits_only_for_people(output: str) -> None:
 
 
 @given(ANY_TEXT, ANY_TEXT)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 def test_xml_is_well_formed_whatever_it_holds(name: str, text: str) -> None:
     node = ElementTree.fromstring(xml_element("file", {"file": name, "none": None}, text))
     assert set(node.attrib) == {"file"}

@@ -174,7 +174,7 @@ class TestRefusals:
         ("text", "message", "hint"),
         [
             ('modle = "x"\n', "Unknown setting", "Did you mean: model"),
-            ("colour = 1\n", "Unknown setting", "Known settings: db, model, cache_dir"),
+            ("colour = 1\n", "Unknown setting", "Known settings: db, db_read, model, cache_dir"),
             ("model = 3\n", "must be a string", "For example"),
             ('db = ""\n', "must be a string", "For example"),
             ("db = \n", "is not TOML", "Mend the file"),

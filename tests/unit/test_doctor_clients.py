@@ -1,7 +1,9 @@
 """`qmd doctor` on the configuration of AI clients, with real files in a home of the test's own."""
 
 import json
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -35,11 +37,19 @@ for line in sys.stdin:
 """
 
 
-def entry(**values: object) -> dict[str, object]:
+def program(folder: Path, script: str) -> str:
+    """A program of the name qmd that runs a Python script, by its full path."""
+    file = folder / "programs/qmd"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"#!{sys.executable}\n{script}")
+    file.chmod(0o755)
+    return str(file)
+
+
+def entry(folder: Path, **values: object) -> dict[str, object]:
     """An entry that starts a server of this version at once."""
-    script = SERVER % __version__
-    started = {"command": sys.executable, "args": ["-c", script], **values}
-    return {"mcpServers": {"qmd": started}}
+    command = program(folder, SERVER % __version__)
+    return {"mcpServers": {"qmd": {"command": command, "args": ["mcp"], **values}}}
 
 
 def test_no_client_is_no_fault(tmp_path: Path) -> None:
@@ -61,7 +71,10 @@ def test_a_client_that_starts_qmd_is_fine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"command": "/usr/bin/true", "args": []}, "ends without an answer"),
+        ({"args": ["collection", "remove", "notes"]}, "is no server"),
+        ({"args": ["--db", "/a", "mcp", "stop"]}, "is no server"),
+        ({"args": ["mcp", "--http", "--daemon"]}, "is no server"),
+        ({"command": sys.executable, "args": ["-I", "-m", "qmd", "reset"]}, "is no server"),
         ({"command": QMD, "args": ["serve"]}, "ends without an answer: "),
         ({"command": QMD, "args": []}, "ends without an answer"),
         ({"command": QMD, "args": "mcp"}, "is no list of texts"),
@@ -76,20 +89,21 @@ def test_a_client_that_starts_qmd_is_fine(tmp_path: Path) -> None:
 def test_an_entry_that_reaches_no_qmd_is_an_error_that_says_so(
     tmp_path: Path, values: dict[str, object], message: str
 ) -> None:
-    (found,) = findings(tmp_path, ".cursor/mcp.json", entry(**values))
+    (found,) = findings(tmp_path, ".cursor/mcp.json", entry(tmp_path, **values))
     assert (found.status, message in found.message) == ("error", True), found
     assert found.remedy
 
 
 def test_an_entry_without_arguments_is_started_as_it_is(tmp_path: Path) -> None:
-    content = {"mcpServers": {"qmd": {"command": "/usr/bin/true"}}}
+    content = {"mcpServers": {"qmd": {"command": program(tmp_path, "")}}}
     (found,) = findings(tmp_path, ".cursor/mcp.json", content)
     assert "ends without an answer" in found.message
 
 
 def test_a_qmd_of_another_version_is_told(tmp_path: Path) -> None:
-    args = ["-c", SERVER % "2.8.3"]
-    (found,) = findings(tmp_path, ".cursor/mcp.json", entry(args=args))
+    other = entry(tmp_path)
+    program(tmp_path, SERVER % "2.8.3")
+    (found,) = findings(tmp_path, ".cursor/mcp.json", other)
     assert found.status == "warning"
     assert "qmd 2.8.3, and this is qmd" in found.message
     assert "tobi/qmd has the same name" in found.message
@@ -103,6 +117,13 @@ def test_a_running_server_is_asked_over_http(tmp_path: Path) -> None:
             (found,) = findings(tmp_path, ".cursor/mcp.json", content)
             assert found.status == status, found
         assert "token" in found.message
+        (tmp_path / ".cursor" / "mcp.json").unlink()
+        codex = (
+            f'[mcp_servers.qmd]\nurl = "{url}"\n'
+            'http_headers = { "Authorization" = "Bearer secret-token" }\n'
+        )
+        (found,) = findings(tmp_path, ".codex/config.toml", codex)
+        assert (found.name, found.status) == ("client Codex", "ok")
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
@@ -112,7 +133,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_an_error_with_the_full_path(tmp_path: Path) -> None:
-    (found,) = findings(tmp_path, ".claude.json", entry(command="/nowhere/qmd"))
+    (found,) = findings(tmp_path, ".claude.json", entry(tmp_path, command="/nowhere/qmd"))
     assert found.status == "error"
     assert found.remedy is not None
     assert "/qmd" in found.remedy
@@ -122,19 +143,19 @@ def test_a_program_that_is_not_there_is_an_error_with_the_full_path(tmp_path: Pa
     "given", [{"args": ["--db", "/other.sqlite", "mcp"]}, {"env": {"QMD_DB": "/other.sqlite"}}]
 )
 def test_another_database_is_told(tmp_path: Path, given: dict[str, object]) -> None:
-    (found,) = findings(tmp_path, ".cursor/mcp.json", entry(**given))
+    (found,) = findings(tmp_path, ".cursor/mcp.json", entry(tmp_path, **given))
     assert found.status == "warning"
     assert "/other.sqlite" in found.message
 
 
 def test_the_same_database_by_name_is_fine(tmp_path: Path) -> None:
-    args = ["-c", SERVER % __version__, "--db", str(DATABASE)]
-    (found,) = findings(tmp_path, ".cursor/mcp.json", entry(args=args))
+    args = ["--db", str(DATABASE), "mcp"]
+    (found,) = findings(tmp_path, ".cursor/mcp.json", entry(tmp_path, args=args))
     assert found.status == "ok"
 
 
 def test_a_project_of_claude_code_counts(tmp_path: Path) -> None:
-    content = {"projects": {"/p": entry(command="/nowhere/qmd")}}
+    content = {"projects": {"/p": entry(tmp_path, command="/nowhere/qmd")}}
     (found,) = findings(tmp_path, ".claude.json", content)
     assert found.status == "error"
 
@@ -149,3 +170,75 @@ def test_other_servers_are_none_of_our_business(tmp_path: Path) -> None:
 def test_a_broken_file_is_a_warning_and_no_crash(tmp_path: Path, text: str) -> None:
     (found,) = findings(tmp_path, ".cursor/mcp.json", text)
     assert found.status == "warning"
+
+
+@pytest.mark.parametrize("folder", ["qmd", "qmd.sqlite"])
+def test_a_program_that_only_has_qmd_among_its_arguments_is_not_run(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / folder).mkdir()
+    content = {"mcpServers": {"clean": {"command": "rmdir", "args": [str(tmp_path / folder)]}}}
+    (check,) = findings(tmp_path, ".cursor/mcp.json", content)
+    assert (check.name, (tmp_path / folder).is_dir()) == ("clients", True)
+
+
+def test_a_program_of_another_name_is_named_and_not_run(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    other = entry(tmp_path, command=sys.executable, args=["-c", f"open({str(mark)!r}, 'w')"])
+    (check,) = findings(tmp_path, ".cursor/mcp.json", other)
+    assert (check.status, "not tried" in check.message) == ("warning", True)
+    assert not mark.exists()
+
+
+def test_a_program_of_the_folder_that_one_is_in_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "mark"
+    program(tmp_path, f"open({str(mark)!r}, 'w')")
+    monkeypatch.chdir(tmp_path / "programs")
+    for values in ({"command": "./qmd"}, {"command": "qmd", "env": {"PATH": "."}}):
+        (check,) = findings(tmp_path, ".cursor/mcp.json", entry(tmp_path, **values))
+        program(tmp_path, f"open({str(mark)!r}, 'w')")
+        (check,) = clients.examine(DATABASE, tmp_path, __version__)
+        assert (check.status, "depends on the folder" in check.message) == ("error", True), check
+    # ``python -m`` takes a module from where it starts.
+    (tmp_path / "programs/qmd.py").write_text(f"open({str(mark)!r}, 'w')")
+    with pytest.raises(HandshakeError):
+        handshake.over_stdio([sys.executable, "-m", "qmd", "serve"])
+    assert not mark.exists()
+
+
+def test_equal_entries_are_tried_once_and_not_without_end(tmp_path: Path) -> None:
+    def projects(commands: Iterable[str]) -> dict[str, object]:
+        entries = ({"mcpServers": {"qmd": {"command": command}}} for command in commands)
+        return {"projects": dict(zip(map(str, range(1000)), entries, strict=True))}
+
+    assert len(findings(tmp_path, ".claude.json", projects(["/nowhere/qmd"] * 1000))) == 1
+    different = projects(f"/nowhere/{n}/qmd" for n in range(1000))
+    checks = findings(tmp_path, ".claude.json", different)
+    assert len(checks) == clients.MAX_TRIED + 1
+    assert "990 more" in checks[-1].message
+
+
+@pytest.mark.parametrize("file", [".cursor/mcp.json", ".gemini/settings.json"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).parent.mkdir()
+    os.mkfifo(tmp_path / file)
+    assert [check.name for check in clients.examine(DATABASE, tmp_path, __version__)]
+
+
+def test_a_program_that_talks_without_end_is_left(tmp_path: Path) -> None:
+    endless = "import os\nwhile True: os.write(1, b'[1,' * 20_000)"
+    with pytest.raises(HandshakeError, match="ends without an answer"):
+        handshake.over_stdio([sys.executable, "-c", endless])
+
+
+def test_a_child_that_keeps_the_streams_open_is_not_waited_for() -> None:
+    script = (
+        "import subprocess, sys\n"
+        "child = [sys.executable, '-c', 'import time; time.sleep(20)']\n"
+        "subprocess.Popen(child, start_new_session=True)\n"
+        "input()\n"
+        'print(\'{"result": {"serverInfo": {"name": "a", "version": "1"}}}\', flush=True)'
+    )
+    assert handshake.over_stdio([sys.executable, "-c", script]).name == "a"

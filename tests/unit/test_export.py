@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import sys
 import zipfile
@@ -91,6 +92,32 @@ def test_an_export_is_replaced_only_by_force_and_nothing_else_is(
     assert not list(tmp_path.glob(".*.tmp"))
 
 
+@pytest.mark.parametrize("is_export", [False, True])
+def test_force_removes_no_folder_that_holds_anything_else(
+    kb: KnowledgeBase, tmp_path: Path, is_export: bool
+) -> None:
+    folder = tmp_path / "project"
+    if is_export:
+        kb.export(folder)
+    else:
+        folder.mkdir()
+        (folder / "export.json").write_text("{}")
+    (folder / "diary.md").write_text("kept")
+    with pytest.raises(ConflictError, match=r"diary\.md"):
+        kb.export(folder, force=True)
+    assert (folder / "diary.md").read_text() == "kept"
+
+
+def test_force_replaces_no_other_archive(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "text.zip").write_text("kept")
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        archive.writestr("a.jpg", b"1")
+    os.mkfifo(tmp_path / "pipe.zip")
+    for name in ("text.zip", "photos.zip", "pipe.zip"):
+        with pytest.raises(ConflictError, match="no export"):
+            kb.export(tmp_path / name, force=True)
+
+
 class TestBadExports:
     @pytest.fixture
     def export(self, kb: KnowledgeBase, tmp_path: Path) -> Path:
@@ -168,6 +195,22 @@ class TestBadExports:
         self.refused(new, tmp_path / "text.zip")
         with pytest.raises(NotFoundError):
             new.import_export(tmp_path / "nowhere")
+
+    def test_a_pipe(self, new: KnowledgeBase, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.zip")
+        assert "neither" in str(self.refused(new, tmp_path / "pipe.zip"))
+
+    @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_a_method_of_compression_that_no_export_has(
+        self, new: KnowledgeBase, tmp_path: Path, method: int
+    ) -> None:
+        file = tmp_path / "export.zip"
+        with zipfile.ZipFile(file, "w", method) as archive:
+            archive.writestr("export.json", "{}")
+        damaged = bytearray(file.read_bytes())
+        damaged[41:51] = bytes(byte ^ 0x5A for byte in damaged[41:51])  # behind the entry's name
+        file.write_bytes(damaged)
+        assert "packed in a way" in str(self.refused(new, file))
 
     def test_an_archive_that_unpacks_to_gigabytes(self, new: KnowledgeBase, tmp_path: Path) -> None:
         bomb = tmp_path / "bomb.zip"

@@ -22,6 +22,7 @@ from qmd.errors import (
 from qmd.files.revisions import FileHistory
 from qmd.files.writing import locked_folder
 from qmd.files.writing.writer import FileWriter
+from qmd.store import open_store
 from qmd.store.revisions import MAX_REVISION_BYTES
 from qmd.store.sqlite.library import connect
 
@@ -383,8 +384,7 @@ def test_a_content_that_cannot_be_kept_is_not_replaced(tmp_path: Path, notes: Pa
     path = notes / "x.md"
     path.write_text("old")
     KnowledgeBase.open(database, create=True).close()
-    with KnowledgeBase.open(database) as kb:
-        kb._store.timeout_s = 0.05
+    with KnowledgeBase(open_store(database, timeout_s=0.05)) as kb:
         other = connect(database, read_only=False)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseBusyError):

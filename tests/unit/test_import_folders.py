@@ -68,6 +68,13 @@ def contexts(kb: KnowledgeBase) -> dict[str, str]:
     return {each.uri: each.text for each in kb.contexts()}
 
 
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(home: Path) -> None:
+    (home / ".basic-memory").mkdir()
+    os.mkfifo(home / ".basic-memory/config.json")
+    with pytest.raises(InputError, match="pipe"):
+        KnowledgeBase.plan_import("basic-memory")
+
+
 class TestTobi:
     def test_collections_and_contexts_arrive(self, home: Path, kb: KnowledgeBase) -> None:
         write_tobi(home)

@@ -13,6 +13,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.errors import StoreError
 from qmd.store import Writer
+from qmd.values import Progress
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 
@@ -176,7 +177,11 @@ def test_cleanup_gives_space_back(kb: KnowledgeBase, root: Path) -> None:
 
 
 def doctor(kb: KnowledgeBase) -> dict[str, str]:
-    checks = kb.doctor(home=kb.path.parent)
+    ticks: list[Progress] = []
+    checks = kb.doctor(home=kb.path.parent, progress=ticks.append)
+    assert [tick.done for tick in ticks] == list(range(len(ticks)))
+    assert {tick.total for tick in ticks} == {len(ticks)}
+    assert {"documents", "documents_fts", "vectors"} < {tick.item for tick in ticks}
     assert all(check.message for check in checks)
     assert all(check.remedy for check in checks if check.status != "ok")
     return {check.name: check.status for check in checks}

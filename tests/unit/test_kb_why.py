@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from qmd import KnowledgeBase
+from qmd.ingest.rules import Rules
+from qmd.ingest.verdict import judge_path
 from tests.support import child
 
 
@@ -48,3 +52,19 @@ def test_a_file_that_may_not_be_read_needs_a_permission(tmp_path: Path) -> None:
     (root / "closed.md").chmod(0)
     remedy = child.unprivileged(UNREADABLE, tmp_path / "q.sqlite", root)
     assert remedy == "Give yourself permission to read it, then run 'qmd index'."
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("a.txt", "'**/*.{md,txt}'"),
+        ("a.org", "'**/*.{md,org}'"),
+        ("a.JPG", "'**/*.{md,jpg,jpeg,png,heic}'"),
+        ("a.pdf", "no pdf files"),
+        ("LICENSE", "'**/*.{md,txt}'"),
+    ],
+)
+def test_the_remedy_for_a_mask_fits_the_file(tmp_path: Path, name: str, remedy: str) -> None:
+    (tmp_path / name).write_text("text\n", encoding="utf-8")
+    verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md"), name)
+    assert remedy in str(verdict.remedy)

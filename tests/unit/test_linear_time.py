@@ -56,7 +56,7 @@ from qmd.values.edits import NoteEdit
 from qmd.values.properties import property_rows
 from tests.support import growth
 
-pytestmark = pytest.mark.usefixtures("unmeasured")
+pytestmark = pytest.mark.unmeasured
 
 TEXT = "Some words 数据库 and a-b c++ “quoted” (a) [x] tag:b - OR * lines\n" * 50
 RDF = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description '
@@ -298,7 +298,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int
     "canvas cards": (canvas, 2_000, FEW),
     "rendered note": (rendered, 1_000, (growth.line, growth.lines)),
     "text of the page": (page_text, 1_000, FEW),
-    "cited answer": (cited_answer, 1_000, PLAIN),
+    "cited answer": (cited_answer, 1_000, FEW),
     "XMP": (xmp, 8_000, PLAIN),
     "photo text": (photo_text, 4_000, FEW),
 }

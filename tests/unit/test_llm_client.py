@@ -428,7 +428,7 @@ class TestNonsense:
             found.add({"delta": {"content": " "}}, "delta")
         assert len(found.end()) <= 100_000
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None)
     @given(
         body=st.lists(
             st.sampled_from(

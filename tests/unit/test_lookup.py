@@ -14,6 +14,7 @@ from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, InputError, NoMatchError
 from qmd.search.lookup import documents as lookup
 from qmd.search.lookup.resolve import is_glob
+from qmd.search.lookup.similar import SimilarNames
 from qmd.values import DocumentSlice, SkippedDocument
 from tests.support.corpus import Corpus
 
@@ -338,6 +339,40 @@ def test_the_names_of_all_documents_are_read_once_for_a_whole_list(kb: Knowledge
     suggested = [error for error in reply.errors if "did you mean" in error]
     assert len(suggested) == lookup.MAX_SUGGESTED
     assert suggested == list(reply.errors[: lookup.MAX_SUGGESTED])
+
+
+def test_among_very_many_documents_similar_names_are_found_without_keeping_all_names(
+    kb: KnowledgeBase,
+) -> None:
+    with kb._store.reading() as reader:
+        many = SimilarNames(reader, many=0)
+        for typed, file in {
+            "crfl.md": "notes/crlf.md",
+            "undrescore": "notes/a_b.md",  # its title
+            "other/2025/plam.md": "other/2025/plan.md",
+            "2024/plam": "notes/2024/plan.md",
+            "shor": "notes/short.md",
+        }.items():
+            assert many.like(typed)[0] == SimilarNames(reader).like(typed)[0] == file
+        assert many.like("zzzzqqqqwwww") == []
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    ["", "n", "notes", "notes/", "notes/2025/", "2025/", "2025/ m", "other/o", "o", "2025/回", "%"],
+)
+def test_places_are_those_that_begin_so(kb: KnowledgeBase, beginning: str) -> None:
+    with kb._store.reading() as reader:
+        places = list(reader.documents.places(beginning))
+        assert places == [
+            (number, collection, path)
+            for number, collection, path in reader.documents.places()
+            if f"{collection}/{path}".startswith(beginning) or path.startswith(beginning)
+        ]
+        infos = reader.documents.below(None)
+        assert [(each.id, each.collection, each.path) for each in infos] == list(
+            reader.documents.places()
+        )
 
 
 @pytest.mark.parametrize("sign", ["[", "{", "[]", "{}", "]", "[\n", "a[b", "{[", "[{"])

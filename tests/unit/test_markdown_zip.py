@@ -245,7 +245,7 @@ class TestHostileArchives:
             unpack(tmp_path / "gone.zip", tmp_path / "notes")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     names=st.dictionaries(
         st.text(st.sampled_from("ab./\\:é文\n"), min_size=1, max_size=12), st.binary(max_size=20)

@@ -17,7 +17,7 @@ from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.warnings import MAX_WARNINGS
 from qmd.values import PhotoMetadata
 
-pytestmark = pytest.mark.usefixtures("unmeasured")
+pytestmark = pytest.mark.unmeasured
 
 PNG = b"\x89PNG\r\n\x1a\n"
 RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'

@@ -176,7 +176,7 @@ def test_what_lies_behind_the_end_of_a_jpeg_changes_nothing(tmp_path: Path) -> N
     assert jpeg.image_data(PhotoStream.of_bytes(data + b"motion photo" * 100)) == whole
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(st.data())
 def test_damage_is_never_more_than_a_warning(damage: st.DataObject) -> None:
     name, data = damage.draw(st.sampled_from(sorted(_samples().items())))

@@ -181,3 +181,19 @@ def test_nobody_listening_is_an_os_error() -> None:
         nobody = RunningServer(f"http://127.0.0.1:{free.getsockname()[1]}", 1, None, "1")
         with pytest.raises(OSError):
             running.call(nobody, "/embed", {}, timeout_s=5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system tells so")
+def test_only_a_process_of_the_user_who_wrote_the_entry_is_ended(database: Path) -> None:
+    assert running.announce(database, OWN)
+    written = running.find(database)
+    assert written is not None and running.wrote_its_entry(database, written)
+    file = running.file_for(database)
+    entry = json.loads(file.read_text())
+    file.write_text(json.dumps({**entry, "started": None}))  # as one who cannot know it
+    copied = running.find(database)
+    assert copied is not None and not running.wrote_its_entry(database, copied)
+    if os.geteuid() == 0:
+        file.write_text(json.dumps(entry))
+        os.chown(file, 65534, 65534)
+        assert not running.wrote_its_entry(database, written)

@@ -15,7 +15,7 @@ from qmd.search.present.snippet import MAX_NEEDLES, make_snippet, needles
 from qmd.search.query import language
 from qmd.values import ParsedDocument
 
-pytestmark = pytest.mark.usefixtures("unmeasured")
+pytestmark = pytest.mark.unmeasured
 
 
 def parse(text: str | bytes) -> ParsedDocument:

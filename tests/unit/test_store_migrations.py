@@ -11,6 +11,8 @@ from qmd.store import open_store
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate
 
+pytestmark = pytest.mark.migrates
+
 FIRST = """-- a comment; with a semicolon
 CREATE TABLE a (id INTEGER PRIMARY KEY, name TEXT);
 CREATE TRIGGER t AFTER INSERT ON a BEGIN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,14 +13,19 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from qmd.ingest.new_document import new_document
+from qmd.parse.document import parse_document
+from qmd.search.meaning import codes, vector_cache
+from qmd.search.meaning.codes import Codes
 from qmd.search.meaning.nearness import SemanticHit, bare
 from qmd.search.meaning.retrieval import nearest_documents
+from qmd.search.meaning.saved_codes import CodesFile
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
 from qmd.store.models import StoredModel
-from qmd.store.sqlite import document_rows
+from qmd.store.sqlite import document_rows, vector_state
 from qmd.store.vectors import pack_vectors
-from qmd.values import Filters, ModelSpec, SearchRequest
+from qmd.values import FileState, Filters, ModelSpec, SearchRequest
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 
@@ -73,6 +79,7 @@ def fill(writer: Writer, matrix: Matrix) -> StoredModel:
     return model
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("make", "dimension"),
     [(random, 384), (clusters, 384), (clusters, 100)],
@@ -109,6 +116,7 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
     assert min(found.values()) / (10 * len(queries)) >= 0.99
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("make", [random, clusters])
 def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search_on(
     tmp_path: Path, make: Callable[[np.random.Generator, int, int], Matrix]
@@ -275,7 +283,7 @@ def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpu
 
 
 @BOTH
-def test_few_chunks_and_other_filters_are_left_to_sqlite_vec(
+def test_few_chunks_are_left_to_sqlite_vec_and_all_filters_are_kept(
     corpus: Corpus, exact_bytes: int
 ) -> None:
     query = corpus.embedder.embed_query("word 3")
@@ -286,11 +294,133 @@ def test_few_chunks_and_other_filters_are_left_to_sqlite_vec(
         tagged = reader.select(Filters(tags=("x",)))
         for _ in range(3):
             assert few.nearest(reader, model, query, 5, reader.all_documents) is None
-            assert enough.nearest(reader, model, query, 5, tagged) is None
+        enough.nearest(reader, model, query, 5, tagged)
+        assert enough.nearest(reader, model, query, 5, tagged) == []
         enough.nearest(reader, model, query, 5, reader.all_documents)
         assert len(enough.nearest(reader, model, query, 5, reader.all_documents) or ()) >= 5
         enough.close()
         assert enough.nearest(reader, model, query, 5, reader.all_documents) is None
+
+
+def test_a_large_index_is_loaded_by_a_thread_and_then_follows_changes(corpus: Corpus) -> None:
+    bits = VectorCache(least=1, exact_bytes=0, coded=0, large=3, reading=corpus.store.reading)
+    query = corpus.embedder.embed_query("word 3")
+
+    def nearest(reader: Reader, filters: Filters = Filters()) -> set[int] | None:
+        model = reader.models.active()
+        assert model is not None
+        rows = bits.nearest(reader, model, query, 20, reader.select(filters))
+        return None if rows is None else {row[1] for row in rows}
+
+    def loaded() -> None:
+        loader = bits._loader
+        if loader is not None:
+            loader.join()
+
+    with corpus.store.reading() as reader:
+        assert [nearest(reader) for _ in range(2)] == [None, None]
+        loaded()
+        assert len(nearest(reader) or ()) == len(PAGES)
+        assert nearest(reader, Filters(path="3.md")) == {
+            number for number, _, path, _ in reader.documents.identities() if path == "3.md"
+        }
+    corpus.kb._embedders.custom_embedder = corpus.embedder
+    text = b"# New\n\nword 3 again\n"
+    added = new_document(
+        "new.md",
+        parse_document("new.md", text),
+        hashlib.sha256(text).hexdigest(),
+        FileState(len(text), 1_700_000_000_000_000_000, 1, 1),
+    )
+    corpus.store.write(lambda writer: writer.files.put(corpus.numbers["notes"], added))
+    with corpus.store.reading() as reader:
+        assert len(nearest(reader) or ()) == len(PAGES), "it waits for its vector"
+    corpus.kb.embed()
+    with corpus.store.reading() as reader:
+        assert len(nearest(reader) or ()) == len(PAGES) + 1
+    remove_most = "DELETE FROM documents WHERE id > 5"
+    corpus.store.write(lambda writer: writer.connection.execute(remove_most))
+    corpus.store.write(lambda writer: vector_state.advance(writer.connection))
+    with corpus.store.reading() as reader:
+        assert len(nearest(reader) or ()) == 5
+        assert nearest(reader) is None, "most of what is in memory is gone: it is loaded anew"
+        loaded()
+        assert len(nearest(reader) or ()) == 5
+    bits.close()
+
+
+def test_codes_of_a_large_index_are_saved_for_the_next_start(
+    tmp_path: Path, corpus: Corpus
+) -> None:
+    database = corpus.store.location
+    assert isinstance(database, Path)
+    file = CodesFile(tmp_path / "cache", database)
+    query = corpus.embedder.embed_query("word 3")
+
+    def start() -> VectorCache:
+        reading = corpus.store.reading
+        return VectorCache(least=1, exact_bytes=0, large=3, reading=reading, file=file)
+
+    def nearest(cache: VectorCache) -> list[tuple[int, int, bytes]] | None:
+        with corpus.store.reading() as reader:
+            model = reader.models.active()
+            assert model is not None
+            rows = cache.nearest(reader, model, query, 20, reader.all_documents)
+        if cache._loader is not None:
+            cache._loader.join()
+        return rows
+
+    first = start()
+    assert [nearest(first) for _ in range(2)] == [None, None], "there is no file yet"
+    expected = nearest(first)
+    assert expected and file.path.stat().st_mode & 0o777 == 0o600
+    assert nearest(start()) == expected, "it is read by the first search"
+
+    # Vectors that were added since are read from the database.
+    corpus.kb._embedders.custom_embedder = corpus.embedder
+    add = b"# New\n\nword 3 again\n"
+    state = FileState(len(add), 1_700_000_000_000_000_000, 1, 1)
+    digest = hashlib.sha256(add).hexdigest()
+    added = new_document("new.md", parse_document("new.md", add), digest, state)
+    corpus.store.write(lambda writer: writer.files.put(corpus.numbers["notes"], added))
+    corpus.kb.embed()
+    assert nearest(start()) is None, "more were added than is worth it"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_cache, "MOST_ADDED", 1.0)
+        assert len(nearest(start()) or ()) == len(expected) + 1
+
+    saved = file.path.read_bytes()
+    damaged = [saved[:-1], saved[:500], b"", saved[:-1] + bytes([saved[-1] ^ 1]), b"[]" + saved[2:]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_cache, "MOST_ADDED", 1.0)
+        for content in damaged:
+            file.path.write_bytes(content)
+            assert nearest(start()) is None
+        file.path.write_bytes(saved)
+        assert nearest(start()) is not None
+        corpus.store.write(lambda writer: vector_state.advance(writer.connection, remade=True))
+        assert nearest(start()) is None, "vectors may differ from those that were saved"
+    first.close()
+
+
+def test_the_high_bits_choose_what_the_whole_codes_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matrix = clusters(np.random.default_rng(2), COUNT, 384)
+    held = Codes.encode(matrix)
+    whole = held.scores(matrix[7])
+    monkeypatch.setattr(codes, "TWO_STAGES", COUNT // 2)
+    inside = np.arange(COUNT) % 2 == 1
+    staged, filtered = held.scores(matrix[7]), held.scores(matrix[7], inside)
+    chosen = staged > codes.LEAST_SCORE
+    assert COUNT // 40 <= chosen.sum() < COUNT // 20
+    # Both are on one scale, for an index may have pieces of both kinds; the chosen are more exact.
+    cosines = matrix @ matrix[7]
+    assert abs(np.median(staged[chosen] / whole[chosen]) - 1) < 0.2
+    finer, coarser = (np.corrcoef(each[chosen], cosines[chosen])[0, 1] for each in (staged, whole))
+    assert finer > coarser
+    assert (filtered[~inside] == codes.LEAST_SCORE).all()
+    assert (filtered[inside] > codes.LEAST_SCORE).sum() >= COUNT // 40
 
 
 @BOTH

@@ -100,6 +100,7 @@ def test_a_read_that_blocks_is_given_up(workers: WorkerPool) -> None:
     ]
 
 
+@pytest.mark.unmeasured
 @settings(max_examples=10)
 @given(st.lists(st.sampled_from(["ok", "segfault", "leave", "recurse", "eat"]), max_size=12))
 def test_every_job_has_its_own_result(deeds: list[str]) -> None:
@@ -151,7 +152,7 @@ def test_what_a_library_prints_comes_between_no_answers(workers: WorkerPool) -> 
     assert run(workers, "print", echo(1)) == [JobAnswer(""), JobAnswer(1)]
 
 
-@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.unmeasured
 def test_the_process_has_nothing_of_what_it_does_not_need(workers: WorkerPool) -> None:
     found = facts(workers)
     assert found["directory"] == "/"

@@ -29,7 +29,6 @@ from qmd.kb.chats import shown
 from qmd.store.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.system.consent import confirming
-from qmd.system.running import this_process
 from qmd.system.session import in_session
 from qmd.values.chats import MAX_QUESTION, Chat, ChatEvent, ChatMode, chat_name
 from qmd.values.tokens import estimate_tokens
@@ -132,7 +131,7 @@ class Chats:
             status="running",
             started=clock.now(),
             seconds=0.0,
-            process=this_process(),
+            process=self._kb.process_name(),
             events="[]",
             messages=history.to_json([Message("user", question)], fence),
         )
@@ -157,7 +156,7 @@ class Chats:
             )
         self._require_allowed(info.mode)
         last = past.pop()
-        stored = last._replace(status="running", process=this_process())
+        stored = last._replace(status="running", process=self._kb.process_name())
         earlier = [
             ChatEvent(kind, data)
             for kind, data in json.loads(last.events)
@@ -308,7 +307,7 @@ class Chats:
         self, turn: AgentTurn, model: ToolModel, past: Sequence[StoredTurn], summary: ChatSummary
     ) -> None:
         with ExitStack() as work:
-            work.enter_context(in_session(f"chat-{turn.chat}"))
+            work.enter_context(in_session(f"chat-{turn.chat}", face="chat"))
             if turn.mode == "write":
                 turn.questions = Questions(
                     turn.log,

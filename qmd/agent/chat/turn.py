@@ -19,6 +19,7 @@ from qmd.errors import QmdError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.store.conversations import ChatSummary, StoredTurn
+from qmd.system.session import current_session
 from qmd.values.chats import MAX_CHAT_BYTES, ChatEvent, ChatMode, TurnStatus
 from qmd.values.tokens import estimate_tokens
 
@@ -87,6 +88,7 @@ class AgentTurn:
         self.log = EventLog()
         self.questions: Questions | None = None
         self.error: QmdError | None = None
+        self._asker = current_session()
         self._stored = stored
         self._keeper = keeper
         self._watch = watch
@@ -134,9 +136,21 @@ class AgentTurn:
         self.stop_signal.set()
 
     def answer(self, question: str, agreed: bool) -> None:
-        """Answer the question whether a write may be done. Raises NotFoundError."""
-        from qmd.errors import NotFoundError
+        """
+        Answer the question whether a write may be done.
 
+        Raises:
+            NotFoundError: It does not wait for an answer.
+            WritesForbiddenError: Another session has asked for this turn. Its person sees the
+                question, and agrees for itself alone.
+        """
+        from qmd.errors import NotFoundError, WritesForbiddenError
+
+        if current_session() != self._asker:
+            raise WritesForbiddenError(
+                "Another client began this turn, and only that one may answer for it.",
+                hint="Answer it there, or stop the turn and ask from here.",
+            )
         if self.questions is None:
             raise NotFoundError(f"No question {question} waits for an answer.")
         self.questions.answer(question, agreed=agreed)

@@ -59,13 +59,14 @@ class ChangeWriter:
         tool: str,
         session: str,
         confirm: Confirm | None,
+        actor: str,
     ) -> None:
         """For `FileWriter.change`."""
         self._store = store
         self._policy = policy
         self._tool = tool
         self._confirm = confirm
-        self._records = ChangeRecords(store, tool=tool, session=session)
+        self._records = ChangeRecords(store, tool=tool, session=session, actor=actor)
         self.changed: list[Path] = []
         self.problem: str | None = None
 

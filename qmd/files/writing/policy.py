@@ -75,11 +75,16 @@ class WritePolicy:
         writable: False forbids all writes.
         agent: Whether the client is a language model, which must not write files that steer other
             programs.
+        pushed: The directory with folders of other machines, in which nothing may be written: the
+            next push would undo it.
+        closed: Directories below which nothing is written, unless a root lies inside them.
     """
 
     roots: tuple[Root, ...]
     writable: bool = True
     agent: bool = False
+    pushed: Path | None = None
+    closed: tuple[Path, ...] = ()
 
     @classmethod
     def read_only(cls) -> WritePolicy:
@@ -128,6 +133,14 @@ class WritePolicy:
         ]
         return cls(tuple(roots), agent=True)
 
+    @classmethod
+    def scoped(
+        cls, directories: Iterable[str | Path], *, closed: Iterable[str | Path], agent: bool
+    ) -> WritePolicy:
+        """Allow writes below the directories of a client's collections, but for hidden files."""
+        roots = tuple(Root(resolved(each), hidden=False, whole=False) for each in directories)
+        return cls(roots, bool(roots), agent, closed=tuple(map(resolved, closed)))
+
     def resolve(self, path: str | Path) -> ResolvedPath:
         """
         The path of a file that is to be written, all links followed.
@@ -152,7 +165,9 @@ class WritePolicy:
             SteeringFileError: It steers other programs, and the client is an agent.
         """
         self.require_writable()
+        self._require_not_pushed(path)
         roots = [root.path for root in self.roots if lies_below(path, root)]
+        roots = [root for root in roots if not self._is_closed(path, root)]
         if not roots:
             raise _outside(path, path.parent)
         if self.agent:
@@ -161,6 +176,18 @@ class WritePolicy:
             if link is not None:
                 raise SteeringFileError(str(path), f"{link}, which steers programs, leads to it")
         return ResolvedPath(roots[0], path)
+
+    def _require_not_pushed(self, path: Path) -> None:
+        """Raises OutsideRootsError for what belongs to another machine."""
+        if self.pushed is not None and path.is_relative_to(self.pushed):
+            raise OutsideRootsError(
+                f"{path} is the copy of a file of another machine.",
+                hint="Change it there: 'qmd push' brings the change here.",
+            )
+
+    def _is_closed(self, path: Path, root: Path) -> bool:
+        """Whether a closed directory that contains a path lies inside a root, or is it."""
+        return any(path.is_relative_to(each) and each.is_relative_to(root) for each in self.closed)
 
     def check_name(self, path: str) -> None:
         """
@@ -192,6 +219,7 @@ class WritePolicy:
         """
         self.require_writable()
         directory = resolved(path)
+        self._require_not_pushed(directory)
         if _is_whole_disk(directory):
             raise _never(f"{directory} is the whole disk.", directory)
         below = [

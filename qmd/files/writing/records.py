@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from qmd.errors import ConflictError, QmdError
 from qmd.files.writing.locked_folder import LockedFolder, is_temporary_name, locked
 from qmd.store.revisions import FileStep, RevisionContent, pack_revision
+from qmd.system import clock
+from qmd.system.session import current_face
+from qmd.values.access import AuditEntry
 
 if TYPE_CHECKING:
     from qmd.store import Store, Writer
@@ -24,10 +27,12 @@ class ChangeRecords:
         number: The number of the change in the database; None before its first file.
     """
 
-    def __init__(self, store: Store, *, tool: str, session: str) -> None:
+    def __init__(self, store: Store, *, tool: str, session: str, actor: str) -> None:
+        """``actor``: The name of the token with which the client writes; "" without one."""
         self._store = store
         self._tool = tool
         self._session = session
+        self._actor = actor
         self._open: set[str] = set()  # temporary files that this object has recorded
         self.number: int | None = None
 
@@ -35,7 +40,8 @@ class ChangeRecords:
         self, folder: LockedFolder, *, temporary: str | None = None, step: FileStep | None = None
     ) -> int | None:
         """
-        Record a temporary file, and what is about to be done to a file, in one transaction.
+        Record a temporary file, and what is about to be done to a file, in one transaction. The
+        latter is an entry of the audit log, too.
 
         Then remove the temporary files that killed processes have left in the directory. Since the
         directory is locked, no other process is writing them.
@@ -47,6 +53,8 @@ class ChangeRecords:
             The number of the revision, for `end`; None without a step.
         """
 
+        entry = None if step is None else self._entry(step)  # the face is one of this thread
+
         def record(writer: Writer) -> tuple[int | None, int | None, list[str]]:
             recorded = writer.pending.in_directory(str(folder.path))
             abandoned = [path for path in recorded if path not in self._open]
@@ -57,6 +65,8 @@ class ChangeRecords:
             change = self.number or writer.revisions.begin_change(
                 tool=self._tool, session=self._session
             )
+            if entry is not None:
+                writer.access.record(entry)
             return change, writer.revisions.keep(change, step), abandoned
 
         self.number, revision, abandoned = self._store.write(record)
@@ -66,6 +76,12 @@ class ChangeRecords:
             discard(folder, abandoned)
             self.end(temporaries=abandoned)
         return revision
+
+    def _entry(self, step: FileStep) -> AuditEntry:
+        moved = "" if step.moved_from is None else f"{step.moved_from} to "
+        target = f"{step.action} {moved}{step.path}"
+        session = self._session
+        return AuditEntry(clock.now(), self._actor, current_face(), session, self._tool, target)
 
     def end(self, *, temporaries: list[str], undone_revision: int | None = None) -> None:
         """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import ConflictError
+from qmd.system.database_files import lock_beside
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+    from qmd.values.location import DatabaseLocation
 
 _held: ContextVar[BaseFileLock | None] = ContextVar("qmd_move", default=None)
 
@@ -21,7 +22,7 @@ WAIT_S = 30.0
 
 
 @contextmanager
-def one_move_at_a_time(database: Path, *, wait_s: float = WAIT_S) -> Iterator[None]:
+def one_move_at_a_time(database: DatabaseLocation, *, wait_s: float = WAIT_S) -> Iterator[None]:
     """
     Hold the lock ``<database>.moves.lock``; the system releases it if the process is killed.
 
@@ -34,7 +35,7 @@ def one_move_at_a_time(database: Path, *, wait_s: float = WAIT_S) -> Iterator[No
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(os.path.realpath(database) + ".moves.lock")
+    lock = FileLock(str(lock_beside(database, ".moves.lock")))
     try:
         lock.acquire(timeout=wait_s, poll_interval=0.01)
     except Timeout:

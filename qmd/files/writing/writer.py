@@ -45,18 +45,22 @@ class FileWriter:
         indexed: Callable[[Sequence[Path]], None],
         *,
         confirm: Confirm | None = None,
+        actor: str = "",
     ) -> None:
         """
         Args:
+            store: Records what is written, so that it can be undone.
             indexed: Called with the files that were changed; updates the index.
             confirm: Called before each write, append, move and deletion; None if no confirmation is
                 needed. The caller of `draft` asks for confirmation itself, since only it knows the
                 content.
+            actor: The name of the token with which the client writes, for the audit log.
         """
-        self._store = store
+        self.store = store
         self.policy = policy
         self._indexed = indexed
         self.confirm = confirm
+        self._actor = actor
 
     @contextmanager
     def change(self, *, tool: str, session: str | None = None) -> Iterator[ChangeWriter]:
@@ -72,11 +76,12 @@ class FileWriter:
             session: The session that the tool was called in; None for the current one.
         """
         change = ChangeWriter(
-            self._store,
+            self.store,
             self.policy,
             tool=tool,
             session=current_session() if session is None else session,
             confirm=self.confirm,
+            actor=self._actor,
         )
         try:
             yield change

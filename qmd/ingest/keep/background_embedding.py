@@ -100,7 +100,7 @@ class BackgroundEmbedder:
             self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
-        _lower_priority()
+        lower_priority()
         wait_s, failures = 0.0, 0
         while not self._stop.is_set():
             # After a failure, wait the full time: new text does not remove the cause.
@@ -265,7 +265,7 @@ class _InterruptibleEmbedder:
         return self._embedder.embed_query(text)
 
 
-def _lower_priority() -> None:
+def lower_priority() -> None:
     """Lower the priority of this thread on Linux; elsewhere only processes have a priority."""
     if _LINUX:
         try:

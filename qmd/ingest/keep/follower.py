@@ -1,14 +1,24 @@
-"""Publish the changes that another process makes in the index, as events."""
+"""Publish the changes that other processes make in the index, as events."""
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.errors import QmdError
 from qmd.ingest.events import Event, EventBus, EventKind
 from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.store import Store
+    from qmd.store.changes import ChangeFeed
+
+_log = logging.getLogger(__name__)
+
+_RETRY_S = 2.0
+_LISTEN_S = 60.0
 
 
 class _FollowedDocument(NamedTuple):
@@ -65,3 +75,48 @@ class IndexFollower:
     ) -> None:
         event = Event(kind, clock.now(), document.collection, document.path, previous)
         self._events.publish(event)
+
+
+class ChangeListener:
+    """A thread that publishes the changes of a feed from `start` on until `stop`."""
+
+    def __init__(
+        self, feed: ChangeFeed, events: EventBus, on_change: Callable[[], object] = lambda: None
+    ) -> None:
+        """``on_change``: called in the thread after the events of some changes."""
+        self._feed = feed
+        self._events = events
+        self._on_change = on_change
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="qmd-listener", daemon=True)
+
+    def start(self) -> None:
+        """Changes that are committed after this call are published."""
+        self._publish(0.0)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, wait for that, and close the feed."""
+        self._stop.set()
+        self._feed.wake()
+        self._thread.join()
+        self._feed.close()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            if not self._publish(_LISTEN_S):
+                self._stop.wait(_RETRY_S)
+
+    def _publish(self, timeout_s: float) -> bool:
+        """Publish the next changes; returns whether the feed could be read."""
+        try:
+            changes = self._feed.next(timeout_s)
+        except QmdError as error:  # searches report it; the next call connects anew
+            _log.debug("the index cannot be followed: %s", error)
+            return False
+        for change in changes:
+            self._events.publish(Event(change.kind, clock.now(), *change[1:]))
+        if changes:
+            self._events.publish(Event("synced", clock.now()))
+            self._on_change()
+        return True

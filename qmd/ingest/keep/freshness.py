@@ -2,25 +2,34 @@
 How far the index is behind the disk.
 
 A keeper has its state in memory, and writes it into the database as a record that other processes
-read.
+read. With a database on a server it does so now and then even if nothing has changed, because a
+process that hangs keeps its lock, and on another machine nobody sees that it hangs.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
-from qmd.ingest.keep.lock import is_locked
+from qmd.ingest.keep.lock import is_kept
 from qmd.system import clock
 from qmd.values import Freshness
 
 if TYPE_CHECKING:
     from qmd.store import Store
+    from qmd.store.store import ReplicaState
 
 #: The key, in ``meta``, of the record that the process with the lock writes.
 KEY = "keeper"
+#: Seconds after which a keeper writes its record again, with a database on a server.
+HEARTBEAT_S = 10.0
+#: Seconds without a record after which people are told so.
+SILENCE_S = 60.0
 
 
 class KeeperState:
@@ -45,6 +54,7 @@ class KeeperState:
         self.embeds = False
         self._notices: dict[str, str] = {}
         self._recorded: str | None = None
+        self._next_heartbeat = 0.0
 
     def synced(self) -> str:
         """Record that the index equals the disk now; returns the time, ISO 8601 UTC."""
@@ -72,9 +82,10 @@ class KeeperState:
             return self.embeds and "embedding" not in self._notices
 
     def record(self, store: Store, waiting: int = 0) -> None:
-        """Write the record for other processes, if it has changed."""
+        """Write the record for other processes, if it has changed or a heartbeat is due."""
         values = {
             "pid": os.getpid(),
+            "machine": socket.gethostname(),
             "last_sync": self.last_sync,
             "files_pending": self.files_pending + waiting,
             "indexing": self.indexing,
@@ -83,9 +94,12 @@ class KeeperState:
             "notices": self.notices,
         }
         text = json.dumps(values, ensure_ascii=False)
-        if text != self._recorded:
-            store.write(lambda writer: writer.meta.put(KEY, text))
+        beats = not isinstance(store.location, Path)
+        if text != self._recorded or (beats and monotonic() >= self._next_heartbeat):
+            record = json.dumps(values | {"at": clock.now()}, ensure_ascii=False)
+            store.write(lambda writer: writer.meta.put(KEY, record))
             self._recorded = text
+            self._next_heartbeat = monotonic() + HEARTBEAT_S
 
     def forget_record(self) -> None:
         """Write the record next time in any case: another process may have replaced it."""
@@ -112,6 +126,9 @@ def read_freshness(
         if embeddings_pending is None:
             embeddings_pending = reader.upkeep.count_documents_waiting()
         last_run = reader.collections.last_indexed_at()
+    replica = store.replica_state()
+    lag_s = replica.lag_s if replica is not None else None
+    of_servers = _problems_of_servers(replica)
     if local is not None and local.leader:
         return Freshness(
             last_sync=_later(local.last_sync, last_run if local.last_sync else None),
@@ -120,12 +137,17 @@ def read_freshness(
             indexing=local.indexing,
             leader=True,
             watch=local.watch,
-            notices=local.notices,
+            notices=(*of_servers, *local.notices),
             embedding=local.embedding,
+            replica_lag_s=lag_s,
+            keeper=_name_of(store, parse_record(text)),
+            keeper_heard_of=None if isinstance(store.location, Path) else clock.now(),
         )
     record = parse_record(text)
     # A process that was killed could not record its end.
-    alive = record.get("watch", "off") != "off" and is_locked(store.path)
+    alive = record.get("watch", "off") != "off" and is_kept(store)
+    keeper = _name_of(store, record) if alive else None
+    heard_of = record.get("at") if keeper is not None else None
     return Freshness(
         last_sync=_later(record.get("last_sync"), last_run),
         files_pending=record.get("files_pending", 0) if alive else 0,
@@ -133,9 +155,47 @@ def read_freshness(
         indexing=alive and record.get("indexing", False),
         leader=False,
         watch=record["watch"] if alive else "off",
-        notices=tuple(record.get("notices", ())) if alive else (),
+        notices=(
+            *of_servers,
+            *_silence(keeper, heard_of),
+            *(record.get("notices", ()) if alive else ()),
+        ),
         embedding=alive and record.get("embeds", False),
+        replica_lag_s=lag_s,
+        keeper=keeper,
+        keeper_heard_of=heard_of,
     )
+
+
+def _name_of(store: Store, record: dict[str, Any]) -> str | None:
+    """The keeper, for a database on a server; of a file everybody is on the same machine."""
+    if isinstance(store.location, Path) or "machine" not in record:
+        return None
+    return f"process {record.get('pid')} on {record['machine']}"
+
+
+def _silence(keeper: str | None, heard_of: str | None) -> list[str]:
+    """A sentence if the keeper has not been heard of for long."""
+    if keeper is None or heard_of is None:
+        return []
+    seconds = clock.now_ns() / 1e9 - clock.parse(heard_of).timestamp()
+    if seconds < SILENCE_S:
+        return []
+    return [
+        f"The index is kept by {keeper}, which has not been heard of for {round(seconds)} s. If it"
+        " hangs, end it there: another process takes over."
+    ]
+
+
+def _problems_of_servers(replica: ReplicaState | None) -> list[str]:
+    if replica is None:
+        return []
+    problems = []
+    if replica.problem is not None:
+        problems.append(f"{replica.problem} The primary server answers alone.")
+    if replica.primary_problem is not None:
+        problems.append(f"{replica.primary_problem} Nothing can be written.")
+    return problems
 
 
 def unknown_freshness(problem: str) -> Freshness:
@@ -161,7 +221,7 @@ def parse_record(text: str | None) -> dict[str, Any]:
 
 def keeper_pid(store: Store) -> int | None:
     """The id of the process that holds the lock; None if no process does."""
-    if not is_locked(store.path):
+    if not is_kept(store):
         return None
     with store.reading() as reader:
         pid = parse_record(reader.meta.get(KEY)).get("pid")

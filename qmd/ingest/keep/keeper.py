@@ -13,14 +13,16 @@ from qmd.ingest import parse_workers
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.background_embedding import BackgroundEmbedder, EmbedderProvider
 from qmd.ingest.keep.changed_paths import ChangedPaths
-from qmd.ingest.keep.follower import IndexFollower
+from qmd.ingest.keep.common_words import BackgroundGathering
+from qmd.ingest.keep.follower import ChangeListener, IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
-from qmd.ingest.keep.lock import IndexLock
+from qmd.ingest.keep.lock import IndexLock, lock_of
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
 from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.store import Store
+    from qmd.store.store import SharedLock
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +33,9 @@ class Keeper:
     """
     A thread that takes the lock of a database and then indexes, watches and embeds.
 
-    It publishes each change on the event bus. While another process holds the lock, it publishes
-    the changes of that process, about a second later. Only `stop` ends the thread.
+    It publishes each change on the event bus, and those of other processes: for a database on a
+    server at once, for a file about a second later while another process holds the lock. Only
+    `stop` ends the thread.
     """
 
     def __init__(
@@ -135,19 +138,34 @@ class Keeper:
 
     def _keep(self, store: Store) -> None:
         """Keep one database file until the keeper stops or another file is at its path."""
-        lock = IndexLock(store.path)
-        follower = IndexFollower(store, self._events)
+        feed = store.change_feed()
+        if feed is None:
+            self._take_turns(store, IndexFollower(store, self._events))
+            return
+        listener = ChangeListener(feed, self._events, self.embed_soon)
+        listener.start()
+        self._start_embedding(store)  # all processes share this work
+        try:
+            self._take_turns(store, None)
+        finally:
+            self._stop_embedding()
+            listener.stop()
+
+    def _take_turns(self, store: Store, follower: IndexFollower | None) -> None:
+        """Maintain the index when the lock is free, else follow it."""
+        lock = lock_of(store)
         while not self._stop.is_set():
             try:
                 store.require_current()
                 if not lock.take():
-                    self._follow(follower)
+                    if follower is not None:
+                        self._follow(follower)
                     self._stop.wait(self._options.takeover_s)
                     continue
             except DatabaseReplacedError:
                 return
-            except OSError as error:
-                problem = f"The lock {lock.file} cannot be taken: {error.strerror or error}."
+            except (OSError, StoreError) as error:
+                problem = _problem_of_lock(lock, error)
                 if self._tell("lock", problem):
                     _log.warning("%s", problem)
                 self._stop.wait(LOCK_RETRY_S)
@@ -179,16 +197,32 @@ class Keeper:
         except QmdError as error:  # searches report it; the keeper tries again
             _log.debug("the index cannot be followed: %s", error)
 
-    def _maintain(self, store: Store, lock: IndexLock) -> None:
+    def _start_embedding(self, store: Store) -> None:
+        if self._options.embed:
+            background = BackgroundEmbedder(store, self._events, self.state, self._models)
+            background.start()
+            self._background = background
+
+    def _stop_embedding(self) -> None:
+        background, self._background = self._background, None
+        if background is not None:
+            background.stop()
+
+    def _maintain(self, store: Store, lock: IndexLock | SharedLock) -> None:
         state = self.state
         state.forget_record()
         state.leader = True
         state.embeds = self._options.embed
-        background = None
-        if self._options.embed:
-            background = BackgroundEmbedder(store, self._events, state, self._models)
-            background.start()
-            self._background = background
+        embeds_always = self._background is not None
+        if not embeds_always:
+            self._start_embedding(store)
+        gathering = BackgroundGathering(store)
+        gathering.start()
+
+        def wake() -> None:
+            gathering.wake()
+            self.embed_soon()
+
         maintenance = Maintenance(
             store,
             self._events,
@@ -196,15 +230,15 @@ class Keeper:
             self._changes,
             self._options,
             self._stop,
-            background.wake if background else lambda: None,
+            wake,
             lock.is_in_place,
         )
         try:
             maintenance.run()
         finally:
-            self._background = None
-            if background is not None:
-                background.stop()
+            gathering.stop()
+            if not embeds_always:
+                self._stop_embedding()
             state.watch = "off"
             try:
                 state.record(store)
@@ -212,3 +246,10 @@ class Keeper:
                 pass  # no process reads the record of a replaced file
             except QmdError as error:
                 _log.warning("the end of keeping was not noted: %s", error)
+
+
+def _problem_of_lock(lock: IndexLock | SharedLock, error: OSError | StoreError) -> str:
+    if isinstance(error, StoreError):
+        return error.with_hint
+    name = lock.file if isinstance(lock, IndexLock) else "of the database"
+    return f"The lock {name} cannot be taken: {error.strerror or error}."

@@ -1,20 +1,46 @@
 """
 The lock that only one of all processes with a database holds: the one that indexes.
 
-The operating system releases it when that process ends, even if it is killed.
+The operating system releases it when that process ends, even if it is killed. So does the server
+of a database, whose processes may be on several machines.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
+
+from qmd.system.database_files import lock_beside
+
+if TYPE_CHECKING:
+    from qmd.store import Store
+    from qmd.store.store import SharedLock
+
+
+def lock_of(store: Store) -> IndexLock | SharedLock:
+    """The lock of the database of a store: a file beside a file, or a lock of the server."""
+    location = store.location
+    return IndexLock(location) if isinstance(location, Path) else store.shared_lock("index")
+
+
+def is_kept(store: Store) -> bool:
+    """Whether a process, possibly this one, holds the lock of the database now."""
+    location = store.location
+    return is_locked(location) if isinstance(location, Path) else store.is_locked("index")
+
+
+def lock_name(store: Store) -> str:
+    """The lock, in the words of a message."""
+    location = store.location
+    return f"the lock {lock_file(location)}" if isinstance(location, Path) else "its lock"
 
 
 def lock_file(database: Path) -> Path:
     """The path of the lock file, ``<database>.lock``, the same for all links to the database."""
-    return Path(os.path.realpath(f"{database}") + ".lock")
+    return lock_beside(database, ".lock")
 
 
 class IndexLock:

@@ -331,7 +331,7 @@ class Maintenance:
         if now >= self._next_progress and (tick.total is None or tick.done < tick.total):
             self._next_progress = now + PROGRESS_S
             self._events.publish(Event("indexing", clock.now(), done=tick.done, total=tick.total))
-        if now >= self._next_record and tick.stage == "index":
+        if now >= self._next_record:
             self._next_record = now + TICK_S
             self._state.record(self._store, len(self._changes))
 

@@ -24,6 +24,7 @@ _LINES = (
     re.compile(r"(?P<file>.+):(?P<line>[0-9]+):(?P<count>[0-9]+)", re.DOTALL),
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_GLOB_SIGN = re.compile(r"[*?\[\]{}\\!|~()@+]")
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
 _WIKILINK = re.compile(r"!?\[\[((?:[^\[\]]|\](?!\]))*)\]\]")
 _WIKILINKS = re.compile(r"!?\[\[(?!:)(?:[^\[\]]|\](?!\]))*\]\]")
@@ -256,14 +257,23 @@ def match_glob(reader: Reader, pattern: str) -> list[DocumentInfo]:
             f"The pattern has more than {MAX_GLOBSTARS} times **.", hint="Name more of the folders."
         )
     try:
-        matcher = glob.compile(pattern, flags=flags, limit=1000)
+        parts, _ = glob.translate(pattern, flags=flags, limit=1000)
     except PatternLimitException as error:
         raise InputError(
             "The pattern stands for too many patterns.", hint="Use fewer alternatives in braces."
         ) from error
+    matches = [re.compile(part).fullmatch for part in parts]
     matching = []
-    for document in reader.documents.below(None):
+    for document_id, collection, path in reader.documents.places(_literal_beginning(pattern)):
         cancellation.check()
-        if matcher.match(document.file) or matcher.match(document.path):
-            matching.append(document)
-    return matching
+        file = f"{collection}/{path}"
+        if any(match(file) or match(path) for match in matches):
+            matching.append(document_id)
+    return reader.documents.by_ids(matching)
+
+
+def _literal_beginning(pattern: str) -> str:
+    """What each name begins with that matches a glob: all before its first sign."""
+    beginning = _GLOB_SIGN.split(pattern, maxsplit=1)[0]
+    is_plain = "//" not in beginning and not beginning.startswith((".", "/"))
+    return beginning if is_plain and "/." not in beginning else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import nlargest
+from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.system import cancellation
@@ -20,6 +22,13 @@ ALIKE = 0.6
 MAX_NAME = 4096
 #: A part of a name of fewer characters is similar to too many names.
 SHORTEST_PART = 3
+
+
+#: Names of so many documents are kept in memory: 40 MB.
+MANY = 50_000
+#: Among more documents, names are compared for this many seconds, so many at a time.
+LOOKING_S = 1.5
+AT_ONCE = 20_000
 
 
 class _Names(NamedTuple):
@@ -40,9 +49,12 @@ class SimilarNames:
 
     Args:
         most: Only this many calls of `like` give suggestions (None: all do).
+        many: Among more documents than this, names are not kept in memory, and only the last
+            part of a path is compared with file names, titles and aliases.
     """
 
-    def __init__(self, reader: Reader, *, most: int | None = None) -> None:
+    def __init__(self, reader: Reader, *, most: int | None = None, many: int = MANY) -> None:
+        self._many = many
         self._reader = reader
         self._kinds: list[_Names] | None = None
         self._remaining_calls = most
@@ -60,6 +72,8 @@ class SimilarNames:
         if self._remaining_calls is not None:
             self._remaining_calls -= 1
         path = fold(name).strip("/")
+        if self._reader.full_text.document_count() > self._many:
+            return _like_among_many(self._reader, path)
         base = path.rpartition("/")[2]
         scores: dict[str, float] = {}
         for kind in self._read():
@@ -90,27 +104,54 @@ class SimilarNames:
         return self._kinds
 
 
+def _like_among_many(reader: Reader, path: str) -> list[str]:
+    """As `SimilarNames.like`; reads the names once, and looks no longer than `LOOKING_S`."""
+    from rapidfuzz.distance import Levenshtein
+
+    end = monotonic() + LOOKING_S
+    typed = path.rpartition("/")[2]
+    suffix = typed[len(without_note_suffix(typed)) :]  # the names that are read have none
+    scores: dict[int, float] = {}
+    names = reader.documents.name_keys()
+    while (batch := list(islice(names, AT_ONCE))) and monotonic() < end:
+        for position, score in _best_of(typed, [key + suffix for key, _ in batch], of_name=True):
+            document_id = batch[position][1]
+            scores[document_id] = max(scores.get(document_id, 0.0), score)
+        best_ids = nlargest(SUGGESTIONS * 4, scores, key=lambda each: scores[each])
+        scores = {document_id: scores[document_id] for document_id in best_ids}
+    files = {each.file: scores[each.id] for each in reader.documents.by_ids(list(scores))}
+
+    def rank(file: str) -> tuple[float, float, str]:
+        return -files[file], Levenshtein.normalized_distance(path, fold(file)), file
+
+    return sorted(files, key=rank)[:SUGGESTIONS]
+
+
 def _nearest(name: str, kind: _Names) -> Iterator[tuple[str, float]]:
     """The files of the most similar names, with their similarity from 0 to 1."""
+    for position, score in _best_of(name, kind.names, of_name=kind.of_name):
+        yield kind.files[position], score
+
+
+def _best_of(name: str, names: list[str], *, of_name: bool) -> Iterator[tuple[int, float]]:
+    """The positions of the most similar names, with their similarity from 0 to 1."""
     from rapidfuzz import process
     from rapidfuzz.distance import Levenshtein
 
     cancellation.check()
     matches = process.extract(
         name,
-        kind.names,
+        names,
         scorer=Levenshtein.normalized_similarity,
         score_cutoff=ALIKE,
         limit=SUGGESTIONS * 2,
     )
     for _, score, position in matches:
-        yield kind.files[position], score
-    if not kind.of_name or len(name) < SHORTEST_PART:
+        yield position, score
+    if not of_name or len(name) < SHORTEST_PART:
         return
     longer = [
-        (len(name) / len(each), kind.files[position])
-        for position, each in enumerate(kind.names)
-        if name in each
+        (len(name) / len(each), position) for position, each in enumerate(names) if name in each
     ]
-    for share, file in nlargest(SUGGESTIONS, longer):
-        yield file, ALIKE * share
+    for share, position in nlargest(SUGGESTIONS, longer):
+        yield position, ALIKE * share

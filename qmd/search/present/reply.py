@@ -14,6 +14,11 @@ from qmd.values import Hit, SearchReply, SearchRequest
 if TYPE_CHECKING:
     from qmd.store import Reader
 
+#: What a reply says whose search was ended by its deadline.
+TOO_MANY = (
+    "So many documents match that not all could be ranked in time: the latest ones were."
+    " A rarer word finds more."
+)
 NOTICE = "Nothing here seems to answer this; the nearest are:"
 
 
@@ -74,7 +79,7 @@ def present(
         request.query,
         tuple(hits),
         notice=_notice(reader, request, best),
-        degraded=problem,
+        degraded=_degraded(reader, problem),
         needs_embedding=reader.upkeep.count_documents_waiting(),
     )
     if request.max_tokens is None:
@@ -83,6 +88,13 @@ def present(
     from qmd.search.present.budget import FRAME_TOKENS, fit_hits, hit_tokens
 
     return fit_hits(reply, request.max_tokens, hit_tokens, frame_tokens=FRAME_TOKENS)
+
+
+def _degraded(reader: Reader, problem: str | None) -> str | None:
+    """What took something away from the reply; None for nothing."""
+    if not reader.full_text.is_incomplete:
+        return problem
+    return TOO_MANY if problem is None else f"{problem} {TOO_MANY}"
 
 
 def _notice(reader: Reader, request: SearchRequest, best: Calibrated | None) -> str | None:

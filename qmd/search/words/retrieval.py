@@ -34,6 +34,10 @@ BASE: dict[Match, float] = {"exact": 0.5, "relaxed": 0.0}
 HALF = 10.0
 
 
+#: So many of the best documents are checked in the raw text before all others are.
+CHECKED = 1000
+
+
 class LexicalHit(NamedTuple):
     """
     A document that full text has found.
@@ -122,6 +126,11 @@ def _exact_hits(
     if not checks and all(map(_is_bare_word, query.terms)):
         rows = reader.full_text.search(match, selection, _pool(limit))
         return _hits(_first(_rank(reader, rows, words), limit, named_ids), "exact")
+    if checks and limit is not None and not named_ids:
+        best = reader.full_text.search(match, selection, max(limit, CHECKED))
+        hits = _accept(reader, best, checks, limit, ())
+        if len(hits) == limit or len(best) < CHECKED or reader.full_text.is_incomplete:
+            return hits
     # A check in Python may refuse any of the rows, so no limit would be sure to suffice.
     rows = reader.full_text.search(match, selection, None if checks else _pool(limit))
     return _accept(reader, rows, checks, limit, named_ids)

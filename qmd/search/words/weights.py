@@ -112,7 +112,7 @@ def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
     Stop words are left out unless the query has no other words. In a large index, words that too
     many documents hold are left out if the query has rarer ones.
     """
-    total = reader.documents.count()
+    total = reader.full_text.document_count()
     is_large = total > LARGE
     most = int(total * COMMON) + 1 if is_large else total
     weights = _count_words(reader, query, total, most)

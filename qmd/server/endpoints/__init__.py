@@ -16,6 +16,7 @@ from qmd.server.endpoints import (
     graph,
     health,
     index,
+    pushing,
     search,
 )
 
@@ -27,6 +28,7 @@ ENDPOINTS = (
     *embedding.ENDPOINTS,
     *collections.ENDPOINTS,
     *index.ENDPOINTS,
+    *pushing.ENDPOINTS,
     *contexts.ENDPOINTS,
     *chat.ENDPOINTS,
     *health.ENDPOINTS,

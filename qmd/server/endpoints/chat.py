@@ -179,11 +179,14 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         name="answer_chat",
         group="chat",
         summary="Agree to a write, or decline it",
-        description="The event `question` of the turn shows the change.",
+        description=(
+            "The event `question` of the turn shows the change. Only the session that began the "
+            "turn may answer: the page in that browser, or REST with the same `X-QMD-Session`."
+        ),
         body=models.ChatAnswerArguments,
         reply=models.ChatDone,
         run=_answer,
-        errors=(404,),
+        errors=(403, 404),
         examples=({"question": "q1", "agreed": True},),
     ),
     RestEndpoint(

@@ -59,7 +59,11 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         errors=(404,),
         examples=(
             {"query": "how do we back up the database?", "collection": "notes"},
-            {"searches": [{"type": "lex", "query": "backup"}], "collections": ["notes"]},
+            {
+                "query": "",
+                "searches": [{"type": "lex", "query": "backup"}],
+                "collections": ["notes"],
+            },
         ),
     ),
 )

@@ -20,6 +20,7 @@ from qmd.server.page import (
     help_page,
     history,
     live,
+    login,
     new_note,
     note,
     photos,
@@ -42,6 +43,7 @@ _VIEWS = (
     photos,
     help_page,
     live,
+    login,
 )
 
 

@@ -110,7 +110,8 @@ def _changes(site: Site, view: AskView) -> list[Route]:
         agree = form.get("agree")
         if agree not in ("yes", "no"):
             raise InputError("The answer to a question is yes or no.")
-        view.running_turn(chat_id).answer(form.get("question"), agree == "yes")
+        turn, question = view.running_turn(chat_id), form.get("question")
+        await site.run(request, lambda: turn.answer(question, agree == "yes"))
         return done(request, chat_id)
 
     def done(request: Request, chat_id: str) -> Response:

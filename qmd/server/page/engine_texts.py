@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 
 from qmd.server.page.language import Language
@@ -73,6 +73,12 @@ class EngineTexts:
         sentences: dict[str, str] = tomllib.loads(source)
         ordered = sorted(sentences, key=lambda english: -len(_FIELD.sub("", english)))
         return [(_pattern(english), sentences[english]) for english in ordered]
+
+
+@cache
+def engine_texts() -> EngineTexts:
+    """The sentences, read once for all servers of this process."""
+    return EngineTexts()
 
 
 def _pattern(english: str) -> re.Pattern[str]:

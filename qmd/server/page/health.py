@@ -15,7 +15,7 @@ from qmd.errors import ConflictError, InputError
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
 from qmd.server.jobs import Pace, ServerJob
 from qmd.server.page import charts, health_collections, health_contexts, health_skipped
-from qmd.server.page.health_rules import can_change, reason_text, require_change
+from qmd.server.page.health_rules import can_change, reason_text, require_change, require_writes
 from qmd.server.page.site import Site
 from qmd.system import clock
 from qmd.values import Collection, Context, Freshness
@@ -113,7 +113,7 @@ def routes(site: Site) -> list[Route]:
         return site.page(request, "health_checks.html", checks=checks)
 
     async def undo(request: Request) -> Response:
-        require_change(site)
+        require_writes(site)
         number = site.form(request).get("change")
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
             raise InputError("The number of the change is missing.")

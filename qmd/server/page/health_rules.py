@@ -15,12 +15,19 @@ from qmd.server.page.site import Site
 
 def can_change(site: Site) -> bool:
     """Whether the server takes what changes the index or files."""
-    return not site.read_only and site.kb.policy.writable
+    return site.may_administer and not site.read_only and site.kb.policy.writable
 
 
 def require_change(site: Site) -> None:
     """Raises RestError (403)."""
+    require_writes(site)
     if not can_change(site):
+        raise RestError(403, "This is for the administrator; your token opens notes alone.")
+
+
+def require_writes(site: Site) -> None:
+    """Raises RestError (403): Not even notes may be changed."""
+    if site.read_only or not site.kb.policy.writable:
         raise RestError(
             403,
             "This server is read-only.\n\n"

@@ -11,6 +11,7 @@ A template asks for it as ``t("VIEW.placeholder")``, and names what a text has i
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping
 from importlib.resources import files
@@ -62,6 +63,12 @@ class Texts:
             for name, text in self._texts.items()
             if name.startswith(start)
         }
+
+
+@functools.cache
+def page_texts() -> Texts:
+    """The texts, read once for all servers of this process."""
+    return Texts()
 
 
 def language_of(accepted: str) -> Language:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -136,7 +137,13 @@ class _Views:
             view = await site.run(
                 request,
                 lambda: read_note(
-                    site.kb, name, lines, part, create_title=create, no_section_title=no_section
+                    site.kb,
+                    name,
+                    lines,
+                    part,
+                    may_write=site.may_write_in,
+                    create_title=create,
+                    no_section_title=no_section,
                 ),
             )
         except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
@@ -231,6 +238,7 @@ def read_note(
     lines: tuple[int, int] | None,
     part: int,
     *,
+    may_write: Callable[[str], bool],
     create_title: str,
     no_section_title: str,
 ) -> NoteView | str:
@@ -240,6 +248,7 @@ def read_note(
     Args:
         lines: The lines to mark.
         part: The part of a long text to show, unless lines are to be marked.
+        may_write: Whether notes of a collection may be changed.
 
     Raises:
         DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError
@@ -255,7 +264,7 @@ def read_note(
     )
     is_canvas = format_of(document.path) is CANVAS
     is_markdown = is_canvas or fold(document.path).endswith(NOTE_SUFFIXES)
-    may_edit = is_markdown and not is_canvas and create_title != ""
+    may_edit = is_markdown and not is_canvas and may_write(document.collection)
     if lines is not None:
         part = part_with_line(parts_of(read.text), lines[0])
     if is_markdown:

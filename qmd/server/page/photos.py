@@ -97,7 +97,7 @@ class _Photos:
             problem=problem,
             typed=site.form(request) if problem else None,
             has_picture=metadata.kind != "HEIC",
-            writable=not site.read_only,
+            writable=site.may_write_in(file.partition("/")[0]),
         )
 
     async def _change(self, request: Request) -> Response:

@@ -19,10 +19,12 @@ from qmd import __version__
 from qmd.agent.chat import Chats
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
+from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.connected import while_connected
 from qmd.server.endpoints.definition import RestError
 from qmd.server.jobs import Jobs
+from qmd.server.logins import IN_SESSION, Logins
 from qmd.server.page.browser import (
     HEADER,
     READS,
@@ -33,10 +35,11 @@ from qmd.server.page.browser import (
     read_form,
     require_own_page,
 )
-from qmd.server.page.engine_texts import EngineTexts
-from qmd.server.page.language import LANGUAGES, Language, Texts, language_of
+from qmd.server.page.engine_texts import engine_texts
+from qmd.server.page.language import LANGUAGES, Language, language_of, page_texts
 from qmd.server.page.notices import FormNotice, Notices
-from qmd.server.page.static_files import StaticFiles
+from qmd.server.page.static_files import static_files
+from qmd.server.sessions import Sessions
 from qmd.server.workers import CallQueue, TooBusyError
 from qmd.system.session import in_session
 from qmd.tools import texts as tool_texts
@@ -73,6 +76,8 @@ class Site:
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
         editor: The setting, see `qmd.system.editors`.
+        logins: The sessions that began with a token; None if nobody can log in.
+        sessions: Those that began with a link.
     """
 
     def __init__(
@@ -84,26 +89,45 @@ class Site:
         activity: Activity | None = None,
         chats: Chats | None = None,
         editor: str | None = None,
+        logins: Logins | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
         self.kb = kb
+        self.logins = logins
+        self.sessions = sessions
         self.chats = chats or Chats(kb, may_write=not read_only)
         self.read_only = read_only
         self.mcp_path = mcp_path
         self.activity = activity or Activity()
         self.editor = editor
         self.jobs = Jobs(kb)
-        self.static = StaticFiles()
-        self.texts = Texts()
-        self._engine_texts = EngineTexts()
+        self.static = static_files()
+        self.texts = page_texts()
+        self._engine_texts = engine_texts()
         self._browsers = Browsers()
         self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
 
     @cached_property
     def _templates(self) -> Templates:
-        from qmd.server.page.templating import Templates
+        from qmd.server.page.templating import page_templates
 
-        return Templates(self.static, self.texts, self._engine_texts)
+        return page_templates()
+
+    @property
+    def may_administer(self) -> bool:
+        """Whether the person may change collections and the index, and not only notes."""
+        return not isinstance(self.kb, ScopedKnowledgeBase)
+
+    def may_write_in(self, collection: str) -> bool:
+        """Whether the token lets the person change files of a collection."""
+        scope = self.kb.scope if isinstance(self.kb, ScopedKnowledgeBase) else None
+        return not self.read_only and (scope is None or collection in scope.write)
+
+    @property
+    def _scope_name(self) -> str:
+        """The name of the client's token; "" for the administrator's."""
+        return self.kb.scope.name if isinstance(self.kb, ScopedKnowledgeBase) else ""
 
     # -- routes ------------------------------------------------------------------------
 
@@ -195,7 +219,7 @@ class Site:
         session = self.browser(request).session
 
         def job() -> T:
-            with in_session(session):
+            with in_session(session, face="page"):
                 return work()
 
         return await while_connected(request, lambda: self._queue.run(job, timeout_s=timeout_s))
@@ -279,7 +303,13 @@ class Site:
                 "csrf": self.browser(request).token,
                 "notices": lambda: self._notices.take(self.browser(request).cookie),
                 "path": request.url.path,
+                "is_login": False,
                 "read_only": self.read_only,
+                "may_administer": self.may_administer,
+                # The name of the token of a person who can log out; None for others.
+                "logged_in": self._scope_name
+                if getattr(request.state, IN_SESSION, False)
+                else None,
                 "version": __version__,
                 **values,
             },

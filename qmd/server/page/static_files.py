@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import mimetypes
 from importlib.resources import files
@@ -9,6 +10,8 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+
+from qmd.server.security import STATIC_PATH
 
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _CACHED = "private, max-age=31536000, immutable"
@@ -31,10 +34,10 @@ class StaticFiles:
 
     def address(self, name: str) -> str:
         """The address of a file; it changes with the file, so that browsers may keep it."""
-        return f"/static/{name}?v={self._versions[name]}"
+        return f"{STATIC_PATH}{name}?v={self._versions[name]}"
 
     def route(self) -> Route:
-        return Route("/static/{name}", self._serve, methods=["GET"])
+        return Route(STATIC_PATH + "{name}", self._serve, methods=["GET"])
 
     async def _serve(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -50,3 +53,9 @@ class StaticFiles:
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=kind, headers=headers)
+
+
+@functools.cache
+def static_files() -> StaticFiles:
+    """The files, read once for all servers of this process."""
+    return StaticFiles()

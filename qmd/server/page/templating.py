@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from qmd.server.page.addresses import address
-from qmd.server.page.engine_texts import EngineTexts
+from qmd.server.page.engine_texts import EngineTexts, engine_texts
 from qmd.server.page.excerpt import plain_line
-from qmd.server.page.language import Language, Texts
-from qmd.server.page.static_files import StaticFiles
+from qmd.server.page.language import Language, Texts, page_texts
+from qmd.server.page.static_files import StaticFiles, static_files
 from qmd.system import clock
 from qmd.values.names import file_stem
 
@@ -60,6 +61,12 @@ class Templates:
                 **values,
             }
         )
+
+
+@functools.cache
+def page_templates() -> Templates:
+    """The templates, compiled once for all servers of this process."""
+    return Templates(static_files(), page_texts(), engine_texts())
 
 
 def number(value: float) -> str:

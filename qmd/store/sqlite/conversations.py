@@ -43,6 +43,14 @@ class SqliteConversations:
     def get(self, chat_id: str) -> ChatInfo | None:
         return next(iter(self._chats(" WHERE id = ?", [chat_id])), None)
 
+    def owner(self, chat_id: str) -> str | None:
+        row = self._connection.execute("SELECT owner FROM chats WHERE id = ?", [chat_id]).fetchone()
+        return None if row is None else str(row[0])
+
+    def count_of(self, owner: str) -> int:
+        row = self._connection.execute("SELECT count(*) FROM chats WHERE owner = ?", [owner])
+        return int(row.fetchone()[0])
+
     def summary(self, chat_id: str) -> ChatSummary:
         row = self._connection.execute(
             "SELECT summary, summarized FROM chats WHERE id = ?", [chat_id]
@@ -86,10 +94,11 @@ class SqliteConversations:
 class SqliteConversationsWriter(SqliteConversations):
     """`qmd.store.conversations.ConversationsWriter` in SQLite."""
 
-    def add(self, chat: ChatInfo) -> None:
+    def add(self, chat: ChatInfo, owner: str = "") -> None:
         self._connection.execute(
-            "INSERT INTO chats (id, name, mode, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
-            [chat.id, chat.name, chat.mode, chat.created, chat.updated],
+            "INSERT INTO chats (id, name, mode, created_at, updated_at, owner)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            [chat.id, chat.name, chat.mode, chat.created, chat.updated, owner],
         )
 
     def rename(self, chat_id: str, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,22 +16,39 @@ from qmd.errors import (
     StoreError,
 )
 from qmd.store.sqlite import damage, migrate
+from qmd.store.sqlite.disk_space import require_free
 from qmd.store.sqlite.library import FAILURES, Connection, Error, connect, translate
+from qmd.system import cancellation
 
 #: What SQLite keeps beside a database while it is open, or after a crash.
 COMPANIONS = ("-wal", "-shm", "-journal")
 
 
-def copy(connection: Connection, target: Path, *, replace: bool) -> int:
+#: Pages that are copied between two calls of a progress callback: 16 MB.
+PAGES_AT_ONCE = 4096
+
+
+def copy(
+    connection: Connection,
+    target: Path,
+    *,
+    replace: bool,
+    progress: Callable[[int, int], object] | None = None,
+) -> int:
     """
     Write all that this connection sees to a file of its own, whoever writes meanwhile.
+
+    Args:
+        connection: It is inside a transaction, so that all steps copy one snapshot.
+        progress: Called with the bytes that are copied, and all bytes.
 
     Returns:
         Its size in bytes.
 
     Raises:
         ConflictError: The target exists and ``replace`` is false, or is a database in use.
-        InputError, StoreError, DiskFullError: It cannot be written; nothing is left behind.
+        InputError, StoreError, DiskFullError: It cannot be written; nothing is left behind. Too
+            little free space is told before anything is written.
     """
     if target.is_dir():
         raise InputError(f"{target} is a directory.", hint="Give the name of a file in it.")
@@ -44,7 +61,7 @@ def copy(connection: Connection, target: Path, *, replace: bool) -> int:
     if any(Path(f"{target}{suffix}").exists() for suffix in COMPANIONS):
         _require_unused(target)
     with _beside(target) as temporary:
-        _copy(connection, temporary)
+        _copy(connection, temporary, progress)
         size = temporary.stat().st_size
         for suffix in COMPANIONS:  # of the file that is replaced; the copy is complete
             Path(f"{target}{suffix}").unlink(missing_ok=True)
@@ -154,13 +171,26 @@ def _beside(target: Path) -> Iterator[Path]:
             Path(f"{temporary}{suffix}").unlink(missing_ok=True)
 
 
-def _copy(source: Connection, target: Path) -> None:
+def _copy(
+    source: Connection, target: Path, progress: Callable[[int, int], object] | None = None
+) -> None:
+    pages, page_size = source.execute(
+        "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
+    ).fetchone()
+    require_free({target.parent: pages * page_size}, "A copy of the database")
+
+    def tick(_status: int, remaining: int, total: int) -> None:
+        cancellation.check()
+        if progress is not None:
+            progress((total - remaining) * page_size, total * page_size)
+
     target.unlink(missing_ok=True)
     try:
         copied = connect(target, read_only=False)
         try:
-            # All pages at one go: in steps it would begin anew after every write.
-            source.backup(copied, pages=-1)
+            # Outside a transaction a copy in steps would begin anew after every write.
+            in_steps = source.in_transaction and progress is not None
+            source.backup(copied, pages=PAGES_AT_ONCE if in_steps else -1, progress=tick)
         finally:
             copied.close()
     except Error as error:

@@ -14,13 +14,18 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
 from qmd.store.revisions import unpack_revision
 from qmd.store.sqlite import collections, vector_state
 from qmd.store.sqlite.library import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
+
+#: Called with the number of checks that are done, that of all checks, and what is checked next.
+CheckProgress: TypeAlias = Callable[[int, int, str], object]
 
 #: What a table's column holds, by its declared type.
 _KINDS: Mapping[str, type] = {"TEXT": str, "INTEGER": int, "BLOB": bytes}
@@ -51,12 +56,12 @@ def find(path: Path, *, timeout: float = BUSY_TIMEOUT_S) -> str | None:
         connection.close()
 
 
-def first_problems(connection: Connection) -> list[str]:
+def first_problems(connection: Connection, progress: CheckProgress | None = None) -> list[str]:
     """
     What is wrong with the database, in words, at most 20 of it: damage, or a document that full
-    text does not know.
+    text does not know. ``progress``: as of `problems`.
     """
-    damages = list(islice(problems(connection), 20))
+    damages = list(islice(problems(connection, progress), 20))
     if damages:
         return damages
     documents, indexed = connection.execute(
@@ -69,33 +74,56 @@ def first_problems(connection: Connection) -> list[str]:
     )
 
 
-def problems(connection: Connection) -> Iterator[str]:
-    """What SQLite's check of the whole file finds, then what stands in the wrong place."""
+def problems(connection: Connection, progress: CheckProgress | None = None) -> Iterator[str]:
+    """
+    What SQLite finds in each table, what stands in the wrong place, and what SQLite's check of
+    the whole file finds, such as pages that no table uses.
+
+    Args:
+        progress: Called before each check with the number of those done, of all, and its subject.
+    """
     kept = connection.text_factory
     connection.text_factory = Text
     try:
-        for (message,) in connection.execute("PRAGMA quick_check(20)"):
-            if message != b"ok":
-                yield _decoded(message)
-        tables = _tables(connection)
-        for table in tables:
-            yield from _in_table(connection, table)
-        yield from _in_counters(connection)
-        yield from _in_documents(connection)
-        yield from _in_vectors(connection)
-        if "token_states" in tables:  # not before 0006
-            yield from _in_token_states(connection)
-        yield from _in_revisions(connection)
-        # Last, because it takes longest: whether the indexes agree with their tables.
-        for (message,) in connection.execute("PRAGMA integrity_check(20)"):
-            if message != b"ok":
-                yield _decoded(message)
+        checks = list(_checks(connection))
+        for number, (subject, find_problems) in enumerate(checks):
+            if progress is not None:
+                progress(number, len(checks), subject)
+            yield from find_problems()
     except FAILURES as error:
         if not is_damage(error):  # a lock, for example
             raise
         yield f"{type(error).__name__}: {error}"
     finally:
         connection.text_factory = kept
+
+
+def _checks(connection: Connection) -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
+    """The subject of each check, and the check: first what the later ones rely on."""
+    rows = connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type <> 'view' ORDER BY name"
+    ).fetchall()
+    # Table by table, because SQLite does not say how far its check of a whole file is.
+    for table in [_decoded(name) for (name,) in rows]:
+        yield table, partial(_by_sqlite, connection, "integrity_check", table)
+    tables = _tables(connection)
+    for table in tables:
+        yield table, partial(_in_table, connection, table)
+    yield "meta", partial(_in_counters, connection)
+    yield "documents", partial(_in_documents, connection)
+    yield "embeddings", partial(_in_vectors, connection)
+    if "token_states" in tables:  # not before 0006
+        yield "token_states", partial(_in_token_states, connection)
+    yield "revisions", partial(_in_revisions, connection)
+    yield "pages", partial(_by_sqlite, connection, "quick_check", None)
+
+
+def _by_sqlite(connection: Connection, pragma: str, table: str | None) -> Iterator[str]:
+    """What a check of SQLite finds in a table, or in the whole file (None), at most 20 of it."""
+    subject = "20" if table is None else f'"{table}"'
+    for (message,) in islice(connection.execute(f"PRAGMA {pragma}({subject})"), 20):
+        if message != b"ok":
+            yield _decoded(message)
 
 
 def _tables(connection: Connection) -> list[str]:

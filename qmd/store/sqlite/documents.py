@@ -20,8 +20,8 @@ DOCID_DIGITS = 6
 #: For `_info`. The last two are the hashes of other contents before and after it, or NULL.
 _INFO = """
     d.id, c.name, d.path, d.title, d.hash, d.bytes, d.modified_at,
-    (SELECT max(hash) FROM documents WHERE hash < d.hash),
-    (SELECT min(hash) FROM documents WHERE hash > d.hash)
+    (SELECT hash FROM documents WHERE hash < d.hash ORDER BY hash DESC LIMIT 1),
+    (SELECT hash FROM documents WHERE hash > d.hash ORDER BY hash LIMIT 1)
 """
 #: A JSON list. (Without aliases the list is empty.)
 _ALIASES = "(SELECT json_group_array(alias) FROM aliases WHERE document_id = d.id)"
@@ -33,7 +33,8 @@ def _below(
 ) -> tuple[str, list[object]]:
     where, values = "WHERE 1", list[object]()
     if collection is not None:
-        where += " AND c.name = ?"
+        # Not by c.name: so SQLite sees that the index of paths has the order, and sorts nothing.
+        where += " AND d.collection_id = (SELECT id FROM collections WHERE name = ?)"
         values.append(collection)
     if prefix:
         where += f" AND {path_below('d.path')}"
@@ -120,8 +121,43 @@ class SqliteDocuments:
         values: list[object] = []
         join, keys = _order(order, values)
         where, others = _below(collection, prefix, selection)
-        where = f"{join} {where} ORDER BY {keys}c.name, d.path LIMIT ? OFFSET ?"
-        return list(self._infos(where, [*values, *others, -1 if limit is None else limit, offset]))
+        by_name = "c.name, " if collection is None else ""
+        where = f"{join} {where} ORDER BY {keys}{by_name}d.path"
+        if limit is None and not offset:
+            return list(self._infos(where, [*values, *others]))
+        # The other columns are read only of the documents that are returned.
+        rows = self._connection.execute(
+            f"SELECT d.id {_FROM} {where} LIMIT ? OFFSET ?",
+            [*values, *others, -1 if limit is None else limit, offset],
+        )
+        return self.by_ids([document_id for (document_id,) in rows])
+
+    def places(self, beginning: str = "") -> Iterator[tuple[int, str, str]]:
+        names = sorted(self._connection.execute("SELECT name, id FROM collections"))
+        for name, collection_id in names:
+            start = f"{name}/"
+            if start.startswith(beginning):
+                prefixes = [""]
+            elif beginning.startswith(start):
+                prefixes = sorted({beginning, beginning.removeprefix(start)})
+            else:
+                prefixes = [beginning]
+            paths: dict[str, int] = {}
+            for prefix in prefixes:
+                paths |= self._connection.execute(
+                    "SELECT path, id FROM documents WHERE collection_id = ?"
+                    " AND path >= ? AND path < ? ORDER BY path",
+                    [collection_id, prefix, f"{prefix}\U0010ffff"],
+                ).fetchall()
+            for path in sorted(paths) if len(prefixes) > 1 else paths:
+                yield paths[path], name, path
+
+    def name_keys(self) -> Iterator[tuple[str, int]]:
+        for sql in (
+            "SELECT name_key, id FROM documents ORDER BY name_key",
+            "SELECT name_key, document_id FROM names ORDER BY name_key",
+        ):
+            yield from self._connection.execute(sql)
 
     def count(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
@@ -321,6 +357,11 @@ class SqliteDocuments:
         )
         for document_id, *row in rows:
             yield document_id, _names_and_text(*row)
+
+    def selected_ids(self, selection: Selection) -> list[int]:
+        where = require_sql(selection)
+        rows = self._connection.execute(where.ids, where.values)
+        return [document_id for (document_id,) in rows]
 
     def count_selected(self, selection: Selection) -> int:
         where = require_sql(selection)

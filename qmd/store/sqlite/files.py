@@ -73,8 +73,14 @@ class SqliteFiles:
             f" FROM documents WHERE {condition}",
             values,
         )
+        same: dict[int, int] = {}  # most rows have the same device and version: one object of each
         return {
-            path: StoredFile(document_id, FileState(size, mtime, inode, device), digest, version)
+            path: StoredFile(
+                document_id,
+                FileState(size, mtime, inode, same.setdefault(device, device)),
+                digest,
+                same.setdefault(version, version),
+            )
             for path, document_id, size, mtime, inode, device, digest, version in rows
         }
 

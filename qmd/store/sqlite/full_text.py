@@ -4,64 +4,170 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import log
+from heapq import nsmallest
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from qmd.store.full_text import BM25_K1
-from qmd.store.match import Expression
+from qmd.store.match import Expression, Phrase
 from qmd.store.selection import Selection
-from qmd.store.sqlite.filters import require_sql
+from qmd.store.sqlite.common_words import WEIGHTS, CommonWords, idf, totals
+from qmd.store.sqlite.documents import SqliteDocuments
+from qmd.store.sqlite.filters import ALL_DOCUMENTS, SqlSelection, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.match import render
 
-#: How much an occurrence counts in title, headings, body, path, extra, description. Headings stand
-#: in the body as well, and descriptions in extra. Measured nearly flat: .556 to .569 mean MRR@10 of
-#: five sets of questions, these best; docs/search.md has the figures for descriptions.
-WEIGHTS = (3.0, 0.5, 1.0, 1.5, 0.5, 0.8)
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: An expression whose common words are in more documents than this is evaluated by the table
+#: ``common_words``. It takes FTS5 about 20 ms to score as many; loading numpy takes longer.
+MANY = 20_000
+#: FTS5 takes 0.1 us a document to tell the frequencies of a word.
+MANY_FREQUENCIES = 20_000
+#: Filters are looked up for each matching document if there are no more of them than this.
+FEW = 5000
+#: If an expression matches more documents than this, they are scored, the latest stored first,
+#: for at most `DEADLINE_S` seconds.
+MANY_SCORED = 150_000
+DEADLINE_S = 0.4
+SCORED_AT_ONCE = 2000
 
 #: The share of the most that an expression can add to bm25 never reaches 1; rounding may.
 MOST_SHARE = 0.999
+_WEIGHTS = ", ".join(map(str, WEIGHTS))
 
 
 class SqliteFullText:
     """`qmd.store.full_text.FullText` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, many: int = MANY) -> None:
         self._connection = connection
+        self._many = many
+        self._common_words: CommonWords | None = None
+        self.is_incomplete = False
+
+    def document_count(self) -> int:
+        return totals(self._connection).documents
 
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         where = require_sql(selection)
+        common = self._common()
+        if common.cost(match) > self._many:
+            matches = common.evaluate(match)
+            return self._best(matches.ids, matches.scores, where, limit)
+        if limit is not None and self._are_too_many(match):
+            return self._search_in_time(match, where, limit)
         # ORDER BY bm25() LIMIT keeps a heap of the best; ORDER BY rank sorts everything.
-        weights = ", ".join(map(str, WEIGHTS))
-        condition = (
-            ""
-            if where.is_all
-            # The sign keeps SQLite from beginning the whole search anew for each of the ids.
-            else f" AND +rowid IN ({where.ids})"
-        )
         rows = self._connection.execute(
-            f"SELECT rowid, bm25(documents_fts, {weights}) AS score FROM documents_fts"
-            f" WHERE documents_fts MATCH ?{condition}"
+            f"SELECT rowid, bm25(documents_fts, {_WEIGHTS}) AS score FROM documents_fts"
+            f" WHERE documents_fts MATCH ?{self._condition(match, where)}"
             " ORDER BY score, rowid LIMIT ?",
             [render(match), *where.values, -1 if limit is None else limit],
         )
         return [(document_id, -score) for document_id, score in rows]
 
+    def _are_too_many(self, match: Expression) -> bool:
+        """Whether more documents match than can be scored in a moment."""
+        if self.document_count() <= MANY_SCORED:
+            return False
+        return self.count(match, MANY_SCORED + 1) > MANY_SCORED
+
+    def _common(self) -> CommonWords:
+        if self._common_words is None:
+            self._common_words = CommonWords(self._connection)
+        return self._common_words
+
+    def _condition(self, match: Expression, where: SqlSelection) -> str:
+        """The condition that a match is one of the selected documents; it takes their values."""
+        if where.is_all:
+            return ""
+        if not where.short_ids and self.count(match, FEW + 1) <= FEW:
+            document = "SELECT 1 FROM documents d WHERE d.id = documents_fts.rowid"
+            return f" AND EXISTS ({document} AND ({where.sql}))"
+        # The sign keeps SQLite from beginning the whole search anew for each of the ids.
+        return f" AND +rowid IN ({where.ids})"
+
+    def _search_in_time(
+        self, match: Expression, where: SqlSelection, limit: int
+    ) -> list[tuple[int, float]]:
+        """As `search`; what cannot be scored in `DEADLINE_S` is left out."""
+        deadline = monotonic() + DEADLINE_S
+        rows = self._connection.execute(
+            f"SELECT bm25(documents_fts, {_WEIGHTS}), rowid FROM documents_fts"
+            f" WHERE documents_fts MATCH ?{self._condition(match, where)} ORDER BY rowid DESC",
+            [render(match), *where.values],
+        )
+        best: list[tuple[float, int]] = []
+        while batch := rows.fetchmany(SCORED_AT_ONCE):
+            best = nsmallest(limit, [*best, *batch])
+            if monotonic() > deadline:
+                self.is_incomplete = True
+                break
+        rows.close()
+        return [(document_id, -score) for score, document_id in best]
+
+    def _best(
+        self,
+        ids: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        where: SqlSelection,
+        limit: int | None,
+    ) -> list[tuple[int, float]]:
+        """The best of scored documents that pass a filter; ties by document id."""
+        import numpy as np
+
+        size = len(ids) if limit is None else limit
+        tested = 2 * size
+        while not where.is_all and limit is not None and tested <= FEW and tested < len(ids):
+            best = self._best(ids, scores, ALL_DOCUMENTS, tested)
+            passing_ids = self._selected([document_id for document_id, _ in best], where)
+            passing = [row for row in best if row[0] in passing_ids]
+            if len(passing) >= limit:
+                return passing[:limit]
+            tested *= 4
+        if not where.is_all:
+            selected = SqliteDocuments(self._connection).selected_ids(where)
+            inside = np.isin(ids, np.array(selected, np.int64))
+            ids, scores = ids[inside], scores[inside]
+        if size < len(ids):
+            lowest = np.partition(scores, len(scores) - size)[len(scores) - size]
+            ids, scores = ids[scores >= lowest], scores[scores >= lowest]
+        order = np.lexsort((ids, -scores))[:size]
+        return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+
+    def _selected(self, document_ids: list[int], where: SqlSelection) -> set[int]:
+        rows = self._connection.execute(
+            "SELECT d.id FROM json_each(?) j CROSS JOIN documents d ON d.id = j.value"
+            f" WHERE {where.sql}",
+            [json.dumps(document_ids), *where.values],
+        )
+        return {document_id for (document_id,) in rows}
+
     def frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
+        common = self._common()
+        if isinstance(match, Phrase) and common.documents(match) > MANY_FREQUENCIES:
+            changed = set(ids) & set(common.changed_ids())
+            of_changed = self._frequencies(match, sorted(changed), held, total) if changed else {}
+            return common.frequencies(match, ids, of_changed)
+        return self._frequencies(match, ids, held, total)
+
+    def _frequencies(
+        self, match: Expression, ids: Sequence[int], held: int, total: int
+    ) -> dict[int, float]:
         # FTS5 gives no frequencies, but its bm25 of one expression is idf · (k1 + 1) · f / (f + 1).
-        weights = ", ".join(map(str, WEIGHTS))
-        # SQLite's own idf: 0.000001 for what more than half of all documents hold.
-        idf = max(log((total - held + 0.5) / (held + 0.5)), 1e-6) if held < total else 1e-6
         # The sign keeps SQLite from beginning the whole search anew for each of the ids.
         rows = self._connection.execute(
-            f"SELECT rowid, -bm25(documents_fts, {weights}) FROM documents_fts"
+            f"SELECT rowid, -bm25(documents_fts, {_WEIGHTS}) FROM documents_fts"
             " WHERE documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             [render(match), json.dumps(list(ids))],
         )
-        most = idf * (BM25_K1 + 1)
+        most = idf(held, total) * (BM25_K1 + 1)
         frequencies = {}
         for document_id, score in rows:
             share = min(score / most, MOST_SHARE)
@@ -69,6 +175,11 @@ class SqliteFullText:
         return frequencies
 
     def count(self, match: Expression, most: int) -> int:
+        # FTS5 counts 30 documents in a microsecond. The number of a common word is that of the
+        # build, of which some documents may have changed.
+        common = self._common().documents(match) if isinstance(match, Phrase) else 0
+        if common > self._many:
+            return min(common, most)
         row = self._connection.execute(
             "SELECT count(*) FROM"
             " (SELECT 1 FROM documents_fts WHERE documents_fts MATCH ? LIMIT ?)",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import MigrationRequiredError, SchemaTooNewError, StoreError
+from qmd.store.sqlite.disk_space import require_free
 from qmd.store.sqlite.library import Connection, OperationalError, damaged, dbapi
 
 if TYPE_CHECKING:
@@ -103,10 +104,18 @@ def require_current(connection: Connection, path: Path) -> None:
 
 
 def migrate(connection: Connection, path: Path, folder: Path | None = None) -> None:
-    """Apply what is pending, or nothing. The connection must be in autocommit mode."""
+    """
+    Apply what is pending, or nothing. The connection must be in autocommit mode.
+
+    Raises DiskFullError: The disk may have too little room; said before anything is written.
+    """
     folder = folder or migrations_folder()
     if check(connection, path, folder):
         return
+    done = applied(connection)
+    if any(_rewrites(folder, name) for name in available(folder) if name not in done):
+        # All that is rewritten is in the log until the end.
+        require_free({path.parent: path.stat().st_size}, "Bringing the database up to date")
     # 150 ms of imports that only a migration needs.
     from sqlite_utils import Database
     from sqlite_utils.migrations import Migrations
@@ -123,6 +132,15 @@ def migrate(connection: Connection, path: Path, folder: Path | None = None) -> N
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _rewrites(folder: Path, name: str) -> bool:
+    """Whether a migration may write large parts of the database anew."""
+    script = folder / f"{name}.sql"
+    if not script.exists():
+        return True
+    statements = script.read_text(encoding="utf-8").upper()
+    return any(word in statements for word in ("'REBUILD'", "UPDATE DOCUMENTS", "CREATE INDEX"))
 
 
 def _load(folder: Path, name: str) -> Callable[[Database], None]:

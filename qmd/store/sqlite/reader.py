@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from qmd.store.sqlite.access import SqliteAccess, SqliteAccessWriter
     from qmd.store.sqlite.collections import SqliteCollections, SqliteCollectionsWriter
     from qmd.store.sqlite.contexts import SqliteContexts, SqliteContextsWriter
     from qmd.store.sqlite.conversations import SqliteConversations, SqliteConversationsWriter
@@ -183,6 +184,12 @@ class SqliteReader:
         return SqliteMeta(self.connection)
 
     @cached_property
+    def access(self) -> SqliteAccess:
+        from qmd.store.sqlite.access import SqliteAccess
+
+        return SqliteAccess(self.connection)
+
+    @cached_property
     def upkeep(self) -> SqliteUpkeep:
         from qmd.store.sqlite.upkeep import SqliteUpkeep
 
@@ -257,6 +264,12 @@ class SqliteWriter(SqliteReader):
         from qmd.store.sqlite.meta import SqliteMetaWriter
 
         return SqliteMetaWriter(self.connection)
+
+    @cached_property
+    def access(self) -> SqliteAccessWriter:
+        from qmd.store.sqlite.access import SqliteAccessWriter
+
+        return SqliteAccessWriter(self.connection)
 
     @cached_property
     def upkeep(self) -> SqliteUpkeepWriter:

@@ -67,8 +67,8 @@ def _check_projection(
         raise ValueError
 
 
-#: What stands for columns that older databases lack: kind before 0003, included before 0015, the
-#: others before 0011.
+#: What stands for columns that older databases lack: kind before 0003, included before 0015, owner
+#: before 0016, the others before 0011.
 _BEFORE = {
     "kind": "'content'",
     "change_id": "NULL",
@@ -76,6 +76,7 @@ _BEFORE = {
     "hash_after": "NULL",
     "moved_from": "NULL",
     "included": "1",
+    "owner": "''",
 }
 
 _TABLES = (
@@ -83,7 +84,7 @@ _TABLES = (
         "collections",
         {
             **{"id": int, "name": str, "path": str, "pattern": str, "ignore": str},
-            **{"created_at": str, "included": int},
+            **{"created_at": str, "included": int, "owner": str},
         },
         _check_collection,
     ),

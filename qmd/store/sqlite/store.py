@@ -8,34 +8,37 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from qmd.errors import QmdError, ReadOnlyError, StoreError
+from qmd.errors import DatabaseReplacedError, QmdError, ReadOnlyError, StoreError
 from qmd.store.sqlite import migrate, old_vectors
+from qmd.store.sqlite.connections import PATIENCE_MS, Connections, exists
+from qmd.store.sqlite.idle_readers import IdleReaders
 from qmd.store.sqlite.library import (
     BUSY_TIMEOUT_S,
     FAILURES,
     Connection,
     Error,
     FrozenConnection,
-    connect,
     damaged,
     library,
     missing_database,
     translate,
 )
-from qmd.store.sqlite.opened_file import Change, OpenedFile, replaced_error
+from qmd.store.sqlite.opened_file import Change, replaced_error
 from qmd.store.sqlite.reader import SqliteReader, SqliteWriter
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-T = TypeVar("T")
+    from qmd.store.models import StoredModel
+    from qmd.store.sqlite.common_word_build import CommonWordBuild, WordLimits
+    from qmd.store.sqlite.embedding_claims import SqliteEmbeddingClaims
+    from qmd.store.store import Store
+    from qmd.values.access import AccessScope
 
-IDLE_READERS = 4
-#: How long a write that may be dropped waits for another process.
-_PATIENCE_MS = 100
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -69,16 +72,15 @@ class SqliteStore:
         self.timeout_s = timeout_s
         self.read_only = read_only
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle = IdleReaders()
+        self._connections = Connections(path, timeout_s, self._on_replaced)
         self._closed = False
         self._abandoned = False
-        self._connections = 0
         self._readers = 0
         self._writer: Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
-        self._file: OpenedFile | None = None
-        self._change: Change | None = None
-        if not _exists(path):
+        self._gathering: CommonWordBuild | None = None
+        if not exists(path):
             if not create or read_only:
                 raise missing_database(path)
             try:
@@ -99,16 +101,16 @@ class SqliteStore:
     def _open(self) -> None:
         path = self.path
         with self._translating():
-            reader = self._connect(read_only=True)
+            reader = self._connections.open(read_only=True)
             current = stray = False
             try:
                 current = migrate.check(reader, path)
                 stray = current and old_vectors.exist(reader)
             finally:
                 if current and not isinstance(reader, FrozenConnection):
-                    self._idle.append(reader)
+                    self._idle.keep(None, reader)
                 else:
-                    self._disconnect(reader)
+                    self._connections.close(reader)
             if not current:
                 if self.read_only:
                     with self.reading() as opened:
@@ -128,29 +130,52 @@ class SqliteStore:
             DatabaseReplacedError: The file is not at its path any more.
             RequestEndedError: In the middle of the block, too: see `qmd.system.cancellation`.
         """
+        with self._reading(None) as connection:
+            yield SqliteReader(connection)
+
+    @contextmanager
+    def _reading(self, scope: AccessScope | None) -> Iterator[Connection]:
+        """A connection inside one snapshot, restricted to a scope; None for no restriction."""
         with self._translating():
             with self._lock:
                 self._require_open()
                 self._readers += 1
-                connection = self._idle.pop() if self._idle else None
+                connection = self._idle.take(scope)
             keep = False
             try:
                 self.require_current()
                 if connection is None:
-                    connection = self._connect(read_only=True)
+                    connection = self._connections.open(read_only=True)
+                    if scope is not None:
+                        _restrict(connection, scope)
                 with cancellation.interruptible(connection.interrupt):
                     connection.execute("BEGIN")
-                    yield SqliteReader(connection)
+                    yield connection
                     connection.execute("COMMIT")
                 keep = not isinstance(connection, FrozenConnection)
             finally:
+                surplus: list[Connection] = []
                 with self._lock:
                     self._readers -= 1
-                    keep = keep and not self._closed and len(self._idle) < IDLE_READERS
-                    if keep and connection is not None:
-                        self._idle.append(connection)
-                if not keep and connection is not None:
-                    self._disconnect(connection)
+                    if keep and not self._closed and connection is not None:
+                        surplus = self._idle.keep(scope, connection)
+                    elif connection is not None:
+                        surplus = [connection]
+                for each in surplus:
+                    self._connections.close(each)
+
+    def scoped(self, scope: AccessScope) -> Store:
+        """As `qmd.store.store.Store.scoped`."""
+        from qmd.store.scoped_store import ScopedStore
+
+        return ScopedStore(self, scope, self._reading_scoped)
+
+    @contextmanager
+    def _reading_scoped(self, scope: AccessScope) -> Iterator[SqliteReader]:
+        from qmd.store.sqlite.scoped_reader import ScopedSqliteReader
+
+        with self._reading(scope) as connection:
+            yield ScopedSqliteReader(connection)
 
     # -- writing -----------------------------------------------------------------------
 
@@ -187,7 +212,7 @@ class SqliteStore:
         def run() -> None:
             try:
                 connection = self._writing()
-                connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
+                connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
                 try:
                     self._transaction(function)
                     written()
@@ -203,6 +228,11 @@ class SqliteStore:
         except StoreError:
             return
 
+    @property
+    def location(self) -> Path:
+        """The absolute path of the file."""
+        return self.path
+
     def engine(self) -> str:
         """The SQLite library and its version."""
         return library()
@@ -211,6 +241,40 @@ class SqliteStore:
     def damage_hint(self) -> str:
         """What a person does when this database is damaged."""
         return damaged(self.path).hint or ""
+
+    def shared_lock(self, purpose: str) -> NoReturn:
+        """Raises TypeError: Processes with a file lock files beside it."""
+        raise TypeError("a database file has no shared locks")
+
+    def is_locked(self, purpose: str) -> NoReturn:
+        """As `shared_lock`."""
+        raise TypeError("a database file has no shared locks")
+
+    def replica_state(self) -> None:
+        """None: a file has no replica."""
+        return None
+
+    def change_feed(self) -> None:
+        """None: whoever follows a file compares."""
+        return None
+
+    def process_name(self) -> str:
+        """As `qmd.store.store.Store.process_name`, by the system's number of the process."""
+        from qmd.system.running import this_process
+
+        return this_process()
+
+    def has_process(self, name: str) -> bool:
+        """As `qmd.store.store.Store.has_process`."""
+        from qmd.system.running import runs
+
+        return runs(name)
+
+    def embedding_claims(self, model: StoredModel) -> SqliteEmbeddingClaims:
+        """As `qmd.store.store.Store.embedding_claims`; others may embed the same chunks."""
+        from qmd.store.sqlite.embedding_claims import SqliteEmbeddingClaims
+
+        return SqliteEmbeddingClaims(self, model)
 
     def require_writable(self) -> None:
         """Raises ReadOnlyError."""
@@ -242,7 +306,7 @@ class SqliteStore:
 
     def _writing(self) -> Connection:
         if self._writer is None:
-            self._writer = self._connect(read_only=False)
+            self._writer = self._connections.open(read_only=False)
         return self._writer
 
     def _transaction(self, function: Callable[[SqliteWriter], T]) -> T:
@@ -281,6 +345,18 @@ class SqliteStore:
             cancellation.check()
             is_first = False
 
+    def gather_common_words(
+        self, most_s: float | None = None, *, limits: WordLimits | None = None
+    ) -> int:
+        if self._gathering is None:
+            from qmd.store.sqlite.common_word_build import CommonWordBuild
+
+            self._gathering = CommonWordBuild(self, limits)
+        return self._gathering.run(most_s)
+
+    def index_vectors(self) -> None:
+        """Nothing to do: sqlite-vec scans all vectors, and a server keeps them in memory."""
+
     def compact(self) -> None:
         """Give free pages back to the disk."""
         from qmd.store.sqlite import upkeep
@@ -294,29 +370,24 @@ class SqliteStore:
         Raises:
             DatabaseReplacedError: The path does not name the file that was opened.
         """
-        change = None if self._file is None else self._file.change()
-        if change is None and self._change is None:
-            return
-        with self._lock:
-            before, self._change = self._change, change
-            is_new = change is not None and change is not before and not self._closed
-            if is_new and self._thread is not None:
-                self._thread.submit(self._save_log)
-        if change is None:
-            return
-        error = replaced_error(self.path, change)
-        if is_new:
-            import logging
+        self._connections.require_current()
 
-            logging.getLogger(__name__).error("%s", error.with_hint)
-        raise error
+    def _on_replaced(self, error: DatabaseReplacedError) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            if self._thread is not None:
+                self._thread.submit(self._save_log)
+        import logging
+
+        logging.getLogger(__name__).error("%s", error.with_hint)
 
     @property
     def is_superseded(self) -> bool:
         """Whether the path names a file that another store can open instead of this one."""
         if self._abandoned:
             return self.path.exists()
-        change = None if self._file is None else self._file.change()
+        change = self._connections.change()
         return change is not None and change is not Change.MISSING
 
     def abandon(self) -> bool:
@@ -333,70 +404,10 @@ class SqliteStore:
         self.close()
         return True
 
-    def _connect(self, *, read_only: bool) -> Connection:
-        """A new connection, to the file that this store was opened with."""
-        is_new = self._file is None and not _exists(self.path)
-        if not is_new:
-            self._bind()
-        self.require_current()
-        try:
-            connection = connect(
-                self.path, read_only=read_only, create=is_new, timeout=self.timeout_s
-            )
-        except StoreError:
-            self.require_current()  # which says more of what was deleted just now
-            raise
-        try:
-            self._bind()
-            self.require_current()  # it may have been replaced while it was opened
-            with self._lock:
-                if self._file is not None and _is_counted(connection):
-                    self._connections += 1
-                    self._file.note_log()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _bind(self) -> None:
-        """Stay with the file that the path names now."""
-        with self._lock:
-            if self._file is None:
-                try:
-                    self._file = OpenedFile(self.path)
-                except (FileNotFoundError, NotADirectoryError) as error:
-                    raise replaced_error(self.path, Change.MISSING) from error
-                except OSError as error:  # no descriptor is left, or no permission
-                    raise StoreError(
-                        f"The database {self.path} cannot be opened: {error.strerror}",
-                        hint="Try again in a moment, and check the permissions of the file.",
-                    ) from error
-
-    def _disconnect(self, connection: Connection) -> None:
-        if _is_counted(connection):
-            with self._lock:
-                self._connections -= 1
-                if not self._connections and self._file is not None:
-                    self._file.forget_log()  # before it is closed, for closing deletes the log
-        connection.close()
-
     def _save_log(self) -> None:
-        """
-        Put what only the log holds into the file, as far as it can be: the log may have been
-        deleted, or left behind when the file was moved. Runs on the writer thread.
-        """
-        if self._writer is None or self._file is None:
-            return
-        if self._file.change() is Change.OTHER or self._file.is_log_replaced():
-            return  # both may belong to another file by now
-        try:
-            self._writer.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            self._writer.execute(f"PRAGMA busy_timeout = {round(self.timeout_s * 1000)}")
-        except Error as error:
-            import logging
-
-            logging.getLogger(__name__).warning("the log of %s is lost: %s", self.path, error)
+        """Runs on the writer thread."""
+        if self._writer is not None:
+            self._connections.save_log(self._writer)
 
     # -- closing -----------------------------------------------------------------------
 
@@ -404,24 +415,23 @@ class SqliteStore:
         """Wait for the running write, then close all connections. May be called twice."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
+            idle = self._idle.take_all()
             thread, self._thread = self._thread, None
         if thread is not None:
             # Readers go first: the last connection of a process that is a writer checkpoints
             # the WAL and removes it, so that one file is left.
             for connection in idle:
-                self._disconnect(connection)
+                self._connections.close(connection)
             idle = []
             thread.submit(self._close_writer)
             thread.shutdown(wait=True)
         for connection in idle:
-            self._disconnect(connection)
-        if self._file is not None:
-            self._file.close()
+            self._connections.close(connection)
+        self._connections.release_file()
 
     def _close_writer(self) -> None:
         if self._writer is not None:
-            self._disconnect(self._writer)
+            self._connections.close(self._writer)
             self._writer = None
 
     @contextmanager
@@ -449,19 +459,11 @@ class SqliteStore:
         return damage.find(self.path) is not None
 
 
-def _is_counted(connection: Connection) -> bool:
-    """Whether it has the log open, which nobody may delete meanwhile."""
-    return not isinstance(connection, FrozenConnection)
+def _restrict(connection: Connection, scope: AccessScope) -> None:
+    from qmd.store.sqlite.scope import restrict
 
-
-def _exists(path: Path) -> bool:
     try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            f"The database {path} cannot be reached: {getattr(error, 'strerror', error)}",
-            hint="Check the path and its permissions, or give another file with --db.",
-        ) from error
-    return True
+        restrict(connection, scope)
+    except BaseException:
+        connection.close()
+        raise

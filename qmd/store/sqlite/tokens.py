@@ -8,7 +8,7 @@ by the hash of the text, whatever becomes of the chunk.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
@@ -56,6 +56,18 @@ class SqliteTokens:
             for chunk_id, codes in rows
             if isinstance(codes, bytes) and len(codes) % projection.code_bytes == 0
         }
+
+    def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        codes: dict[bytes, bytes] = {}
+        for digest in set(hashes):
+            row = self._connection.execute(
+                "SELECT t.codes FROM embeddings e JOIN token_states t ON t.embedding_id = e.id"
+                " WHERE e.hash = ? AND e.model_id = ?",
+                [digest, model.id],
+            ).fetchone()
+            if row is not None:
+                codes[digest] = row[0]
+        return codes
 
     def texts(self, chunk_ids: Sequence[int]) -> list[ChunkText]:
         return chunk_texts(

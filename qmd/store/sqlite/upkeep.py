@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from qmd.store.sqlite import old_vectors, tables, vector_state
+from qmd.store.sqlite.disk_space import require_free, temporary_directory
 from qmd.store.sqlite.library import Connection, ReadingConnection
 from qmd.store.upkeep import Counts
 
@@ -13,13 +15,18 @@ _LEFTOVERS = (
     (
         "cached vectors of texts that are gone",
         "embeddings",
-        "hash NOT IN (SELECT hash FROM chunks)",
+        # Both are sorted and compared. NOT IN would put the hashes of all chunks into a tree, in no
+        # order, which is slower and slower beyond SQLite's cache. Without the limit, SQLite would
+        # drop the order and use a tree, too.
+        "hash IN (SELECT hash FROM (SELECT hash FROM embeddings"
+        " EXCEPT SELECT hash FROM chunks ORDER BY 1 LIMIT -1))",
     ),
     (
         "vectors of models that are not in use",
         "embeddings",
+        # Without the sign SQLite would look up each chunk, and mostly there is no such model.
         "model_id NOT IN (SELECT id FROM models WHERE active OR next)"
-        " AND hash IN (SELECT hash FROM chunks)",
+        " AND +hash IN (SELECT hash FROM chunks)",
     ),
     ("models that are not in use", "models", "NOT active AND NOT next"),
     # Only what was deleted by hand, with triggers switched off, leaves such rows behind.
@@ -32,13 +39,51 @@ _LEFTOVERS = (
 )
 #: Pages of full text that one transaction merges; it takes 40 ms, in which nobody else can write.
 _MERGED_PAGES = 1000
+#: A file of this size is written anew only if this share of it is free.
+LARGE_BYTES, LEAST_FREE_SHARE = 1 << 30, 0.02
+#: How long the end of `compact` waits for readers of the log.
+LOG_PATIENCE_MS = 1000
 _UNMATCHED = "full-text rows out of step with their documents"
 
 
 def compact(connection: Connection) -> None:
-    """Give free pages back to the disk. Not inside a transaction."""
-    tables.database(connection).vacuum()
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    """
+    Give free pages back to the disk. Not inside a transaction.
+
+    A large file is written anew only if that gives back a part of it that is worth the time.
+
+    Raises DiskFullError: The disk has no room for a second copy; said before it begins.
+    """
+    pages, page_size, free, file = connection.execute(
+        "SELECT page_count, page_size, freelist_count, file FROM pragma_page_count,"
+        " pragma_page_size, pragma_freelist_count, pragma_database_list WHERE name = 'main'"
+    ).fetchone()
+    if pages * page_size < LARGE_BYTES or free > pages * LEAST_FREE_SHARE:
+        # VACUUM writes a copy to a temporary file, and then all of it to the log.
+        live = (pages - free) * page_size
+        folder, temporary = Path(file).parent, temporary_directory()
+        needs = {folder: live}
+        needs[temporary] = needs.get(temporary, 0) + live
+        require_free(needs, "Cleaning up")
+        tables.database(connection).vacuum()
+    _empty_log(connection)
+
+
+def _empty_log(connection: Connection) -> None:
+    """
+    Move the log into the file, and give its space back if nobody reads it.
+
+    A program that replicates the file reads its log all the time: waiting for it would take as
+    long as the busy timeout, and be in vain.
+    """
+    (patience_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute(f"PRAGMA busy_timeout = {LOG_PATIENCE_MS}")
+    try:
+        (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
 
 
 def merge_full_text(connection: Connection, *, is_first: bool) -> bool:
@@ -124,10 +169,10 @@ class SqliteUpkeep:
         ).fetchone()
         return int(sum(row))
 
-    def problems(self) -> list[str]:
+    def problems(self, progress: Callable[[int, int, str], object] | None = None) -> list[str]:
         from qmd.store.sqlite import damage
 
-        return damage.first_problems(self._connection)
+        return damage.first_problems(self._connection, progress)
 
     def migrations(self) -> list[str]:
         from qmd.store.sqlite import migrate
@@ -137,10 +182,16 @@ class SqliteUpkeep:
     def has_misplaced_vectors(self) -> bool:
         return old_vectors.exist(self._connection)
 
-    def copy_to(self, target: Path, *, replace: bool) -> int:
+    def copy_to(
+        self,
+        target: Path,
+        *,
+        replace: bool,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> int:
         from qmd.store.sqlite import copies
 
-        return copies.copy(self._connection, target, replace=replace)
+        return copies.copy(self._connection, target, replace=replace, progress=progress)
 
 
 class SqliteUpkeepWriter(SqliteUpkeep):

@@ -105,18 +105,46 @@ class SqliteVectors:
         ).fetchone()
         return np.sort(np.fromstring(text or "", dtype=np.int64, sep=","))
 
-    def with_collections(
+    def with_places(
         self, model: StoredModel, ids: Sequence[int]
-    ) -> list[tuple[int, int, bytes]]:
-        rows = self._connection.execute(
-            "SELECT k.id, d.collection_id, e.vector FROM json_each(?) j"
+    ) -> list[tuple[int, int, int, bytes]]:
+        return self._connection.execute(
+            "SELECT k.id, d.id, d.collection_id, e.vector FROM json_each(?) j"
             " CROSS JOIN chunks k ON k.id = j.value"
             " CROSS JOIN documents d ON d.id = k.document_id"
             " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
             " WHERE k.model_id IS NOT NULL",
             [json.dumps(list(ids)), model.id],
+        ).fetchall()
+
+    def rounded(
+        self, model: StoredModel, after: int, limit: int
+    ) -> list[tuple[int, int, int, NDArray[np.float32]]]:
+        import numpy as np
+
+        rows = self._connection.execute(
+            "SELECT v.chunk_id, k.document_id, v.collection_id, v.embedding FROM vectors v"
+            " CROSS JOIN chunks k ON k.id = v.chunk_id"
+            " WHERE v.chunk_id > ? AND v.model_id = ? AND k.model_id IS NOT NULL"
+            " AND length(v.embedding) = ? ORDER BY v.chunk_id LIMIT ?",
+            [after, model.id, model.dimension, limit],
+        ).fetchall()
+        packed = np.frombuffer(b"".join(row[3] for row in rows), np.int8)
+        values = packed.reshape(len(rows), model.dimension).astype(np.float32) / SCALE
+        return [(*row[:3], vector) for row, vector in zip(rows, values, strict=True)]
+
+    def waiting_chunk_ids(self) -> list[int]:
+        rows = self._connection.execute("SELECT id FROM chunks WHERE model_id IS NULL")
+        return [chunk_id for (chunk_id,) in rows]
+
+    def embedded_since(self, last_id: int, waiting_ids: Sequence[int]) -> list[int]:
+        rows = self._connection.execute(
+            "SELECT id FROM chunks WHERE id > ? AND model_id IS NOT NULL UNION"
+            " SELECT k.id FROM json_each(?) j CROSS JOIN chunks k ON k.id = j.value"
+            " WHERE k.model_id IS NOT NULL ORDER BY 1",
+            [last_id, json.dumps(list(waiting_ids))],
         )
-        return [(chunk, collection, vector) for chunk, collection, vector in rows]
+        return [chunk_id for (chunk_id,) in rows]
 
     def exact(
         self, model: StoredModel, ids: Sequence[int], selection: Selection
@@ -133,21 +161,11 @@ class SqliteVectors:
         return [(chunk, document, vector) for chunk, document, vector in rows]
 
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
-        low, high = self._connection.execute("SELECT min(id), max(id) FROM embeddings").fetchone()
-        if low is None:
-            return []
-        step = max(1, (high - low + 1) / most)
-        ids = sorted({low + int(position * step) for position in range(most)})
+        # By their hashes: in no order of their meaning, and the same on every engine and machine.
         rows = self._connection.execute(
-            "SELECT e.vector FROM json_each(?) j CROSS JOIN embeddings e ON e.id = j.value"
-            " WHERE e.model_id = ?",
-            [json.dumps(ids), model.id],
-        ).fetchall()
-        if len(rows) < most // 2:  # another model's are among them, or gaps where many were deleted
-            rows = self._connection.execute(
-                "SELECT vector FROM embeddings WHERE model_id = ? ORDER BY id LIMIT ?",
-                [model.id, most],
-            ).fetchall()
+            "SELECT vector FROM embeddings WHERE model_id = ? ORDER BY hash LIMIT ?",
+            [model.id, most],
+        )
         return [vector for (vector,) in rows]
 
     def for_documents(

@@ -1,0 +1,161 @@
+"""``qmd push`` sends folders of this machine to the server of a team."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from qmd.cli import complete
+from qmd.cli.collections import refuse_missing
+from qmd.cli.command import command, json_option
+from qmd.cli.progress import progress_bar
+from qmd.cli.render_documents import readable_size
+from qmd.cli.render_reports import SHOWN, count
+from qmd.cli.session import session
+from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.errors import InputError
+
+if TYPE_CHECKING:
+    from qmd.transfer.push.folder import FolderPush, LocalFolder, PushSummary
+
+
+@command(
+    "push",
+    examples=(
+        "qmd push https://qmd.example.org ~/notes --name alice",
+        "qmd push https://qmd.example.org ~/notes --watch",
+        "qmd push https://qmd.example.org       # all collections of this machine",
+    ),
+)
+@click.argument("url")
+@click.argument("folders", nargs=-1, metavar="[FOLDER]...", shell_complete=complete.folders)
+@click.option("--name", help="The name of the collection there.  [default: the directory's]")
+@click.option(
+    "--mask",
+    default="**/*.md",
+    show_default=True,
+    metavar="GLOB",
+    help="Which files to push; several by comma or braces.",
+)
+@click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these out; repeatable.")
+@click.option("--owner", help="Whose folders these are, for people.  [default: USER@HOST]")
+@click.option("--watch", is_flag=True, help="Go on, and push each change, until Ctrl-C.")
+@click.option("--checksum", is_flag=True, help="Compare contents, not sizes and times.")
+@click.option(
+    "--allow-plain-http", is_flag=True, help="Send the token unencrypted to another machine."
+)
+@json_option
+def push(
+    url: str,
+    folders: tuple[str, ...],
+    name: str | None,
+    mask: str,
+    ignore: tuple[str, ...],
+    owner: str | None,
+    watch: bool,
+    checksum: bool,
+    allow_plain_http: bool,
+    as_json: bool,
+) -> None:
+    """
+    Send folders to a server, which makes a collection of each.
+
+    Only what differs is sent: a file's hash first, its content if the server lacks it. Files that
+    are gone here are deleted there. The server must have been started with --push-folder; its
+    token is read from QMD_PUSH_TOKEN. An interrupted push goes on where it was.
+    """
+    from qmd.transfer.push.folder import FolderPush
+    from qmd.transfer.push.remote import PushServer
+
+    token = os.environ.get("QMD_PUSH_TOKEN", "").strip() or None
+    server = PushServer(url, token, allow_plain_http=allow_plain_http)
+    owner = owner or _this_person()
+    chosen = _given_folders(folders, name, mask, ignore, owner) or _collections(name, owner)
+    session().interrupted = "What was sent is stored; the next 'qmd push' goes on."
+    pushes = [(each, FolderPush(server, each, checksum=checksum)) for each in chosen]
+    with progress_bar() as progress:
+        summaries = [each.run(progress or (lambda tick: None)) for _, each in pushes]
+    if as_json:
+        write_json(summaries)
+    else:
+        for (folder, _), summary in zip(pushes, summaries, strict=True):
+            _render(folder, summary)
+    if watch:
+        _follow(pushes, as_json=as_json)
+    if any(summary.refused for summary in summaries):
+        raise click.exceptions.Exit(1)
+
+
+def _given_folders(
+    folders: Sequence[str], name: str | None, mask: str, ignore: tuple[str, ...], owner: str
+) -> list[LocalFolder]:
+    from qmd.ingest.new_collection import new_collection
+    from qmd.transfer.push.folder import LocalFolder
+
+    if name is not None and len(folders) > 1:
+        raise InputError("--name is for one folder.", hint="Push the folders one by one.")
+    chosen = []
+    for folder in folders:
+        refuse_missing(folder)
+        checked = new_collection(folder, name, mask, ignore)
+        chosen.append(LocalFolder(Path(checked.path), checked.name, mask, ignore, owner))
+    return chosen
+
+
+def _collections(name: str | None, owner: str) -> list[LocalFolder]:
+    """The collections of this machine, with their names, masks and ignore patterns."""
+    from qmd.transfer.push.folder import LocalFolder
+
+    if name is not None:
+        raise InputError("--name needs a folder.", hint="qmd push URL FOLDER --name NAME")
+    with session().open() as kb:
+        collections = kb.collections()
+    if not collections:
+        raise InputError("There is no collection here.", hint="Name a folder: qmd push URL FOLDER")
+    return [
+        LocalFolder(Path(each.path), each.name, each.pattern, each.ignore, owner)
+        for each in sorted(collections, key=lambda each: each.name)
+    ]
+
+
+def _this_person() -> str:
+    try:
+        person = getpass.getuser()
+    except (OSError, KeyError):
+        person = "somebody"
+    return f"{person}@{socket.gethostname()}"
+
+
+def _follow(pushes: Sequence[tuple[LocalFolder, FolderPush]], *, as_json: bool) -> None:
+    from qmd.transfer.push.follow import follow
+
+    folders = {folder.name: folder for folder, _ in pushes}
+    if not as_json:
+        note("Watching for changes. Ctrl-C ends.")
+    for summary in follow(pushes, lambda text: note(text, style="warning")):
+        if summary.stored or summary.deleted or summary.refused:
+            if as_json:
+                write_json(summary)
+            else:
+                _render(folders[summary.collection], summary)
+            sys.stdout.flush()
+
+
+def _render(folder: LocalFolder, summary: PushSummary) -> None:
+    write(
+        f"Pushed '{one_line(folder.name)}': {summary.stored} stored · {summary.deleted} deleted ·"
+        f" {summary.unchanged} unchanged · {readable_size(summary.sent_bytes)} sent\n"
+    )
+    for refused in summary.refused[:SHOWN]:
+        note(f"  not pushed: {one_line(refused.path)}: {one_line(refused.reason)}", style="warning")
+    if len(summary.refused) > SHOWN:
+        note(f"  and {count(len(summary.refused) - SHOWN, 'file')} more; --json lists all")
+    if summary.waiting:
+        note(f"  {count(len(summary.waiting), 'file')} changed meanwhile; push again")

@@ -1,0 +1,265 @@
+"""
+`ScopedKnowledgeBase`: a knowledge base as a client with a scope sees it.
+
+It reads through `Store.scoped`, to which nothing outside the client's collections exists, and
+writes files below the collections that the client may write. What else a `KnowledgeBase` can do is
+for the administrator: each public method that `_OPEN` does not list raises ScopeError. So a new
+method is refused until somebody has looked at what it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from qmd.errors import ScopeError
+from qmd.kb import KnowledgeBase
+from qmd.kb.parts import OpenParts
+
+if TYPE_CHECKING:
+    from qmd.files.notes.notes import Notes
+    from qmd.files.photos.exiftool import ExifTool
+    from qmd.files.writing.policy import WritePolicy
+    from qmd.files.writing.writer import FileWriter
+    from qmd.ingest.events import EventBus
+    from qmd.store import Store
+    from qmd.values import Freshness, PhotoChange, PhotoMetadata, PhotoWritten
+    from qmd.values.access import AccessScope
+    from qmd.values.pushes import Push, PushedFiles, PushReport
+
+#: The public methods and properties that are open to every client, because all that they read
+#: comes from the scoped store, and all that they write passes the scoped policy.
+_OPEN = frozenset(
+    {
+        "answer",
+        "search",
+        "vsearch",
+        "query",
+        "has_expander",
+        "has_reranker",
+        "get",
+        "multi_get",
+        "outline",
+        "details",
+        "open_file",
+        "files_named",
+        "paths_from",
+        "documents",
+        "count_documents",
+        "properties",
+        "property_values",
+        "links",
+        "link_targets",
+        "backlinks",
+        "broken_links",
+        "orphans",
+        "similar",
+        "tags",
+        "recent",
+        "photos",
+        "has_photos",
+        "photos_beside",
+        "thumbnail",
+        "file_version",
+        "collections",
+        "collection",
+        "breaks_lines",
+        "contexts",
+        "why",
+        "status",
+        "overview",
+        "skips",
+        "count_warned",
+        "warned",
+        "indexed_per_hour",
+        "edit_note",
+        "note_source",
+        "replace_note",
+        "tick_task",
+        "tasks",
+        "create_note",
+        "writable_collections",
+        "delete_note",
+        "move_note",
+        "policy",
+        "confirms_writes",
+        "files",
+        "revisions",
+        "undo",
+        "file_name",
+        "chats",
+        "chat",
+        "rename_chat",
+        "delete_chat",
+        "export_chat",
+        "language_model",
+        "is_read_only",
+        "files_are_read_only",
+        "stored_chat",
+        "begin_chat_turn",
+        "keep_chat_turn",
+        "keep_chat_summary",
+        "end_abandoned_turns",
+        "process_name",
+        "embedding_model",
+        "model_loaded",
+        "can_embed",
+        "path",
+        "location",
+    }
+)
+
+
+class ScopedKnowledgeBase(KnowledgeBase):
+    """
+    A part of an open knowledge base. It lives as long as the whole one.
+
+    Attributes:
+        scope: What its client may use.
+    """
+
+    def __init__(self, whole: KnowledgeBase, scope: AccessScope) -> None:
+        from dataclasses import replace
+
+        self.scope = scope
+        self._whole = whole
+        self._scoped: tuple[OpenParts, OpenParts] | None = None
+        settings = replace(whole._settings, vault=None, write_roots=(), ask_server=False)
+        super().__init__(whole._store.scoped(scope), settings)
+
+    def _open_parts(self, store: Store) -> OpenParts:
+        opened = self._whole._current()
+        return OpenParts(store, opened.embedders, opened.backends)
+
+    def _current(self) -> OpenParts:
+        """The parts for the file that the whole knowledge base has open now."""
+        whole = self._whole._current()
+        scoped = self._scoped
+        if scoped is None or scoped[0] is not whole:
+            parts = OpenParts(whole.store.scoped(self.scope), whole.embedders, whole.backends)
+            scoped = self._scoped = (whole, parts)
+        return scoped[1]
+
+    def close(self) -> None:
+        """Let go of the vectors in memory; the whole knowledge base stays open."""
+        scoped, self._scoped = self._scoped, None
+        if scoped is not None and scoped[1].vectors is not None:
+            scoped[1].vectors.close()
+
+    @property
+    def events(self) -> EventBus:
+        """The events of the collections in the scope."""
+        from qmd.kb.scoped_events import ScopedEvents
+
+        return ScopedEvents(self._whole.events, self.scope.read)
+
+    def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
+        """How far the index is behind the disk, without what only other collections tell."""
+        from dataclasses import replace
+
+        whole = self._whole.freshness(embeddings_pending=0)
+        with self._store.reading() as reader:
+            if embeddings_pending is None:
+                embeddings_pending = reader.upkeep.count_documents_waiting()
+            last_sync = reader.collections.last_indexed_at()
+        return replace(
+            whole,
+            last_sync=last_sync,
+            files_pending=0,
+            embeddings_pending=embeddings_pending,
+            indexing=False,
+            notices=(),
+            keeper=None,
+            keeper_heard_of=None,
+        )
+
+    def has_posts(self) -> bool:
+        """False: the archive of posts is no collection."""
+        return False
+
+    @property
+    def notes(self) -> Notes:
+        """Reads, creates and lists notes in the collections of the scope."""
+        from qmd.files.notes.notes import Notes
+        from qmd.files.notes.vault import Vault
+
+        store = self._store
+        return Notes(lambda: Vault.of_collections(self.collections()), lambda: self._writer(store))
+
+    def metadata_of_photo(self, file: str) -> PhotoMetadata:
+        """As `KnowledgeBase.metadata_of_photo`."""
+        from qmd.files.photos.images import Images
+
+        return Images.show(self._disk_path(file))
+
+    def change_photo(self, file: str, change: PhotoChange) -> PhotoWritten:
+        """As `KnowledgeBase.change_photo`."""
+        from qmd.files.photos.images import Images
+
+        store = self._store
+        images = Images(lambda: self._writer(store), self._exiftool())
+        return images.write(self._disk_path(file), change)
+
+    def pushed_files(self, name: str, *, after: str = "") -> PushedFiles:
+        """As `KnowledgeBase.pushed_files`, for what the client may write."""
+        self._require_writable(name)
+        return self._whole.pushed_files(name, after=after)
+
+    def push(self, name: str, push: Push) -> PushReport:
+        """As `KnowledgeBase.push`, for what the client may write; its token names the owner."""
+        from dataclasses import replace
+
+        self._require_writable(name)
+        owned = replace(push, owner=self.scope.name)
+        return self._whole._push(name, owned, actor=self.scope.name)
+
+    def _require_writable(self, name: str) -> None:
+        if name not in self.scope.write or self._settings.read_only_files:
+            raise ScopeError
+
+    def _exiftool(self) -> ExifTool:
+        return self._whole._exiftool()
+
+    def _update(self, store: Store, files: set[str]) -> None:
+        self._whole._update(self._whole._store, files)
+
+    def _policy_of_roots(self, store: Store) -> WritePolicy:
+        from qmd.files.writing.policy import WritePolicy
+
+        if self._settings.read_only_files:
+            return WritePolicy.read_only()
+        writable = [each.path for each in self.collections() if each.name in self.scope.write]
+        others = [
+            each.path for each in self._whole.collections() if each.name not in self.scope.write
+        ]
+        return WritePolicy.scoped(writable, closed=others, agent=self.confirms_writes)
+
+    def _writer(self, store: Store) -> FileWriter:
+        from qmd.files.writing.writer import FileWriter
+        from qmd.ingest.index import index_files
+
+        whole = self._whole._store
+
+        def index(files: Sequence[Path]) -> None:
+            index_files(whole, files, self._whole.collections(), self._whole.events)
+
+        return FileWriter(
+            whole, self._policy(store), index, confirm=self._confirm, actor=self.scope.name
+        )
+
+
+def _refusing(name: str) -> property:
+    def refuse(self: ScopedKnowledgeBase) -> NoReturn:
+        raise ScopeError
+
+    return property(refuse, doc=f"For the administrator: `KnowledgeBase.{name}`.")
+
+
+def _close_the_rest() -> None:
+    for name in dir(KnowledgeBase):
+        if not (name.startswith("_") or name in _OPEN or name in vars(ScopedKnowledgeBase)):
+            setattr(ScopedKnowledgeBase, name, _refusing(name))
+
+
+_close_the_rest()

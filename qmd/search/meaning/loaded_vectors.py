@@ -1,0 +1,162 @@
+"""The vectors of an index in memory: exact ones as a matrix, or codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from qmd.search.meaning.codes import Codes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: The largest matrix, in numbers, whose product OpenBLAS computes on one core.
+ONE_CORE = 400_000
+#: A growing matrix is kept in up to this many pieces, because joining them copies all of it.
+PIECES = 32
+
+
+class Exact(NamedTuple):
+    """
+    Exact vectors, as a matrix in pieces.
+
+    Attributes:
+        pieces: float32[n_i, dimension]; the rows of one follow those of the piece before it.
+    """
+
+    pieces: tuple[NDArray[np.float32], ...]
+
+    @classmethod
+    def encode(cls, values: NDArray[np.float32]) -> Exact:
+        return cls((values,))
+
+    def extended(self, values: NDArray[np.float32]) -> Exact:
+        pieces = (*self.pieces, values)
+        return Exact(pieces if len(pieces) <= PIECES else (_joined(pieces),))
+
+    def filtered(self, mask: NDArray[np.bool_]) -> Exact:
+        return Exact((_joined(self.pieces)[mask],))
+
+    def scores(
+        self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float32]:
+        """float32[n], dot products with the query (float32[dimension]), also of those outside."""
+        import numpy as np
+
+        # Multiply in parts small enough for one core. Several BLAS threads would save 1 ms, and
+        # then keep their cores busy waiting for the next call.
+        rows = max(1, ONE_CORE // len(query))
+        parts = [
+            piece[start : start + rows] @ query
+            for piece in self.pieces
+            for start in range(0, max(1, len(piece)), rows)
+        ]
+        return np.concatenate(parts)
+
+
+class CodePieces(NamedTuple):
+    """The codes of vectors in pieces: a growing index is not copied for each new vector."""
+
+    pieces: tuple[Codes, ...]
+
+    @classmethod
+    def encode(cls, values: NDArray[np.float32]) -> CodePieces:
+        return cls((Codes.encode(values),))
+
+    def extended(self, values: NDArray[np.float32]) -> CodePieces:
+        first, *others = self.pieces
+        if len(others) < PIECES:
+            return CodePieces((*self.pieces, first.only(values)))
+        tail = Codes.joined([*others, first.only(values)])
+        if tail.size * 8 < first.size:
+            return CodePieces((first, tail))
+        return CodePieces((Codes.joined([first, tail]),))
+
+    def filtered(self, mask: NDArray[np.bool_]) -> CodePieces:
+        return CodePieces((Codes.joined(list(self.pieces)).filtered(mask),))
+
+    def scores(
+        self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
+    ) -> NDArray[Any]:
+        """As `Codes.scores`."""
+        import numpy as np
+
+        ends = np.cumsum([piece.size for piece in self.pieces])[:-1]
+        parts = [None] * len(self.pieces) if inside is None else np.split(inside, ends)
+        return np.concatenate(
+            [piece.scores(query, part) for piece, part in zip(self.pieces, parts, strict=True)]
+        )
+
+
+class LoadedVectors(NamedTuple):
+    """
+    Loaded vectors. Position i of each attribute is about the same chunk.
+
+    Attributes:
+        ids: int64[n], chunk ids.
+        documents: int64[n], document ids.
+        collections: int64[n], collection ids.
+    """
+
+    ids: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    collections: NDArray[np.int64]
+    vectors: Exact | CodePieces
+
+
+Form: TypeAlias = "type[Exact] | type[CodePieces]"
+
+
+def filtered(loaded: LoadedVectors, mask: NDArray[np.bool_]) -> LoadedVectors:
+    if mask.all():
+        return loaded
+    ids, documents, collections, vectors = loaded
+    return LoadedVectors(ids[mask], documents[mask], collections[mask], vectors.filtered(mask))
+
+
+def extended(
+    loaded: LoadedVectors | None,
+    rows: list[tuple[int, int, int, bytes]],
+    dimension: int,
+    form: Form,
+) -> LoadedVectors | None:
+    import numpy as np
+
+    if not rows:
+        return loaded
+    packed = np.frombuffer(b"".join(row[3] for row in rows), np.float16)
+    values = packed.reshape(len(rows), dimension).astype(np.float32)
+    places = places_of(rows)
+    if loaded is None:
+        return LoadedVectors(*places, form.encode(values))
+    ids, documents, collections = map(np.concatenate, zip(loaded[:3], places, strict=True))
+    return LoadedVectors(ids, documents, collections, loaded.vectors.extended(values))
+
+
+def places_of(
+    rows: Sequence[tuple[int, int, int, object]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The ids of chunks, documents and collections of rows."""
+    import numpy as np
+
+    ids, documents, collections = np.array([row[:3] for row in rows], np.int64).T
+    return ids, documents, collections
+
+
+def concatenated(parts: Sequence[LoadedVectors]) -> LoadedVectors:
+    """Loaded codes as one piece."""
+    import numpy as np
+
+    ids, documents, collections = (
+        np.concatenate([part[column] for part in parts]) for column in range(3)
+    )
+    pieces = [piece for part in parts for piece in part.vectors.pieces]
+    codes = Codes.joined([piece for piece in pieces if isinstance(piece, Codes)])
+    return LoadedVectors(ids, documents, collections, CodePieces((codes,)))
+
+
+def _joined(pieces: tuple[NDArray[np.float32], ...]) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.concatenate(pieces)

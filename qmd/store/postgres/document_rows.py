@@ -1,0 +1,241 @@
+"""Writes the rows of a document: itself, tags, names, links, properties, chunks, full text."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from qmd.store.files import DocumentPlace
+from qmd.store.postgres import postings, properties, vector_state
+from qmd.store.postgres.library import Connection
+from qmd.store.postgres.rows import many, one, returned
+from qmd.system import clock
+from qmd.values import Link, NewDocument, ParsedDocument
+from qmd.values.names import fold, link_key, name_key
+
+_COLUMNS = (
+    "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
+    " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
+)
+_INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join(['%s'] * 19)}) RETURNING id"
+_UPDATE = (
+    "UPDATE documents SET "
+    + ", ".join(f"{column.strip()} = %s" for column in _COLUMNS.split(","))
+    + " WHERE id = %s"
+)
+_PARSED_TABLES = ("tags", "aliases", "names", "links", "properties")
+
+
+def put_all(
+    connection: Connection,
+    collection_id: int,
+    documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
+) -> list[int]:
+    """As `qmd.store.files.FilesWriter.put_all`."""
+    ids = []
+    stored: dict[int, NewDocument] = {}
+    replaced: set[int] = set()
+    batch = list(documents)
+    for (document, _), (document_id, is_new) in zip(
+        batch, _put_rows(connection, collection_id, batch), strict=True
+    ):
+        ids.append(document_id)
+        stored[document_id] = document
+        if not is_new:
+            replaced.add(document_id)
+    in_order = sorted(stored.items())
+    for table in _PARSED_TABLES if replaced else ():
+        connection.execute(f"DELETE FROM {table} WHERE document_id = ANY(%s)", [list(replaced)])
+    _put_parsed(connection, [(number, document.parsed) for number, document in in_order])
+    _put_chunks(connection, in_order, replaced)
+    postings.put(connection, in_order)
+    return ids
+
+
+def _put_rows(
+    connection: Connection,
+    collection_id: int,
+    documents: Sequence[tuple[NewDocument, DocumentPlace | None]],
+) -> list[tuple[int, bool]]:
+    """
+    The id of each document, and whether it is new.
+
+    The documents of new paths take few round trips; the others are put one after the other.
+    """
+    paths = Counter(document.path for document, _ in documents)
+    stored = connection.execute(
+        "SELECT path FROM documents WHERE collection_id = %s AND path = ANY(%s)",
+        [collection_id, list(paths)],
+    )
+    taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
+    taken |= {path for path, count in paths.items() if count > 1}
+    is_plain = [place is None and document.path not in taken for document, place in documents]
+    new = iter(
+        returned(
+            connection,
+            _INSERT,
+            [
+                _row(collection_id, document)
+                for (document, _), plain in zip(documents, is_plain, strict=True)
+                if plain
+            ],
+        )
+    )
+    return [
+        (int(next(new)[0]), True) if plain else _put_row(connection, collection_id, document, place)
+        for (document, place), plain in zip(documents, is_plain, strict=True)
+    ]
+
+
+def _put_row(
+    connection: Connection,
+    collection_id: int,
+    document: NewDocument,
+    replace: DocumentPlace | None,
+) -> tuple[int, bool]:
+    """The id of the document, and whether it is new."""
+    row = _row(collection_id, document)
+    document_id = _id_to_replace(connection, collection_id, document.path, replace)
+    if document_id is None:
+        return int(one(connection, _INSERT, row)[0]), True
+    connection.execute(_UPDATE, [*row, document_id])
+    return document_id, False
+
+
+def _row(collection_id: int, document: NewDocument) -> list[object]:
+    """The values of `_COLUMNS`."""
+    parsed = document.parsed
+    return [
+        collection_id,
+        document.path,
+        name_key(document.path),
+        parsed.title,
+        parsed.description,
+        document.hash,
+        parsed.date,
+        clock.from_ns(document.state.mtime_ns),
+        *document.state,
+        parsed.encoding,
+        document.parser_version,
+        parsed.body_start,
+        json.dumps(parsed.properties, ensure_ascii=False) if parsed.properties else "{}",
+        json.dumps(parsed.warnings, ensure_ascii=False) if parsed.warnings else "[]",
+        clock.now(),
+        parsed.text,
+    ]
+
+
+def _id_to_replace(
+    connection: Connection, collection_id: int, path: str, replace: DocumentPlace | None
+) -> int | None:
+    """The document at the path; if there is none, the one at ``replace``, if it is still there."""
+    row = connection.execute(
+        "SELECT id FROM documents WHERE collection_id = %s AND path = %s", [collection_id, path]
+    ).fetchone()
+    if row is None and replace is not None:
+        row = connection.execute(
+            "SELECT id FROM documents WHERE id = %s AND collection_id = %s AND path = %s",
+            [replace.id, collection_id, replace.path],
+        ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _put_parsed(connection: Connection, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
+    """Tags, names, links and properties of documents that have none stored."""
+    many(
+        connection,
+        "INSERT INTO tags (document_id, tag) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+        [(number, tag) for number, parsed in documents for tag in parsed.tags],
+    )
+    many(
+        connection,
+        "INSERT INTO aliases (document_id, alias) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+        [(number, alias) for number, parsed in documents for alias in parsed.aliases],
+    )
+    many(
+        connection,
+        "INSERT INTO names (document_id, kind, name_key) VALUES (%s, %s, %s)"
+        " ON CONFLICT DO NOTHING",
+        [row for number, parsed in documents for row in _name_rows(number, parsed)],
+    )
+    many(
+        connection,
+        "INSERT INTO links (document_id, seq, kind, target, target_key, text, heading, block, line)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        [row for number, parsed in documents for row in _link_rows(number, parsed.links)],
+    )
+    properties.put(connection, [(number, parsed.properties) for number, parsed in documents])
+
+
+def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:
+    yield number, "title", fold(parsed.title)
+    for alias in parsed.aliases:
+        yield number, "alias", fold(alias)
+
+
+def _link_rows(number: int, links: Sequence[Link]) -> Iterator[tuple[object, ...]]:
+    for seq, link in enumerate(links):
+        yield (
+            number,
+            seq,
+            link.kind,
+            link.target,
+            link_key(link.kind, link.target),
+            link.text if link.kind in {"wikilink", "embed"} else None,
+            link.heading,
+            link.block,
+            link.line,
+        )
+
+
+def _put_chunks(
+    connection: Connection, documents: Sequence[tuple[int, NewDocument]], replaced: set[int]
+) -> None:
+    """Chunks whose text has not changed keep their rows, and so their vectors."""
+    old: dict[tuple[int, bytes], list[int]] = {}
+    for chunk_id, document_id, digest in connection.execute(
+        "SELECT id, document_id, hash FROM chunks WHERE document_id = ANY(%s)"
+        " ORDER BY document_id, seq DESC",
+        [list(replaced)],
+    ):
+        old.setdefault((document_id, digest), []).append(chunk_id)
+    inserts: list[tuple[object, ...]] = []
+    updates: list[tuple[object, ...]] = []
+    for document_id, document in documents:
+        for chunk, digest in zip(document.parsed.chunks, document.chunk_hashes, strict=True):
+            row = (
+                document_id,
+                chunk.seq,
+                chunk.start_char,
+                chunk.end_char,
+                chunk.start_byte,
+                chunk.end_byte,
+                chunk.start_line,
+                chunk.end_line,
+                " > ".join(chunk.heading_path),
+                digest,
+            )
+            same = old.get((document_id, digest))
+            if same:
+                updates.append((*row, same.pop()))
+            else:
+                inserts.append(row)
+    gone = [chunk_id for ids in old.values() for chunk_id in ids]
+    if gone:
+        connection.execute("DELETE FROM chunks WHERE id = ANY(%s)", [gone])
+        vector_state.advance(connection)
+    many(
+        connection,
+        "UPDATE chunks SET document_id = %s, seq = %s, start_char = %s, end_char = %s,"
+        " start_byte = %s, end_byte = %s, start_line = %s, end_line = %s, heading_path = %s,"
+        " hash = %s WHERE id = %s",
+        updates,
+    )
+    many(
+        connection,
+        "INSERT INTO chunks (document_id, seq, start_char, end_char, start_byte, end_byte,"
+        " start_line, end_line, heading_path, hash)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        inserts,
+    )

@@ -1,0 +1,84 @@
+"""Shares the chunks that wait for a vector among all processes with a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from qmd.store.postgres.library import CLAIMS, Connection, Error, connect, is_lost, translate
+
+if TYPE_CHECKING:
+    from qmd.store.embeddings import ChunkText
+    from qmd.store.models import StoredModel
+    from qmd.store.postgres.store import PostgresStore
+
+#: How many chunks are tried, for each one that is claimed: others may have claimed the first ones.
+_TRIED = 32
+
+
+class PostgresEmbeddingClaims:
+    """
+    `qmd.store.embedding_claims.EmbeddingClaims` by advisory locks, on a connection of its own.
+
+    A lock is tried without waiting for it, as ``FOR UPDATE SKIP LOCKED`` does, and the server
+    releases it when the connection ends. But a lock of a row would hold up whoever indexes the
+    document meanwhile, for as long as the model computes. What is locked is the hash of a text, so
+    that no text is embedded twice because two documents have it.
+    """
+
+    def __init__(self, store: PostgresStore, model: StoredModel) -> None:
+        self._store = store
+        self._model = model
+        self._connection: Connection | None = None
+
+    def take(self, limit: int, collection_ids: Sequence[int] = ()) -> list[ChunkText] | None:
+        after, tried = 0, limit * _TRIED
+        self._release()
+        while True:
+            with self._store.reading() as reader:
+                waiting = reader.embeddings.waiting_hashes(
+                    self._model, tried, collection_ids, after
+                )
+            if not waiting:
+                return [] if after else None
+            claimed = self._lock(waiting, limit)
+            if not claimed:
+                after = waiting[-1][0]
+                continue
+            with self._store.reading() as reader:  # now, others may have embedded some
+                chunks = reader.embeddings.waiting_among(self._model, claimed)
+            if chunks:
+                return chunks
+
+    def _lock(self, waiting: Sequence[tuple[int, bytes]], limit: int) -> list[int]:
+        """Lock the texts of so many chunks that nobody has locked; returns the chunks' ids."""
+        try:
+            if self._connection is None:
+                self._connection = connect(self._store.location)
+            # Materialized, so that no row is tried beyond the limit.
+            rows = self._connection.execute(
+                "WITH waiting AS MATERIALIZED (SELECT * FROM unnest(%s::bigint[], %s::text[])"
+                " AS w (id, hash)) SELECT id FROM waiting"
+                " WHERE pg_try_advisory_lock(%s, hashtext(current_schema() || hash)) LIMIT %s",
+                [[i for i, _ in waiting], [digest.hex() for _, digest in waiting], CLAIMS, limit],
+            ).fetchall()
+        except Error as error:
+            self.close()
+            raise translate(error, self._store.location) from error
+        return [chunk_id for (chunk_id,) in rows]
+
+    def _release(self) -> None:
+        if self._connection is not None and is_lost(self._connection):
+            self.close()
+        if self._connection is not None:
+            try:
+                self._connection.execute("SELECT pg_advisory_unlock_all()")
+            except Error:  # the server has released them at the end of the connection
+                self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Error):
+                connection.close()

@@ -1,0 +1,154 @@
+"""
+Lists the chunks that wait for a vector, and stores the vectors.
+
+``embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
+hash of the embedded text; it is a cache that outlives the chunks. ``chunks.model_id`` tells whose
+vector a chunk has in the index, NULL while it waits for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from qmd.store.embeddings import ChunkText
+from qmd.store.models import StoredModel
+from qmd.store.postgres import pgvector, vector_state
+from qmd.store.postgres.chunk_texts import chunk_texts
+from qmd.store.postgres.library import Connection
+from qmd.store.postgres.models import PostgresModels
+from qmd.store.postgres.rows import many, one
+
+
+class PostgresEmbeddings:
+    """`qmd.store.embeddings.Embeddings` in PostgreSQL."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def _column(self, model: StoredModel) -> str:
+        return PostgresModels(self._connection).chunk_column(model)
+
+    def waiting(
+        self,
+        model: StoredModel,
+        limit: int,
+        collection_ids: Sequence[int] = (),
+        after: int = 0,
+    ) -> list[ChunkText]:
+        condition, values = _of_collections(collection_ids)
+        return chunk_texts(
+            self._connection,
+            f" WHERE k.{self._column(model)} IS NULL AND k.id > %s{condition}"
+            " ORDER BY k.id LIMIT %s",
+            [after, *values, limit],
+        )
+
+    def waiting_hashes(
+        self, model: StoredModel, limit: int, collection_ids: Sequence[int] = (), after: int = 0
+    ) -> list[tuple[int, bytes]]:
+        """Ids and text hashes of the first chunks behind an id that have no vector of a model."""
+        condition, values = _of_collections(collection_ids)
+        join = " JOIN documents d ON d.id = k.document_id" if condition else ""
+        return self._connection.execute(
+            f"SELECT k.id, k.hash FROM chunks k{join}"
+            f" WHERE k.{self._column(model)} IS NULL AND k.id > %s{condition}"
+            " ORDER BY k.id LIMIT %s",
+            [after, *values, limit],
+        ).fetchall()
+
+    def waiting_among(self, model: StoredModel, ids: Sequence[int]) -> list[ChunkText]:
+        """Those of these chunks that have no vector of this model, sorted by id."""
+        return chunk_texts(
+            self._connection,
+            f" WHERE k.id = ANY(%s) AND k.{self._column(model)} IS NULL ORDER BY k.id",
+            [list(ids)],
+        )
+
+    def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
+        column = "model_id" if model is None else self._column(model)
+        condition, values = _of_collections(collection_ids)
+        join = " JOIN documents d ON d.id = k.document_id" if condition else ""
+        sql = f"SELECT count(*) FROM chunks k{join} WHERE k.{column} IS NULL{condition}"
+        return int(one(self._connection, sql, values)[0])
+
+    def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        return dict(
+            self._connection.execute(
+                "SELECT hash, vector FROM embeddings WHERE hash = ANY(%s) AND model_id = %s",
+                [list(set(hashes)), model.id],
+                binary=True,
+            ).fetchall()
+        )
+
+
+class PostgresEmbeddingsWriter(PostgresEmbeddings):
+    """`qmd.store.embeddings.EmbeddingsWriter` in PostgreSQL."""
+
+    def forget(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> None:
+        column = self._column(model)
+        condition, values = "", list[object]()
+        if collection_ids:
+            condition, values = _of_collections(collection_ids)
+            condition = (
+                " AND hash IN (SELECT k.hash FROM chunks k JOIN documents d"
+                f" ON d.id = k.document_id WHERE true{condition})"
+            )
+        pgvector.remove(
+            self._connection,
+            model,
+            f"chunk_id IN (SELECT id FROM chunks WHERE true{condition})",
+            values,
+        )
+        self._connection.execute(
+            "DELETE FROM embeddings WHERE model_id = %s"
+            + (condition or " AND hash IN (SELECT hash FROM chunks)"),
+            [model.id, *values],
+        )
+        self._connection.execute(
+            f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL{condition}", values
+        )
+        vector_state.advance(self._connection, remade=True)
+
+    def put(
+        self,
+        model: StoredModel,
+        chunks: Sequence[tuple[int, bytes]],
+        vectors: dict[bytes, bytes],
+    ) -> int:
+        column = self._column(model)
+        many(
+            self._connection,
+            "INSERT INTO embeddings (model_id, hash, vector) VALUES (%s, %s, %b)"
+            " ON CONFLICT (hash, model_id) DO NOTHING",
+            [(model.id, digest, vector) for digest, vector in vectors.items()],
+        )
+        rows = self._connection.execute(
+            "SELECT k.id, k.hash, d.collection_id FROM chunks k"
+            " JOIN documents d ON d.id = k.document_id WHERE k.id = ANY(%s)",
+            [[chunk_id for chunk_id, _ in chunks]],
+        )
+        places = {(chunk_id, digest): collection for chunk_id, digest, collection in rows}
+        stored = [
+            (*chunk, places[chunk]) for chunk in chunks if chunk in places and chunk[1] in vectors
+        ]
+        if not stored:
+            return 0
+        pgvector.put(
+            self._connection,
+            model,
+            [(chunk_id, place, vectors[digest]) for chunk_id, digest, place in stored],
+        )
+        self._connection.execute(
+            f"UPDATE chunks SET {column} = %s WHERE id = ANY(%s)",
+            [model.id, [chunk_id for chunk_id, *_ in stored]],
+        )
+        if column == "model_id":
+            vector_state.advance(self._connection)
+        return len(stored)
+
+
+def _of_collections(collection_ids: Sequence[int]) -> tuple[str, list[object]]:
+    """A condition on ``documents d``, empty for all collections, and the values to bind."""
+    if not collection_ids:
+        return "", []
+    return " AND d.collection_id = ANY(%s)", [list(collection_ids)]

@@ -1,0 +1,151 @@
+"""
+Runs the numbered migrations of PostgreSQL: ``postgres/NNNN_name.sql``.
+
+All that are pending run in one transaction, under a lock: of several processes that open a new
+database at once, one migrates and the others wait. The table ``qmd_migrations`` records them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from psycopg import errors
+
+from qmd.errors import CorruptDatabaseError, MigrationRequiredError, SchemaTooNewError, StoreError
+from qmd.store.postgres import scope
+from qmd.store.postgres.library import DAMAGED, Connection, lock_in_transaction, missing_database
+from qmd.values.location import ServerDatabase
+
+if TYPE_CHECKING:
+    from typing import LiteralString  # type: ignore[attr-defined,unused-ignore]
+
+_RECORD = """
+    CREATE TABLE qmd_migrations (
+        id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name       text NOT NULL UNIQUE,
+        applied_at timestamptz NOT NULL DEFAULT now()
+    )
+"""
+
+
+def migrations_folder() -> Path:
+    """Where the migrations are: in the package when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    for folder in (package / "migrations", package.parent / "migrations"):
+        if (folder / "postgres").is_dir():
+            return folder / "postgres"
+    from qmd.system import installation
+
+    raise StoreError(
+        "The migrations are missing from this installation.",
+        hint=installation.current().reinstall(),
+    )
+
+
+def available() -> list[str]:
+    """The names of all migrations, in order."""
+    return sorted(path.stem for path in migrations_folder().glob("[0-9]*.sql"))
+
+
+def applied(connection: Connection) -> list[str]:
+    """The names of the migrations that this database has had."""
+    # Not to_regclass: it may remember that there was no table before another process made it.
+    table = connection.execute(
+        "SELECT 1 FROM pg_class WHERE relname = 'qmd_migrations' AND pg_table_is_visible(oid)"
+    ).fetchone()
+    if table is None:
+        return []
+    rows = connection.execute("SELECT name FROM qmd_migrations ORDER BY id")
+    return [name for (name,) in rows]
+
+
+def check(connection: Connection, location: ServerDatabase) -> bool:
+    """
+    Whether the schema is current; only reads.
+
+    Raises:
+        SchemaTooNewError: A newer qmd has written this database.
+        CorruptDatabaseError: No program has applied just these migrations.
+    """
+    names, done = available(), applied(connection)
+    newer = [name for name in done if name not in names]
+    if newer:
+        from qmd.system import installation
+
+        raise SchemaTooNewError(
+            f"The database {location} was written by a newer qmd (it has migration {newer[-1]}).",
+            hint=f"Upgrade this one: {installation.current().upgrade()}",
+        )
+    if done != names[: len(done)]:
+        raise CorruptDatabaseError(f"The database {location} is damaged.", hint=DAMAGED)
+    return done == names
+
+
+def require_current(connection: Connection, location: ServerDatabase) -> None:
+    """
+    Raises:
+        DatabaseMissingError: There is no knowledge base in the database.
+        MigrationRequiredError: Its schema is older. Errors of `check`, too.
+    """
+    if not check(connection, location):
+        if not applied(connection):
+            raise missing_database(location)
+        raise MigrationRequiredError(
+            f"The database {location} is of an older version.",
+            hint="Run 'qmd index' once, as a user who may write, to bring it up to date.",
+        )
+
+
+def migrate(connection: Connection, location: ServerDatabase) -> None:
+    """Apply what is pending, or nothing. The connection must be in autocommit mode."""
+    if check(connection, location):
+        return
+    with connection.transaction():
+        lock_in_transaction(connection, "migrate")
+        check(connection, location)  # again: another process may have been first
+        done = applied(connection)
+        scope.remove(connection)
+        if not done:
+            try:
+                connection.execute(_RECORD)
+            except errors.InsufficientPrivilege as error:
+                raise _forbidden(location) from error
+        for name in available()[len(done) :]:
+            script = (migrations_folder() / f"{name}.sql").read_text(encoding="utf-8")
+            try:
+                # Our own file; without values psycopg sends all its statements at once.
+                connection.execute(cast("LiteralString", script))
+            except errors.DuplicateObject as error:
+                raise _occupied(location, error) from error
+            except errors.DuplicateTable as error:
+                raise _occupied(location, error) from error
+            except errors.InsufficientPrivilege as error:
+                raise _forbidden(location) from error
+            except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
+                raise StoreError(
+                    f"The server of {location} lacks an extension:"
+                    f" {error.diag.message_primary or error}",
+                    hint="qmd needs pgvector: https://github.com/pgvector/pgvector#installation",
+                ) from error
+            connection.execute("INSERT INTO qmd_migrations (name) VALUES (%s)", [name])
+        # Otherwise an administrator may make them later.
+        with suppress(errors.InsufficientPrivilege), connection.transaction():
+            scope.prepare(connection)
+
+
+def _occupied(location: ServerDatabase, error: errors.Error) -> StoreError:
+    return StoreError(
+        f"The database {location} has tables of another program: {error.diag.message_primary}",
+        hint="Give an empty database, or a schema of its own: add"
+        " ?options=-csearch_path%3DSCHEMA to the URL. This one was left untouched.",
+    )
+
+
+def _forbidden(location: ServerDatabase) -> StoreError:
+    return StoreError(
+        f"The user of {location} may not make tables there.",
+        hint="Let the user own the database (ALTER DATABASE … OWNER TO …), or grant CREATE on the"
+        " schema; CREATE EXTENSION vector may need an administrator.",
+    )

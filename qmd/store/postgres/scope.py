@@ -1,0 +1,190 @@
+"""
+Restricts a transaction to some collections: in it, all other rows do not exist.
+
+A schema beside that of the tables has a view of each table, by the same name, with the rows that
+belong to the collections which settings of the transaction name. A restricted transaction has this
+schema as its whole `search_path`, so that every statement of every capability reads the views: the
+tables themselves have no name in it. A table that is not in `_ROWS` has no rows, and one that has
+no view does not exist: whoever adds a table must say which rows of it belong to a collection before
+a restricted client sees any.
+
+Temporary views, as in a database file, would not do: a replica cannot create any. All settings are
+local to the transaction, whose end resets them. Without them a view raises an error.
+
+The views are no security barriers (`security_barrier`), which would keep the server from joining by
+indexes: clients send no SQL, and no expression of ours raises an error for a row that is hidden.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from qmd.errors import StoreError
+from qmd.store.postgres.library import Connection, lock_in_transaction
+from qmd.store.postgres.rows import one
+
+if TYPE_CHECKING:
+    from qmd.values.access import AccessScope
+    from qmd.values.location import ServerDatabase
+
+_IDS = "(current_setting('qmd.collection_ids')::bigint[])"
+_OWNER = "current_setting('qmd.owner')"
+_ALL = "true"
+_OF_COLLECTION = f"t.collection_id = ANY({_IDS})"
+#: Stands for the schema of the tables.
+_MAIN = "{main}"
+
+
+def _of_document(column: str) -> str:
+    return (
+        f"t.{column} IN (SELECT d.id FROM {_MAIN}.documents d WHERE d.collection_id = ANY({_IDS}))"
+    )
+
+
+def _below_a_collection(column: str) -> str:
+    """
+    The condition that the innermost collection around an absolute path is one of the scope.
+
+    So a collection that lies inside the folder of another stays closed with it.
+    """
+    return (
+        f"coalesce((SELECT c.id = ANY({_IDS}) FROM {_MAIN}.collections c"
+        f" WHERE {column} > c.path || '/' AND {column} < c.path || '0'"
+        " ORDER BY length(c.path) DESC, 1 DESC LIMIT 1), false)"
+    )
+
+
+def _revision(row: str) -> str:
+    """The condition that the places of a revision's file, before and after it, are visible."""
+    moved = f"({row}.moved_from IS NULL OR {_below_a_collection(f'{row}.moved_from')})"
+    return f"({_below_a_collection(f'{row}.path')} AND {moved})"
+
+
+#: Table → the condition on its row ``t`` that makes it visible.
+_ROWS = {
+    "collections": f"t.id = ANY({_IDS})",
+    "contexts": f"(t.collection_id IS NULL OR {_OF_COLLECTION})",
+    "documents": _OF_COLLECTION,
+    "attachments": _OF_COLLECTION,
+    "skipped_files": _OF_COLLECTION,
+    "vectors": _OF_COLLECTION,
+    "aliases": _of_document("document_id"),
+    "chunks": _of_document("document_id"),
+    "document_tokens": _of_document("document_id"),
+    "links": _of_document("document_id"),
+    "names": _of_document("document_id"),
+    "postings": _of_document("document_id"),
+    "properties": _of_document("document_id"),
+    "tags": _of_document("document_id"),
+    "revisions": _revision("t"),
+    # A change of several files is visible if all of them are, for it is undone as a whole.
+    "changes": (
+        f"(EXISTS (SELECT 1 FROM {_MAIN}.revisions r WHERE r.change_id = t.id)"
+        f" AND NOT EXISTS (SELECT 1 FROM {_MAIN}.revisions r WHERE r.change_id = t.id"
+        f" AND NOT {_revision('r')}))"
+    ),
+    "chats": f"t.owner = {_OWNER}",
+    "chat_turns": (f"t.chat_id IN (SELECT c.id FROM {_MAIN}.chats c WHERE c.owner = {_OWNER})"),
+    # They are reached by the chunks, which are restricted, and hold no text.
+    "embeddings": _ALL,
+    "token_states": _ALL,
+    # What the program knows of itself and of its models.
+    "meta": _ALL,
+    "models": _ALL,
+    "qmd_migrations": _ALL,
+    "token_projections": _ALL,
+}
+#: Table → a query of figures of the scope in place of those of the whole table.
+_FIGURES = {
+    "full_text_totals": (
+        "SELECT true AS only_row, count(*) AS documents,"
+        " coalesce(sum(t.length), 0)::bigint AS length"
+        f" FROM {_MAIN}.document_tokens t WHERE {_of_document('document_id')}"
+    ),
+}
+#: Functions that statements call: arguments, result and body.
+_FUNCTIONS = (
+    f"qmd_moment(written text) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE"
+    f" RETURN {_MAIN}.qmd_moment(written)",
+)
+#: Another version of the program has views of its own, so both can serve clients at once.
+_DEFINITIONS = hashlib.md5(  # noqa: S324 - it tells versions apart, and protects nothing
+    repr((_ROWS, _FIGURES, _FUNCTIONS)).encode()
+).hexdigest()[:8]
+_PREFIX = "qmd_scoped_"
+#: SQL for the name of the schema of the views: 52 of the 63 bytes that a name may have.
+_SCHEMA = f"'{_PREFIX}{_DEFINITIONS}_' || md5(current_schema())"
+
+
+def restrict(connection: Connection, scope: AccessScope) -> bool:
+    """
+    Restrict the transaction that has just begun, to its end.
+
+    Returns:
+        Whether the views exist; without them, no statement of the transaction finds its tables.
+    """
+    row = one(
+        connection,
+        "SELECT to_regnamespace(s.name) IS NOT NULL,"
+        " set_config('qmd.owner', %s, true),"
+        " set_config('qmd.collection_ids', (SELECT coalesce(array_agg(id), '{}')::text"
+        "  FROM collections WHERE name = ANY(%s)), true),"
+        f" set_config('search_path', s.name, true) FROM (SELECT {_SCHEMA} AS name) s",
+        [scope.owner, sorted(scope.read)],
+    )
+    return bool(row[0])
+
+
+def prepare(connection: Connection) -> None:
+    """
+    Make the views of all tables, unless they exist, in a transaction that can write.
+
+    Raises:
+        psycopg.errors.InsufficientPrivilege: The user may not create a schema.
+    """
+    lock_in_transaction(connection, "scope")
+    main, schema = one(connection, f"SELECT quote_ident(current_schema()), {_SCHEMA}")
+    if one(connection, "SELECT to_regnamespace(%s) IS NOT NULL", [schema])[0]:
+        return
+    connection.execute(f"CREATE SCHEMA {schema}")
+    connection.execute(
+        f"COMMENT ON SCHEMA {schema} IS 'What clients with a token read: views of the tables with"
+        " the rows of the collections that a transaction may see. qmd makes them again if you drop"
+        " this schema.'"
+    )
+    for function in _FUNCTIONS:
+        connection.execute(f"CREATE FUNCTION {schema}.{function.replace(_MAIN, main)}")
+    names = connection.execute(
+        "SELECT relname, quote_ident(relname) FROM pg_class"
+        " WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm')"
+    ).fetchall()
+    for name, quoted in names:
+        rows = f"SELECT t.* FROM {_MAIN}.{quoted} t WHERE {_ROWS.get(name, 'false')}"
+        query = _FIGURES.get(name, rows).replace(_MAIN, main)
+        connection.execute(f"CREATE VIEW {schema}.{quoted} AS {query}")
+
+
+def remove(connection: Connection) -> bool:
+    """
+    Remove the views of all versions of the program: tables cannot be changed below them.
+
+    Returns:
+        Whether there were any.
+    """
+    schemas = connection.execute(
+        "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)"
+        " AND nspname LIKE '%%\\_' || md5(current_schema())",
+        [_PREFIX],
+    ).fetchall()
+    for (name,) in schemas:
+        connection.execute(f"DROP SCHEMA {name} CASCADE")
+    return bool(schemas)
+
+
+def missing_views(location: ServerDatabase) -> StoreError:
+    return StoreError(
+        f"The database {location} has no views yet that show a client with a token its part.",
+        hint="Run 'qmd token create' once with the primary server, as a user who may create a"
+        " schema there (GRANT CREATE ON DATABASE …).",
+    )

@@ -1,0 +1,423 @@
+"""Holds a database on a server open: one writer thread with one connection, and some readers."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from qmd.errors import DatabaseBusyError, ReadOnlyError, StoreError
+from qmd.store.postgres import migrate
+from qmd.store.postgres.library import (
+    DAMAGED,
+    Connection,
+    Error,
+    connect,
+    is_lost,
+    lock_in_transaction,
+    server_version,
+    translate,
+)
+from qmd.store.postgres.locks import SessionLock, is_taken
+from qmd.store.postgres.reader import PostgresReader, PostgresWriter
+from qmd.store.store import LOCK_TIMEOUT_S
+from qmd.system import cancellation
+from qmd.values.location import ServerDatabase
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from qmd.store.models import StoredModel
+    from qmd.store.postgres.changes import PostgresChanges
+    from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
+    from qmd.store.store import Store
+    from qmd.values.access import AccessScope
+
+T = TypeVar("T")
+
+#: Connections that read at the same time; a server has 100 by default, for all its clients.
+MAX_READERS = 8
+#: How long a write that may be dropped waits for another process.
+_PATIENCE_S = 0.1
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresStore:
+    """
+    One database on a server. Thread-safe.
+
+    Reads run on the calling thread, each in a snapshot. Writes of all processes run one after the
+    other: each transaction waits for one advisory lock, so that no two of them conflict, and
+    what is read in a transaction stays true until its end.
+
+    A lost connection fails the transaction that used it; the next use connects anew.
+    """
+
+    def __init__(
+        self,
+        location: ServerDatabase,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        writer_name: str | None = None,
+    ) -> None:
+        """
+        Args:
+            timeout_s: How long to wait for a lock that another process holds, and for a reader.
+            writer_name: What its changes are recorded under; None for a random name.
+
+        Raises:
+            DatabaseMissingError: No such database, or no knowledge base in it and ``create`` is
+                false.
+            DatabaseUnreachableError, SchemaTooNewError, MigrationRequiredError, StoreError: As
+                their names say; nothing was changed.
+        """
+        self.location = location
+        self.timeout_s = timeout_s
+        self.read_only = read_only
+        self._presence: SessionLock | None = None
+        self._presence_lock = threading.Lock()
+        self._name = writer_name or uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(MAX_READERS)
+        #: Connections by whether their transactions are restricted: the server would plan its
+        #: statements anew each time that one changes between both.
+        self._idle: dict[bool, list[Connection]] = {False: [], True: []}
+        self._closed = False
+        self._abandoned = False
+        self._readers = 0
+        self._writer: Connection | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        connection = connect(location, read_only=True)
+        try:
+            with self._translating():
+                self._version = server_version(connection)
+                if not migrate.check(connection, location):
+                    if read_only or not (create or migrate.applied(connection)):
+                        migrate.require_current(connection, location)
+                    self._wait(self._submit(self._migrate))
+        except BaseException:
+            connection.close()
+            self.close()
+            raise
+        self._idle[False].append(connection)
+
+    def _migrate(self) -> None:
+        migrate.migrate(self._writing(), self.location)
+
+    # -- reading -----------------------------------------------------------------------
+
+    def reading(self) -> AbstractContextManager[PostgresReader]:
+        """
+        A reader inside one snapshot; keep it short: the server keeps old rows meanwhile.
+
+        Raises:
+            DatabaseBusyError: All connections are in use for too long.
+            DatabaseUnreachableError: The connection was lost; the next call makes a new one.
+            RequestEndedError: In the middle of the block, too: see `qmd.system.cancellation`.
+        """
+        return self.reading_for(None)
+
+    @contextmanager
+    def reading_for(self, scope: AccessScope | None) -> Iterator[PostgresReader]:
+        """A reader that is restricted to a scope; None for no restriction."""
+        cancellation.check()
+        if not self._places.acquire(timeout=self.timeout_s):
+            raise DatabaseBusyError(
+                f"All {MAX_READERS} connections to {self.location} are in use.",
+                hint="Try again in a moment.",
+            )
+        connection: Connection | None = None
+        try:
+            with self._lock:
+                self._require_open()
+                self._readers += 1
+            try:
+                with self._translating():
+                    connection = self._begin_reading(scope is not None)
+                    with cancellation.interruptible(connection.cancel_safe):
+                        yield self._reader(connection, scope)
+                        connection.execute("COMMIT")
+            finally:
+                with self._lock:
+                    self._readers -= 1
+                if connection is not None:
+                    self._give_back(connection, scope is not None)
+        finally:
+            self._places.release()
+
+    def _reader(self, connection: Connection, scope: AccessScope | None) -> PostgresReader:
+        """A reader in the transaction that has just begun, which is restricted if need be."""
+        if scope is None:
+            return PostgresReader(connection)
+        from qmd.store.postgres import scope as views
+        from qmd.store.postgres.scoped_reader import ScopedPostgresReader
+
+        if not views.restrict(connection, scope):
+            if self.read_only:
+                raise views.missing_views(self.location)
+            connection.execute("ROLLBACK")
+            self.write(lambda writer: views.prepare(writer.connection))
+            connection.execute(_SNAPSHOT)
+            if not views.restrict(connection, scope):
+                raise views.missing_views(self.location)
+        return ScopedPostgresReader(connection)
+
+    def _begin_reading(self, is_restricted: bool) -> Connection:
+        """A connection inside a new snapshot. One that was lost while idle is replaced."""
+        while True:
+            with self._lock:
+                idle = self._idle[is_restricted]
+                connection = idle.pop() if idle else None
+            if connection is None:
+                connection = connect(self.location, read_only=True)
+                connection.execute(_SNAPSHOT)
+                return connection
+            try:
+                connection.execute(_SNAPSHOT)
+            except Error:
+                connection.close()
+            else:
+                return connection
+
+    def _give_back(self, connection: Connection, is_restricted: bool) -> None:
+        if not is_lost(connection) and connection.info.transaction_status:
+            # The block failed. A connection that is still busy with a statement is not kept.
+            with suppress(Error):
+                connection.execute("ROLLBACK")
+        keep = not is_lost(connection) and not connection.info.transaction_status
+        with self._lock:
+            keep = keep and not self._closed
+            if keep:
+                self._idle[is_restricted].append(connection)
+        if not keep:
+            connection.close()
+
+    # -- writing -----------------------------------------------------------------------
+
+    def write(self, function: Callable[[PostgresWriter], T]) -> T:
+        """
+        Run ``function(writer)`` on the writer thread in one transaction, and wait for it.
+
+        It returns after the server has confirmed the commit.
+
+        Raises:
+            ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
+            DatabaseUnreachableError: The connection was lost. Only if that was during the commit
+                itself can the change be there.
+        """
+        return self._wait(self._submit(lambda: self._transaction(function, self.timeout_s)))
+
+    def write_soon(
+        self, function: Callable[[PostgresWriter], object], written: Callable[[], object]
+    ) -> None:
+        """As `qmd.store.store.Store.write_soon`."""
+
+        def run() -> None:
+            try:
+                self._transaction(function, _PATIENCE_S)
+                written()
+            except (Error, StoreError) as error:
+                import logging
+
+                translated = error if isinstance(error, StoreError) else self._translated(error)
+                logging.getLogger(__name__).debug("a write was dropped: %s", translated)
+
+        try:
+            self._submit(run)
+        except StoreError:
+            return
+
+    def _submit(self, job: Callable[[], T]) -> Future[T]:
+        self.require_writable()
+        with self._lock:
+            self._require_open()
+            if self._thread is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="qmd-writer")
+            return self._thread.submit(job)
+
+    def _wait(self, future: Future[T]) -> T:
+        with self._translating():
+            return future.result()
+
+    def _writing(self) -> Connection:
+        if self._writer is None or is_lost(self._writer):
+            self._writer = connect(self.location)
+            self._writer.execute("SELECT set_config('qmd.writer', %s, false)", [self._name])
+        return self._writer
+
+    def _transaction(self, function: Callable[[PostgresWriter], T], patience_s: float) -> T:
+        connection = self._begin_writing(patience_s)
+        try:
+            result = function(PostgresWriter(connection))
+            connection.execute("COMMIT")
+        except BaseException:
+            if not is_lost(connection):
+                with suppress(Error):
+                    connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _begin_writing(self, patience_s: float) -> Connection:
+        """A connection whose transaction has the lock. One lost while idle is replaced."""
+        is_new = self._writer is None
+        connection = self._writing()
+        try:
+            connection.execute("BEGIN")
+            connection.execute(f"SET LOCAL lock_timeout = {round(patience_s * 1000)}")
+            lock_in_transaction(connection, "write")
+        except Error:
+            if is_lost(connection):
+                if not is_new:
+                    self._writer = None
+                    return self._begin_writing(patience_s)
+            else:
+                connection.execute("ROLLBACK")
+            raise
+        return connection
+
+    def require_writable(self) -> None:
+        """Raises ReadOnlyError."""
+        if self.read_only:
+            raise ReadOnlyError(
+                "The database was opened read-only.", hint="Open it without read_only."
+            )
+
+    def shared_lock(self, purpose: str) -> SessionLock:
+        """As `qmd.store.store.Store.shared_lock`, on a connection of its own."""
+        return SessionLock(self.location, purpose)
+
+    def is_locked(self, purpose: str) -> bool:
+        """As `qmd.store.store.Store.is_locked`."""
+        with self.reading() as reader:
+            return is_taken(reader.connection, purpose)
+
+    def replica_state(self) -> None:
+        """None: this server answers alone."""
+        return None
+
+    def change_feed(self) -> PostgresChanges:
+        """As `qmd.store.store.Store.change_feed`, by notifications of the server."""
+        from qmd.store.postgres.changes import PostgresChanges
+
+        return PostgresChanges(self.location, self._name)
+
+    def process_name(self) -> str:
+        """As `qmd.store.store.Store.process_name`, by an advisory lock of this name."""
+        with self._presence_lock:
+            if self._presence is None:
+                self._presence = self.shared_lock(f"process {self._name}")
+            if not self._presence.is_in_place():  # its connection was lost
+                self._presence.take()
+        return self._name
+
+    def has_process(self, name: str) -> bool:
+        """As `qmd.store.store.Store.has_process`."""
+        return name == self._name or self.is_locked(f"process {name}")
+
+    def embedding_claims(self, model: StoredModel) -> PostgresEmbeddingClaims:
+        """As `qmd.store.store.Store.embedding_claims`, by locks of the server."""
+        from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
+
+        return PostgresEmbeddingClaims(self, model)
+
+    def scoped(self, scope: AccessScope) -> Store:
+        """As `qmd.store.store.Store.scoped`. Its readers take turns with those of this store."""
+        from qmd.store.scoped_store import ScopedStore
+
+        return ScopedStore(self, scope, self.reading_for)
+
+    # -- upkeep ------------------------------------------------------------------------
+
+    def engine(self) -> str:
+        """The server and its version."""
+        return f"PostgreSQL {self._version}"
+
+    @property
+    def damage_hint(self) -> str:
+        """What a person does when this database is damaged."""
+        return DAMAGED
+
+    def merge_full_text(self) -> None:
+        """
+        Count the rows for the server's planner. After a first index autovacuum would do so a minute
+        later, and until then searches might be planned for empty tables.
+        """
+        tables = "postings, document_tokens, documents, chunks, links, tags, properties"
+        self.write(lambda writer: writer.connection.execute(f"ANALYZE {tables}"))
+
+    def gather_common_words(self, most_s: float | None = None) -> int:
+        """Nothing to do: what searches need is written with each document."""
+        return 0
+
+    def index_vectors(self, least: int | None = None) -> None:
+        """As `qmd.store.store.Store.index_vectors`; ``least``: from so many vectors on."""
+        from qmd.store.postgres import nearest_index
+
+        lock = self.shared_lock("index of vectors")
+        if not lock.take():
+            return  # another process makes it
+        try:
+            with self._translating(), closing(connect(self.location)) as connection:
+                nearest_index.build(connection, nearest_index.LEAST if least is None else least)
+        finally:
+            lock.release()
+
+    def compact(self) -> None:
+        """Nothing to do: the server's autovacuum gives space back for new rows."""
+
+    # -- opening and closing -----------------------------------------------------------
+
+    def require_current(self) -> None:
+        """A URL always names the database that was opened."""
+
+    @property
+    def is_superseded(self) -> bool:
+        """Never: a URL names what the server has now."""
+        return False
+
+    def abandon(self) -> bool:
+        """As `qmd.store.store.Store.abandon`."""
+        with self._lock:
+            if self._readers:
+                return False
+            self._abandoned = True
+        self.close()
+        return True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError("The database is closed.")
+
+    def close(self) -> None:
+        """Wait for the running write, then close all connections. May be called twice."""
+        with self._lock:
+            self._closed = True
+            idle = [connection for kept in self._idle.values() for connection in kept]
+            self._idle = {False: [], True: []}
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown(wait=True)
+        if self._writer is not None:
+            self._writer.close()
+        for connection in idle:
+            connection.close()
+        if self._presence is not None:
+            self._presence.release()
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except Error as error:
+            cancellation.check()  # which has cancelled the statement
+            raise self._translated(error) from error
+
+    def _translated(self, error: Error) -> StoreError:
+        translated = translate(error, self.location)
+        return translated if isinstance(translated, StoreError) else StoreError(str(translated))

@@ -1,0 +1,134 @@
+"""Counts rows for `status`, and does the work of `cleanup` and `doctor` on the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+from weakref import WeakKeyDictionary
+
+from qmd.errors import ServerDatabaseError
+from qmd.store.postgres import migrate, vector_state
+from qmd.store.postgres.library import Connection
+from qmd.store.postgres.rows import one
+from qmd.store.upkeep import Counts
+
+#: What `cleanup` removes: a name for people, the table and the condition.
+_LEFTOVERS = (
+    (
+        "cached vectors of texts that are gone",
+        "embeddings",
+        "NOT EXISTS (SELECT 1 FROM chunks k WHERE k.hash = embeddings.hash)",
+    ),
+    (
+        "vectors of models that are not in use",
+        "embeddings",
+        "model_id IN (SELECT id FROM models WHERE NOT active AND NOT next)"
+        " AND EXISTS (SELECT 1 FROM chunks k WHERE k.hash = embeddings.hash)",
+    ),
+    ("models that are not in use", "models", "NOT active AND NOT next"),
+)
+
+
+#: Connection → the state of the chunks, and how many documents waited for vectors then.
+_waiting: WeakKeyDictionary[Connection, tuple[tuple[object, ...], int]] = WeakKeyDictionary()
+
+
+class PostgresUpkeep:
+    """`qmd.store.upkeep.Upkeep` in PostgreSQL."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def counts(self) -> Counts:
+        documents = self._count("SELECT count(*) FROM documents")
+        chunks = self.count_chunks()
+        embedded = chunks - self.count_chunks_waiting()
+        return Counts(documents, chunks, embedded, self.count_contents_waiting())
+
+    def count_chunks(self) -> int:
+        return self._count("SELECT count(*) FROM chunks")
+
+    def count_chunks_waiting(self) -> int:
+        return self._count("SELECT count(*) FROM chunks WHERE model_id IS NULL")
+
+    def size_bytes(self) -> int:
+        return self._count("SELECT pg_database_size(current_database())")
+
+    def count_contents_waiting(self) -> int:
+        return self._count(
+            "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
+            " (SELECT document_id FROM chunks WHERE model_id IS NULL)"
+        )
+
+    def count_documents_waiting(self) -> int:
+        # Counting those of 300,000 chunks takes a quarter of a second, and most searches come when
+        # nothing has changed since the last on their connection.
+        state = self._state_of_chunks()
+        if state is not None and _waiting.get(self._connection, (None, 0))[0] == state:
+            return _waiting[self._connection][1]
+        count = self._count(
+            "SELECT count(*) FROM (SELECT DISTINCT document_id FROM chunks"
+            " WHERE model_id IS NULL) AS waiting"
+        )
+        if state is not None:
+            _waiting[self._connection] = state, count
+        return count
+
+    def _state_of_chunks(self) -> tuple[object, ...] | None:
+        """A value that differs after chunks came, went or got vectors; None in a scope."""
+        scope, *state = one(
+            self._connection,
+            "SELECT nullif(current_setting('qmd.collection_ids', true), ''),"
+            " (SELECT max(id) FROM document_changes), (SELECT max(id) FROM chunks),"
+            " (SELECT value FROM meta WHERE key = %s)",
+            [vector_state.KEY],
+        )
+        return tuple(state) if scope is None else None
+
+    def count_leftovers(self) -> dict[str, int]:
+        return {
+            name: self._count(f"SELECT count(*) FROM {table} WHERE {condition}")
+            for name, table, condition in _LEFTOVERS
+        }
+
+    def problems(self, progress: Callable[[int, int, str], object] | None = None) -> list[str]:
+        """None that this program could see: the server checks its own files."""
+        return []
+
+    def migrations(self) -> list[str]:
+        return migrate.applied(self._connection)
+
+    def has_misplaced_vectors(self) -> bool:
+        return False
+
+    def copy_to(
+        self,
+        target: Path,
+        *,
+        replace: bool,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> NoReturn:
+        raise ServerDatabaseError(
+            "qmd backs up database files; this database is on a server.",
+            hint="Use the server's own tools: pg_dump -Fc URL > FILE, and pg_restore to put it"
+            " back. See docs/postgresql.md.",
+        )
+
+    def _count(self, sql: str) -> int:
+        return int(one(self._connection, sql)[0])
+
+
+class PostgresUpkeepWriter(PostgresUpkeep):
+    """`qmd.store.upkeep.UpkeepWriter` in PostgreSQL."""
+
+    def remove_leftovers(self) -> dict[str, int]:
+        removed: dict[str, int] = {}
+        for name, table, condition in _LEFTOVERS:  # what one removes may leave more for the next
+            cursor = self._connection.execute(f"DELETE FROM {table} WHERE {condition}")
+            removed[name] = cursor.rowcount
+        vector_state.advance(self._connection)
+        return removed
+
+    def remove_misplaced_vectors(self) -> None:
+        """There are none."""

@@ -1,0 +1,342 @@
+"""
+Computes the table ``common_words`` from the full-text index, in steps, while others write.
+
+Each step reads some words from a snapshot and stores them in a short transaction. A document that
+changes while the build runs is noted by a trigger, and not read from the table. So the steps need
+not see the same snapshot, and a build that was interrupted goes on where it ended.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+from qmd.store.sqlite.common_words import (
+    BEGINS,
+    FIRST_CJK,
+    OUTSIDE_PATHS,
+    WEIGHT_SCALE,
+    WEIGHTS,
+    totals,
+)
+from qmd.store.sqlite.reader import SqliteReader, SqliteWriter
+from qmd.store.sqlite.word_plan import Open, PlanStep, ReadTerms, going_on, plan
+from qmd.system import cancellation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qmd.store.sqlite.library import Connection
+    from qmd.store.sqlite.store import SqliteStore
+
+#: With fewer documents, full text is fast enough.
+LEAST_DOCUMENTS = 100_000
+#: A word is common if this many documents hold it, and this share of all.
+LEAST_HELD, LEAST_SHARE = 10_000, 0.005
+#: The table is computed anew if more documents than this have changed since, and this share.
+MOST_CHANGED, MOST_CHANGED_SHARE = 2_000, 0.01
+#: A step ends when the words that it stores, or the occurrences that it reads, are this many.
+STEP_BYTES, STEP_READ = 1 << 20, 1 << 20
+
+_FIELDS = ("title", "headings", "body", "path", "extra", "description")
+
+
+#: What an occurrence in a path adds besides its weight; greater than any frequency.
+_IN_PATH = 1 << 32
+#: What an occurrence in each field adds.
+_SCALED = {
+    field: round(weight * WEIGHT_SCALE) + (_IN_PATH if field == "path" else 0)
+    for field, weight in zip(_FIELDS, WEIGHTS, strict=True)
+}
+_PATH_WEIGHT = _SCALED["path"] - _IN_PATH
+
+
+class WordLimits(NamedTuple):
+    """From how many documents on the table is computed, and which words it has."""
+
+    documents: int = LEAST_DOCUMENTS
+    held: int = LEAST_HELD
+
+
+class CommonWord(NamedTuple):
+    token: str
+    documents: int
+    distances: bytes
+    frequencies: bytes
+
+
+class CommonWordBuild:
+    """
+    Builds the table for one store, as often as that is due.
+
+    Args:
+        store: The store that is open for writing.
+        limits: None for the usual ones.
+    """
+
+    def __init__(self, store: SqliteStore, limits: WordLimits | None = None) -> None:
+        self._store = store
+        self._limits = limits or WordLimits()
+        self._build_id = 0
+        self._words: WordReader | None = None
+
+    def run(self, most_s: float | None = None) -> int:
+        """As `Store.gather_common_words`."""
+        end = None if most_s is None else monotonic() + most_s
+        while self._step():
+            cancellation.check()
+            if end is not None and monotonic() > end:
+                return max(1, 0 if self._words is None else len(self._words.steps))
+        return 0
+
+    def _step(self) -> bool:
+        """Returns whether more is left."""
+        words = self._words
+        if words is None:
+            with self._store.reading() as reader:
+                if not is_due(reader.connection, self._limits):
+                    return False
+            self._build_id = self._store.write(begin)
+            with self._store.reading() as reader:
+                steps = remaining_steps(reader, self._build_id, self._limits)
+                least = least_held(reader, self._limits)
+            self._words = WordReader(steps, least)
+            return True
+        build_id = self._build_id
+        if words.steps:
+            with self._store.reading() as reader:
+                read = words.read(reader)
+            is_ours = self._store.write(lambda writer: put_words(writer, build_id, read))
+            self._words = words if is_ours else None
+            return is_ours
+        self._words = None
+        with self._store.reading() as reader:
+            lengths = read_lengths(reader)
+        self._store.write(lambda writer: finish(writer, build_id, lengths))
+        return False
+
+
+def is_due(connection: Connection, limits: WordLimits) -> bool:
+    """Whether a build should begin or go on."""
+    documents = totals(connection).documents
+    if documents < limits.documents:
+        return False
+    finished, unfinished = connection.execute(
+        "SELECT max(CASE WHEN finished THEN id END), max(CASE WHEN NOT finished THEN id END)"
+        " FROM common_word_builds"
+    ).fetchone()
+    if finished is None or unfinished is not None:
+        return True
+    most = max(MOST_CHANGED, int(documents * MOST_CHANGED_SHARE))
+    (changed,) = connection.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM changed_documents LIMIT ?)", [most + 1]
+    ).fetchone()
+    return bool(changed > most)
+
+
+def begin(writer: SqliteWriter) -> int:
+    """The id of the build that goes on, or of a new one. From now on changes are noted for it."""
+    execute = writer.connection.execute
+    row = execute("SELECT max(id) FROM common_word_builds WHERE NOT finished").fetchone()
+    if row[0] is not None:
+        return int(row[0])
+    execute("INSERT INTO common_word_builds DEFAULT VALUES")
+    return int(execute("SELECT max(id) FROM common_word_builds").fetchone()[0])
+
+
+def least_held(reader: SqliteReader, limits: WordLimits) -> int:
+    """How many documents hold a common word at least."""
+    return max(limits.held, int(totals(reader.connection).documents * LEAST_SHARE))
+
+
+def remaining_steps(reader: SqliteReader, build_id: int, limits: WordLimits) -> list[PlanStep]:
+    """What the build has to read yet. It reads the whole vocabulary: 10 s of a million."""
+    connection = reader.connection
+    _use_vocabulary(connection)
+    terms = connection.execute("SELECT term, doc FROM temp.qmd_vocabulary ORDER BY term")
+    steps = plan(terms, least_held(reader, limits))
+    (last_word,) = connection.execute(
+        "SELECT max(token) FROM common_words WHERE build_id = ?", [build_id]
+    ).fetchone()
+    return going_on(steps, last_word)
+
+
+class Occurrences(NamedTuple):
+    """
+    Where terms are.
+
+    Attributes:
+        ids: int64[n], ids of documents, ascending.
+        frequencies: int64[n], sums of weights, and `_IN_PATH` for each occurrence in a path.
+    """
+
+    ids: NDArray[np.int64]
+    frequencies: NDArray[np.int64]
+
+
+class _Sum:
+    """Adds up the occurrences of all terms with one beginning."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._frequencies = np.zeros(0, np.int64)
+        #: Whether a word that begins so was stored.
+        self.has_words = False
+
+    def add(self, occurrences: Occurrences) -> None:
+        import numpy as np
+
+        ids, frequencies = occurrences
+        if not len(ids):
+            return
+        highest = int(ids[-1])
+        if highest >= len(self._frequencies):
+            grown = np.zeros(highest + 1, np.int64)
+            grown[: len(self._frequencies)] = self._frequencies
+            self._frequencies = grown
+        self._frequencies[ids] += frequencies
+
+    def occurrences(self) -> Occurrences:
+        import numpy as np
+
+        ids = np.flatnonzero(self._frequencies)
+        return Occurrences(ids, self._frequencies[ids])
+
+
+class WordReader:
+    """
+    Follows a plan, over several snapshots.
+
+    Args:
+        steps: They are taken from its front.
+        least: A beginning is stored if this many documents hold it, or a word that begins so is.
+    """
+
+    def __init__(self, steps: list[PlanStep], least: int) -> None:
+        self.steps = deque(steps)
+        self._least = least
+        self._sums: list[_Sum] = []
+
+    def read(self, reader: SqliteReader) -> list[CommonWord]:
+        """The words of the next steps, until they fill a transaction."""
+        _use_vocabulary(reader.connection)
+        words: list[CommonWord] = []
+        size = occurrences_read = 0
+        while self.steps and size < STEP_BYTES and occurrences_read < STEP_READ:
+            step = self.steps.popleft()
+            if isinstance(step, Open):
+                self._sums.append(_Sum())
+                continue
+            if isinstance(step, ReadTerms):
+                occurrences, name = _read_terms(reader.connection, step), step.word
+                is_stored = name is not None and len(occurrences.ids) > 0
+                occurrences_read += len(occurrences.ids)
+            else:
+                finished = self._sums.pop()
+                occurrences, name = finished.occurrences(), step.beginning + BEGINS
+                is_stored = finished.has_words or len(occurrences.ids) >= self._least
+            if self._sums:
+                self._sums[-1].add(occurrences)
+                self._sums[-1].has_words |= is_stored
+            if is_stored and name is not None:
+                stored = list(_stored_as(name, occurrences))
+                words += stored
+                size += sum(len(word.distances) + len(word.frequencies) for word in stored)
+        return words
+
+
+def _read_terms(connection: Connection, step: ReadTerms) -> Occurrences:
+    import numpy as np
+
+    weights = " ".join(f"WHEN '{field}' THEN {weight}" for field, weight in _SCALED.items())
+    is_one = step.first == step.last
+    # One text instead of a million rows: a third of the time, a tenth of the memory.
+    (text,) = connection.execute(
+        f"SELECT group_concat(doc || ' ' || CASE col {weights} END, ' ')"
+        f" FROM temp.qmd_occurrences WHERE {'term = ?' if is_one else 'term BETWEEN ? AND ?'}",
+        [step.first] if is_one else [step.first, step.last],
+    ).fetchone()
+    pairs = np.fromstring(text or "", np.int64, sep=" ").reshape(-1, 2)
+    if not is_one:
+        pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    ids, starts = np.unique(pairs[:, 0], return_index=True)
+    return Occurrences(ids, np.add.reduceat(pairs[:, 1], starts) if len(ids) else pairs[:, 1])
+
+
+def _stored_as(name: str, occurrences: Occurrences) -> Iterator[CommonWord]:
+    """The word in any field; for a Chinese one that is in paths, too, also the one outside them."""
+    ids = occurrences.ids
+    in_paths, frequencies = divmod(occurrences.frequencies, _IN_PATH)
+    yield _common_word(name, ids, frequencies)
+    if name >= FIRST_CJK and in_paths.any():
+        outside = frequencies - in_paths * _PATH_WEIGHT
+        held = outside > 0
+        if held.any():
+            yield _common_word(name + OUTSIDE_PATHS, ids[held], outside[held])
+
+
+def _common_word(token: str, ids: NDArray[np.int64], frequencies: NDArray[np.int64]) -> CommonWord:
+    import numpy as np
+
+    return CommonWord(token, len(ids), _packed(np.diff(ids, prepend=0)), _packed(frequencies))
+
+
+def _packed(numbers: NDArray[np.int64]) -> bytes:
+    """The numbers in as few bytes as the greatest needs."""
+    import numpy as np
+
+    greatest = int(numbers.max())
+    kind = np.uint8 if greatest < 1 << 8 else np.uint16 if greatest < 1 << 16 else np.uint32
+    return numbers.astype(kind).tobytes()
+
+
+def put_words(writer: SqliteWriter, build_id: int, words: list[CommonWord]) -> bool:
+    """Store words. Returns False if the build is gone: another process has taken its place."""
+    row = writer.connection.execute(
+        "SELECT 1 FROM common_word_builds WHERE id = ? AND NOT finished", [build_id]
+    ).fetchone()
+    if row is None:
+        return False
+    writer.connection.executemany(
+        "INSERT OR REPLACE INTO common_words (build_id, token, documents, distances, frequencies)"
+        " VALUES (?, ?, ?, ?, ?)",
+        [(build_id, *word) for word in words],
+    )
+    return True
+
+
+def read_lengths(reader: SqliteReader) -> bytes:
+    """uint32[highest document id + 1]: how many tokens each document has."""
+    import numpy as np
+
+    from qmd.store.sqlite.common_words import varints
+
+    connection = reader.connection
+    (highest,) = connection.execute("SELECT max(id) FROM documents_fts_docsize").fetchone()
+    lengths = np.zeros((highest or 0) + 1, np.uint32)
+    for document_id, sizes in connection.execute("SELECT id, sz FROM documents_fts_docsize"):
+        lengths[document_id] = sum(varints(sizes))
+    return lengths.tobytes()
+
+
+def finish(writer: SqliteWriter, build_id: int, lengths: bytes) -> None:
+    """Make a build the one that searches use, and remove the earlier one."""
+    execute = writer.connection.execute
+    execute(
+        "UPDATE common_word_builds SET finished = 1, lengths = ? WHERE id = ?", [lengths, build_id]
+    )
+    execute("DELETE FROM common_words WHERE build_id < ?", [build_id])
+    execute("DELETE FROM common_word_builds WHERE id < ?", [build_id])
+    execute("DELETE FROM changed_documents WHERE build_id < ?", [build_id])
+
+
+def _use_vocabulary(connection: Connection) -> None:
+    for name, kind in (("qmd_vocabulary", "row"), ("qmd_occurrences", "instance")):
+        connection.execute(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name}"
+            f" USING fts5vocab (main, documents_fts, {kind})"
+        )

@@ -1,0 +1,219 @@
+"""
+Copies a knowledge base into another database, of whatever kind: a file, or one on a server.
+
+What only the database holds goes as an export does. Documents are made again of their stored texts,
+so each engine has them in its own form, with the state of the file: the next run of the indexer
+reads no file again. Vectors and token states go by the hash of their text. Each step leaves alone
+what is there already, so a copy that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmd.errors import ConflictError, DecodeError, InputError
+from qmd.ingest.collection_indexer import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from qmd.ingest.new_document import new_document
+from qmd.parse.decode import Decoded
+from qmd.parse.document import parse_markdown
+from qmd.parse.formats import format_of
+from qmd.transfer.export import export
+from qmd.transfer.take_back import take_back
+from qmd.values import ModelSpec, NewDocument, Progress, ProgressCallback
+from qmd.values.exports import CopyReport
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Store, Writer
+    from qmd.store.models import StoredModel
+
+#: Vectors in one transaction.
+BATCH_VECTORS = 1_000
+
+
+def copy_to(
+    source: Store,
+    target: Store,
+    *,
+    name: str,
+    version: str,
+    progress: ProgressCallback = lambda tick: None,
+) -> CopyReport:
+    """
+    Copy everything but the answers of models, tokens of clients and the audit log.
+
+    Photos are left to the indexer, because their texts are made of the files alone.
+
+    Args:
+        name: Names the target to people.
+        version: Of this program.
+
+    Raises:
+        ConflictError: The target has a collection of the same name for another folder.
+        StoreError: One of the databases failed. What was copied stays.
+    """
+    with tempfile.TemporaryDirectory(prefix="qmd-copy-") as folder:
+        archive = Path(folder) / "export"
+        export(source, archive, settings=None, version=version, force=False)
+        returned = take_back(target, archive)
+    documents, unchanged, left = 0, 0, 0
+    for collection in _collections(source, target):
+        added, same, photos = _copy_documents(source, target, collection, progress)
+        documents += added
+        unchanged += same
+        left += photos
+    vectors, token_states = _copy_vectors(source, target, progress)
+    return CopyReport(
+        target=name,
+        collections=len(returned.folders.collections),
+        documents=documents,
+        unchanged=unchanged,
+        left_to_index=left,
+        vectors=vectors,
+        token_states=token_states,
+        changes=returned.changes,
+        revisions=returned.revisions,
+        conversations=returned.chats,
+    )
+
+
+def _collections(source: Store, target: Store) -> list[str]:
+    """The names of the collections that both databases have for the same folder."""
+    with source.reading() as reader:
+        ours = {each.name: each.path for each in reader.collections.all()}
+    with target.reading() as reader:
+        theirs = {each.name: each.path for each in reader.collections.all()}
+    for name, path in ours.items():
+        if theirs.get(name, path) != path:
+            raise ConflictError(
+                f"The target has a collection '{name}' of another folder: {theirs[name]}",
+                hint="Rename or remove it there, or copy to an empty database.",
+            )
+    return sorted(ours.keys() & theirs.keys())
+
+
+# -- documents -------------------------------------------------------------------------
+
+
+def _copy_documents(
+    source: Store, target: Store, name: str, progress: ProgressCallback
+) -> tuple[int, int, int]:
+    """How many documents were copied, were there already, and are left to the indexer."""
+    with source.reading() as reader, target.reading() as there:
+        theirs = there.collections.by_name(name)
+        stored = there.files.in_collection(theirs.id)
+        ours = reader.files.in_collection(reader.collections.by_name(name).id)
+        new = [
+            path
+            for path, file in sorted(ours.items())
+            if path not in stored or stored[path].hash != file.hash
+        ]
+        texts = [path for path in new if not format_of(path).reads_parts]
+        done = 0
+        for batch in _batches(reader, name, texts):
+            _put(target, theirs.id, batch)
+            done += len(batch)
+            progress(Progress("index", done, len(texts), batch[-1].path))
+
+        is_vault = reader.collections.is_vault(name)
+
+    def finish(writer: Writer) -> None:
+        writer.collections.mark_indexed(theirs.id, excluded={}, changed=True, is_vault=is_vault)
+
+    if done:
+        target.write(finish)
+    return done, len(ours) - len(new), len(new) - len(texts)
+
+
+def _put(target: Store, collection_id: int, batch: Sequence[NewDocument]) -> None:
+    def put(writer: Writer) -> None:
+        writer.files.put_all(collection_id, ((document, None) for document in batch))
+
+    target.write(put)
+
+
+def _batches(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[list[NewDocument]]:
+    """Documents made of stored texts, in batches that fit one transaction."""
+    files = reader.files.in_collection(reader.collections.by_name(name).id)
+    batch: list[NewDocument] = []
+    characters = 0
+    for path in paths:
+        file = files[path]
+        text = reader.documents.text(file.id)
+        try:
+            parsed = parse_markdown(path, Decoded(text, "utf-8", ()))
+        except DecodeError as error:
+            raise InputError(f"{name}/{path} cannot be copied: {error}") from error
+        document = new_document(path, parsed, file.hash, file.state)
+        batch.append(document)
+        characters += len(text)
+        if len(batch) >= BATCH_DOCUMENTS or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+# -- vectors ---------------------------------------------------------------------------
+
+
+def _copy_vectors(source: Store, target: Store, progress: ProgressCallback) -> tuple[int, int]:
+    """How many chunks got their vectors, and how many texts their token states."""
+    with source.reading() as reader:
+        model = reader.models.active()
+    if model is None:
+        return 0, 0
+    spec = ModelSpec(model.name, model.fingerprint, model.dimension, max_tokens=512)
+    theirs = target.write(lambda writer: writer.models.begin(spec))
+    with target.reading() as there:
+        total = there.embeddings.count_waiting(theirs)
+    copied, after = 0, 0
+    while True:
+        with target.reading() as there:
+            waiting = there.embeddings.waiting(theirs, BATCH_VECTORS, after=after)
+        if not waiting:
+            break
+        after = waiting[-1].id
+        with source.reading() as reader:
+            vectors = reader.embeddings.cached(model, [chunk.hash for chunk in waiting])
+        chunks = [(chunk.id, chunk.hash) for chunk in waiting if chunk.hash in vectors]
+        copied += _put_vectors(target, theirs, chunks, vectors)
+        progress(Progress("embed", copied, total))
+    target.write(lambda writer: writer.models.take_over(theirs))
+    return copied, _copy_token_states(source, target, model, theirs)
+
+
+def _put_vectors(
+    target: Store,
+    model: StoredModel,
+    chunks: Sequence[tuple[int, bytes]],
+    vectors: dict[bytes, bytes],
+) -> int:
+    return target.write(lambda writer: writer.embeddings.put(model, chunks, vectors))
+
+
+def _copy_token_states(
+    source: Store, target: Store, model: StoredModel, theirs: StoredModel
+) -> int:
+    with source.reading() as reader:
+        projection = reader.tokens.projection(model)
+    if projection is None:
+        return 0
+    target.write(lambda writer: writer.tokens.begin(theirs, projection))
+    copied = 0
+    after = 0
+    while True:
+        with target.reading() as there:
+            waiting = there.tokens.waiting(theirs, BATCH_VECTORS, after=after)
+        if not waiting:
+            return copied
+        after = waiting[-1].id
+        with source.reading() as reader:
+            codes = reader.tokens.cached(model, [chunk.hash for chunk in waiting])
+        copied += _put_codes(target, theirs, codes)
+
+
+def _put_codes(target: Store, model: StoredModel, codes: dict[bytes, bytes]) -> int:
+    return target.write(lambda writer: writer.tokens.put(model, codes))

@@ -1,0 +1,1 @@
+"""Sends the folders of this machine to the server of a team."""

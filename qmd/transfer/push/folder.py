@@ -1,0 +1,263 @@
+"""
+Compares a folder with what the server has of it, and sends the difference.
+
+As rsync does, files of equal size and time count as equal. Of the others the hash is sent first,
+and the content only if the server lacks it. Each step is stored and indexed before the next one is
+sent, so a push that is interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qmd.errors import InputError, UnreadableFileError
+from qmd.ingest.read_file import read_file
+from qmd.ingest.rules import Rules
+from qmd.ingest.scan import ScannedFile, scan
+from qmd.transfer.push.remote import PushServer
+from qmd.values import Progress, ProgressCallback
+from qmd.values.pushes import (
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    NeededContent,
+    Push,
+    PushedFile,
+    PushReport,
+    RefusedFile,
+    SentFile,
+    SentPart,
+)
+
+#: Files of one step. The server indexes them at once, and the next step waits for that.
+BATCH_FILES = 500
+#: Bytes of one part. A request has at most twice as many bytes, and a server takes 4 MB of Base64.
+PART_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class PushSummary:
+    """
+    What a push has done.
+
+    Attributes:
+        sent_bytes: The bytes of content that were sent.
+        refused: Files that cannot be read or that the server does not take, with the reason.
+        waiting: Files that changed while they were sent; the next push sends them.
+    """
+
+    collection: str
+    stored: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    sent_bytes: int = 0
+    refused: list[RefusedFile] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder of this machine, with the rules that say which files are pushed."""
+
+    root: Path
+    name: str
+    pattern: str
+    ignore: tuple[str, ...]
+    owner: str
+
+
+class FolderPush:
+    """
+    Pushes one folder, as often as `run` is called.
+
+    What the server has is asked once; later runs know it from what was sent.
+    """
+
+    def __init__(self, server: PushServer, folder: LocalFolder, *, checksum: bool = False) -> None:
+        """``checksum``: compare the content of all files, not their size and time."""
+        self._server = server
+        self._folder = folder
+        self._checksum = checksum
+        self._remote: dict[str, PushedFile] | None = None
+
+    def run(self, progress: ProgressCallback = lambda tick: None) -> PushSummary:
+        """
+        Make the server's copy equal to the folder.
+
+        Raises:
+            NotFoundError, InputError: The folder cannot be read, or is empty and the copy is not.
+            ServerUnreachableError and others: As `PushServer.push`.
+        """
+        summary = PushSummary(self._folder.name)
+        local, unreadable = self._scan(summary)
+        if self._remote is None:
+            self._remote = self._server.files(self._folder.name)
+        remote = self._remote
+        gone = self._gone(remote, local, unreadable)
+        changed = [file for file in local.values() if self._is_new(file, remote.get(file.path))]
+        summary.unchanged = len(local) - len(changed)
+        moves = _Moves(remote[path] for path in gone)
+        for start in range(0, len(changed), BATCH_FILES):
+            progress(Progress("push", start, len(changed), changed[start].path))
+            self._send(changed[start : start + BATCH_FILES], moves, summary)
+        left = [path for path in gone if path in remote]
+        for start in range(0, len(left), MAX_FILES):
+            self._step(summary, (), (), left[start : start + MAX_FILES])
+        progress(Progress("push", len(changed), len(changed)))
+        self._checksum = False  # the next run of a watch compares what has changed since
+        return summary
+
+    def _gone(
+        self,
+        remote: Mapping[str, PushedFile],
+        local: Mapping[str, ScannedFile],
+        unreadable: Sequence[str],
+    ) -> list[str]:
+        """What the server has and the folder has not. Raises InputError for an empty folder."""
+        below = tuple(f"{folder}/" for folder in unreadable)
+        gone = [path for path in remote if path not in local and not path.startswith(below)]
+        if gone and not local:
+            raise InputError(
+                f"{self._folder.root} has no files, but the server has {len(gone):,} of it.",
+                hint="Is its disk mounted? To delete them, remove the collection on the server.",
+            )
+        return gone
+
+    def forget(self) -> None:
+        """Ask the server again at the next run: a step may have been lost on the way."""
+        self._remote = None
+
+    def _scan(self, summary: PushSummary) -> tuple[dict[str, ScannedFile], list[str]]:
+        """The files to push by path, and the directories that cannot be read."""
+        folder = self._folder
+        rules = Rules(folder.root, folder.pattern, folder.ignore)
+        local: dict[str, ScannedFile] = {}
+        unreadable: list[str] = []
+        for item in scan(folder.root, rules):
+            if not isinstance(item, ScannedFile):
+                summary.refused.append(RefusedFile(item.path, item.detail or item.reason))
+                if item.is_directory:
+                    unreadable.append(item.path)
+            else:
+                local[item.path] = item
+        return local, unreadable
+
+    def _is_new(self, file: ScannedFile, remote: PushedFile | None) -> bool:
+        if remote is None or self._checksum:
+            return True
+        return (file.size, file.mtime_ns) != (remote.bytes, remote.mtime_ns)
+
+    # -- sending -----------------------------------------------------------------------
+
+    def _send(self, batch: Sequence[ScannedFile], moves: _Moves, summary: PushSummary) -> None:
+        """Send the hashes of a batch, then the content that the server lacks."""
+        files: dict[str, SentFile] = {}
+        for file in batch:
+            data = self._read(file, summary)
+            if data is not None:
+                digest = hashlib.sha256(data).hexdigest()
+                old = moves.take(file)
+                files[file.path] = SentFile(file.path, len(data), file.mtime_ns, digest, old)
+        if not files:
+            return
+        moved_from = [file.moved_from for file in files.values() if file.moved_from is not None]
+        report = self._step(summary, files.values(), (), moved_from)
+        needed = {each.sha256: each for each in report.needed}
+        lacking = [file for file in files.values() if file.sha256 in needed]
+        self._send_content({file.path: file for file in batch}, lacking, needed, summary)
+
+    def _send_content(
+        self,
+        scanned: Mapping[str, ScannedFile],
+        lacking: Sequence[SentFile],
+        needed: dict[str, NeededContent],
+        summary: PushSummary,
+    ) -> None:
+        """Send the content that the server lacks, and with it the files that it completes."""
+        parts: list[SentPart] = []
+        complete: list[SentFile] = []
+        for sent in lacking:
+            content = needed.pop(sent.sha256, None)
+            for part in self._parts(scanned[sent.path], sent, content, summary):
+                if (
+                    parts
+                    and sum(len(each.content) for each in parts) + len(part.content)
+                    > 2 * PART_BYTES
+                ):
+                    self._step(summary, complete, parts)
+                    parts, complete = [], []
+                parts.append(part)
+            complete.append(sent)
+        if complete:
+            self._step(summary, complete, parts)
+
+    def _parts(
+        self,
+        scanned: ScannedFile,
+        file: SentFile,
+        content: NeededContent | None,
+        summary: PushSummary,
+    ) -> Iterator[SentPart]:
+        """The content that the server lacks; none if another file of the batch has the same."""
+        data = None if content is None else self._read(scanned, summary)
+        if data is None or content is None:
+            return
+        for offset in range(content.offset, len(data), PART_BYTES):
+            yield SentPart(file.sha256, offset, data[offset : offset + PART_BYTES])
+
+    def _read(self, file: ScannedFile, summary: PushSummary) -> bytes | None:
+        """The bytes of a file; None if it cannot be read or is gone."""
+        try:
+            return read_file(self._folder.root, file.path, max_bytes=MAX_FILE_BYTES).data
+        except UnreadableFileError as error:
+            summary.refused.append(RefusedFile(file.path, str(error)))
+        return None
+
+    def _step(
+        self,
+        summary: PushSummary,
+        files: Iterable[SentFile],
+        parts: Sequence[SentPart],
+        deleted: Sequence[str] = (),
+    ) -> PushReport:
+        """Send one step, and remember what the server has after it."""
+        assert self._remote is not None
+        sent = tuple(files)
+        push = Push(self._folder.owner, self._folder.pattern, sent, tuple(parts), tuple(deleted))
+        report = self._server.push(self._folder.name, push)
+        lacking = {each.sha256 for each in report.needed}
+        refused = {each.path for each in report.refused}
+        for file in sent:
+            if file.sha256 not in lacking and file.path not in refused:
+                self._remote[file.path] = PushedFile(file.path, file.bytes, file.mtime_ns)
+            elif parts and file.path not in refused:
+                summary.waiting.append(file.path)
+        for path in deleted:
+            self._remote.pop(path, None)
+        summary.stored += report.stored
+        summary.unchanged += report.unchanged
+        summary.deleted += report.deleted
+        summary.refused += report.refused
+        summary.sent_bytes += sum(len(part.content) for part in parts)
+        return report
+
+
+class _Moves:
+    """Files that are gone, one of which a new file of the same size and time may have been."""
+
+    def __init__(self, gone: Iterable[PushedFile]) -> None:
+        self._paths: dict[tuple[int, int], list[str]] = {}
+        for file in gone:
+            self._paths.setdefault((file.bytes, file.mtime_ns), []).append(file.path)
+
+    def take(self, file: ScannedFile) -> str | None:
+        """The path at which the file was before; None if there is none."""
+        paths = self._paths.get((file.size, file.mtime_ns))
+        if not paths:
+            return None
+        same_name = [path for path in paths if Path(path).name == Path(file.path).name]
+        path = (same_name or paths)[0]
+        paths.remove(path)
+        return path

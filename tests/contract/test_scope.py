@@ -1,0 +1,432 @@
+"""
+To a client with a scope, nothing outside its collections exists.
+
+Two knowledge bases have the same open collections; one has a closed collection as well. Whatever a
+client with a scope asks, by any face, both answer the same, and no answer names what is closed.
+All requests are derived: from the protocols of the store, the endpoints, the tools and the routes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_type_hints
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+import qmd.server.page
+from qmd import KnowledgeBase, Settings
+from qmd.errors import ProtocolError, QmdError, ScopeError
+from qmd.kb.scoped import ScopedKnowledgeBase
+from qmd.server.app import build_app
+from qmd.server.endpoints import ENDPOINTS
+from qmd.server.endpoints.definition import RestEndpoint
+from qmd.server.page import page_routes
+from qmd.server.page.site import Site
+from qmd.server.security import Security
+from qmd.store.documents import Order
+from qmd.store.match import Combined, Phrase
+from qmd.store.reader import Reader
+from qmd.tools import texts
+from qmd.tools.arguments import input_schema
+from qmd.tools.definition import Tool
+from qmd.tools.toolsets import ALONE, select
+from qmd.values import Collection
+from qmd.values.exports import KeptChange, KeptRevision
+from qmd.values.location import ServerDatabase
+from tests.support.embedder import HashEmbedder
+from tests.support.postgres import PostgresServer
+
+OPEN = {
+    "work/plan.md": "---\nstatus: draft\ntags: [shared]\n---\n# Plan\n\nThe rocket is ready."
+    " See [[todo]], [[zebra]] and [[nowhere]].\n",
+    "work/todo.md": "# To do\n\n- [ ] fuel for the rocket\n\n#shared #work/open\n",
+    "inbox/in.md": "# Inbox\n\nA letter about the rocket.\n",
+}
+CLOSED = {
+    "closedroom/zebra.md": "---\nstatus: hushvalue\nhushkey: 7\naliases: [hushalias]\n"
+    "tags: [shared, hushtag]\ndescription: hushdescription\n---\n# Zebraword\n\n"
+    "The xylophonic zeppelin and the rocket. See [[plan]], [[hushlink]].\n\n## Hushheading\n",
+    "closedroom/deep/other.md": "# Hushother\n\n" + "A rocket and a letter. " * 40,
+    "closedroom/plan.md": "# Plan\n\nAnother plan of the zebraword.\n",
+}
+#: None of these may stand in any answer that was not asked with it.
+SECRETS = ("closedroom", "zebraword", "xylophonic", "hush", "zeppelin", "closedfolder")
+#: What a client tries.
+TRIED = (
+    "closedroom",
+    "closedroom/zebra.md",
+    "zebra",
+    "zebrawort",
+    "xylophonic",
+    "xylofonic",
+    "hushtag",
+    "hushkey:7",
+    "hushalias",
+    "rocket",
+    "work/plan.md",
+)
+#: What a client tries with each endpoint, tool and page.
+FEW = ("closedroom", "closedroom/zebra.md", "zebrawort", "hushkey:7", "rocket", "work/plan.md")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A knowledge base, the part of it that a client sees, and the client's token."""
+
+    root: Path
+    kb: KnowledgeBase
+    part: ScopedKnowledgeBase
+    token: str
+    client: TestClient
+
+    def plain(self, answer: object) -> str:
+        """An answer without what differs between two runs: places, times and random values."""
+        text = answer if isinstance(answer, str) else repr(answer)
+        text = text.replace(str(self.kb.location), "DATABASE").replace(str(self.root), "ROOT")
+        text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME", text)
+        text = re.sub(r"[0-9a-f]{32}\.[0-9a-f]{64}", "FORM", text)
+        text = re.sub(r"\d+(\.\d+)? ?m?s\b|\d+ calls?\b", "SPAN", text)
+        text = re.sub(r"\d\d:\d\d:\d\d", "TIME", re.sub(r"(\.\d{8})\d+", r"\1", text))
+        text = re.sub(r"<rect [^>]*>|(rest|page|mcp)-[0-9a-f]{8}", "OWN", text)
+        return re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name.replace("closedroom/", "closedfolder/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, ns=(1_700_000_000_000_000_000,) * 2)
+
+
+def make(root: Path, stack: ExitStack, location: Path | ServerDatabase, *, closed: bool) -> Place:
+    write(root, OPEN)
+    kb = stack.enter_context(
+        KnowledgeBase.open(location, Settings(embedder=HashEmbedder()), create=True)
+    )
+    for name in ("work", "inbox"):
+        kb.add_collection(root / name, name=name)
+    kb.index()
+    kb.add_context("qmd://work", "what we work on")
+    if closed:
+        write(root, CLOSED)
+        kb.add_collection(root / "closedfolder", name="closedroom")
+        kb.index()
+        kb.add_context("qmd://closedroom", "hushcontext")
+        kb.edit_note("closedroom/zebra.md", lambda text: text + "\nhushedit\n")
+    kb.embed()
+    created = kb.create_token("narrow", read=["work"], write=["inbox"])
+    scope = kb.scope_of_token(created.token)
+    assert scope is not None
+    app = build_app(kb, security=Security(token="admin"))
+    client = stack.enter_context(
+        TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+    )
+    client.headers["authorization"] = f"Bearer {created.token}"
+    return Place(root, kb, ScopedKnowledgeBase(kb, scope), created.token, client)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def places(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Place, Place]]:
+    """Without and with the closed collection, in each engine."""
+    with ExitStack() as stack:
+        both = []
+        for name in ("open", "both"):
+            root = tmp_path_factory.mktemp(name)
+            location: Path | ServerDatabase = root / "index.sqlite"
+            if request.param == "postgres":
+                server: PostgresServer = request.getfixturevalue("postgres_server")
+                location = server.migrated()
+            both.append(make(root, stack, location, closed=name == "both"))
+        yield both[0], both[1]
+
+
+def few(places: tuple[Place, Place]) -> tuple[str, ...]:
+    """What a client tries; with PostgreSQL two of it, for above the store is the same code."""
+    return FEW if isinstance(places[0].kb.location, Path) else ("closedroom/zebra.md", "rocket")
+
+
+def told(answer: str, asked: str) -> list[str]:
+    """The secrets that an answer tells, besides those that were asked with."""
+    low = answer.lower()
+    return [secret for secret in SECRETS if secret in low and secret not in asked.lower()]
+
+
+def compare(places: tuple[Place, Place], asked: str, ask: Callable[[Place], object]) -> None:
+    """Both places answer the same, and the answer tells no secret."""
+    without, with_closed = (place.plain(ask(place)) for place in places)
+    assert told(with_closed, asked) == [], (asked, with_closed[:2000])
+    assert with_closed == without, asked
+
+
+# --- the store ---------------------------------------------------------------------
+
+
+def argument(kind: Any, name: str, text: str, reader: Reader) -> Any:
+    """A value for a parameter of a method of the store, by its type and name."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    shown = str(kind)
+    if name == "progress":
+        return None
+    if "Selection" in shown:
+        return reader.all_documents
+    if "Expression" in shown or "Phrase" in shown:
+        return Phrase("rocket")
+    if kind is Collection:
+        return reader.collections.all()[0]
+    if kind is Order:
+        return Order("title")
+    if "StoredModel" in shown:
+        return reader.models.active()
+    if "NDArray" in shown or kind is Any:
+        return np.full(384, 384**-0.5, np.float32)
+    if origin is typing.Literal:
+        return args[0]
+    if kind is int:
+        return 4 if name.endswith("id") or name == "number" else 50  # 4 is a closed document
+    if kind is bool:
+        return False
+    if kind is str:
+        return text
+    if kind is bytes:
+        return b"12345678"
+    if kind is float:
+        return 1.0
+    inner = [each for each in args if each is not type(None) and each is not Ellipsis]
+    if origin is not None and type(None) in args:
+        return argument(inner[0], name, text, reader)
+    if origin is not None and inner:
+        if inner[0] is int:
+            return list(range(1, 60))
+        return [argument(inner[0], name, text, reader)]
+    raise LookupError(f"{name}: {kind}")
+
+
+#: What modules of the store import for type checkers only.
+NAMES = {
+    "np": np,
+    "NDArray": NDArray,
+    "Phrase": Phrase,
+    "Combined": Combined,
+    "KeptChange": KeptChange,
+    "KeptRevision": KeptRevision,
+}
+
+
+def capabilities() -> list[tuple[str, str]]:
+    pairs = []
+    for name, member in vars(Reader).items():
+        if isinstance(member, property) and name != "all_documents":
+            protocol = get_type_hints(member.fget)["return"]
+            pairs += [(name, each) for each in vars(protocol) if not each.startswith("_")]
+    return pairs
+
+
+#: What belongs to no collection.
+UNLIKE = {("full_text", "frequencies")}
+
+
+@pytest.mark.parametrize(("capability", "method"), capabilities())
+def test_no_method_of_the_store_tells_of_closed_collections(
+    places: tuple[Place, Place], capability: str, method: str, tmp_path: Path
+) -> None:
+    if (capability, method) == ("upkeep", "copy_to"):
+        pytest.skip("a copy is for the administrator, see below")
+    protocol = get_type_hints(vars(Reader)[capability].fget)["return"]
+    function = getattr(protocol, method)
+    if isinstance(function, property):
+        function = function.fget
+    hints = get_type_hints(function, {**vars(sys.modules[function.__module__]), **NAMES})
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    for tried in (*TRIED, "ROOT/closedfolder/zebra.md"):
+
+        def ask(place: Place, tried: str = tried) -> object:
+            text = tried.replace("ROOT", str(place.root))
+            with place.part._store.reading() as reader:
+                values = {
+                    each.name: argument(hints[each.name], each.name, text, reader)
+                    for each in parameters
+                }
+                try:
+                    answer = getattr(getattr(reader, capability), method)
+                    answer = answer(**values) if callable(answer) else answer
+                    return list(answer) if isinstance(answer, Iterator) else answer
+                except QmdError as error:
+                    return error.with_hint
+                except (TypeError, AssertionError, LookupError, StopIteration) as error:
+                    return type(error)  # for an id that does not exist
+
+        if (capability, method) in UNLIKE:
+            assert told(places[1].plain(ask(places[1])), tried) == []
+        else:
+            compare(places, tried, ask)
+        if not any(hints[each.name] is not int for each in parameters):
+            break
+
+
+# --- the library and the faces -----------------------------------------------------
+
+
+def test_what_is_not_open_to_every_client_is_refused(places: tuple[Place, Place]) -> None:
+    """A new method of the knowledge base is refused until somebody opens it."""
+    part = places[1].part
+    closed = {"add_collection", "index", "embed", "backup", "export", "create_token", "audit"}
+    for name in [*closed, "images", "models", "summary", "posts", "doctor", "cleanup"]:
+        with pytest.raises(ScopeError):
+            getattr(part, name)
+
+
+def test_no_open_method_uses_a_closed_one(places: tuple[Place, Place]) -> None:
+    """A face would answer 403 to every client if one of these needed a method that is not open."""
+    part = places[1].part
+    for method in ("status", "overview", "freshness", "collections", "contexts", "count_warned"):
+        getattr(part, method)()
+
+
+def test_the_whole_store_cannot_be_written(places: tuple[Place, Place]) -> None:
+    store = places[1].part._store
+    with pytest.raises(ScopeError):
+        store.write(lambda writer: writer.collections.remove("work"))
+    with pytest.raises(ScopeError):
+        store.write(lambda writer: writer.documents.count())
+
+
+def test_a_token_opens_its_collections_over_http(places: tuple[Place, Place]) -> None:
+    client = places[1].client
+    found = client.post("/search", json={"query": "rocket"}).json()["results"]
+    assert {each["file"] for each in found} == {"work/plan.md", "work/todo.md", "inbox/in.md"}
+    assert client.get("/status").json()["total_documents"] == 3
+    admin = {"authorization": "Bearer admin"}
+    assert client.get("/status", headers=admin).json()["total_documents"] == 6
+
+
+@pytest.mark.parametrize("token", ["qmd_wrong", "qmd_", "other"])
+def test_another_token_is_refused(places: tuple[Place, Place], token: str) -> None:
+    answer = places[1].client.get("/status", headers={"authorization": f"Bearer {token}"})
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def value_of(schema: dict[str, Any], text: str) -> Any:
+    """A value for an argument by its JSON schema: ``text`` wherever a text may stand."""
+    schema = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
+    if "enum" in schema or "const" in schema:
+        return schema.get("const", schema.get("enum", [None])[0])
+    kind = schema.get("type", "string")
+    if kind == "array":
+        return [value_of(schema.get("items", {}), text)]
+    if kind == "object":
+        return {}
+    if kind in ("integer", "number"):
+        return max(schema.get("minimum", 1), min(20, schema.get("maximum", 20)))
+    return False if kind == "boolean" else text
+
+
+def arguments_of(schema: dict[str, Any], text: str) -> Iterator[dict[str, Any]]:
+    """The required arguments; then each other text in addition to them."""
+    properties = schema.get("properties", {})
+    required = {name: value_of(properties[name], text) for name in schema.get("required", ())}
+    yield required
+    for name, each in properties.items():
+        value = value_of(each, text)
+        if name not in required and text in (value, *(value if isinstance(value, list) else ())):
+            yield {**required, name: value}
+
+
+@pytest.mark.parametrize(
+    "endpoint", ENDPOINTS, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}"
+)
+def test_no_endpoint_tells_of_closed_collections(
+    places: tuple[Place, Place], endpoint: RestEndpoint
+) -> None:
+    for text in few(places):
+        path = re.sub(r"\{\w+\}", quote(text), endpoint.path)
+        schemas = [input_schema(each) for each in (endpoint.query, endpoint.body) if each]
+        for query in arguments_of(schemas[0], text):
+            for body in arguments_of(schemas[-1], text) if endpoint.body else (None,):
+
+                def ask(
+                    place: Place, query: Any = query, body: Any = body, path: str = path
+                ) -> str:
+                    answer = place.client.request(endpoint.method, path, params=query, json=body)
+                    assert answer.status_code < 500, answer.text
+                    return f"{answer.status_code} {answer.text}"
+
+                compare(places, f"{path} {query} {body}", ask)
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *{tool.name: tool for tool in select().tools}.values(),
+        *select(sorted(ALONE)).tools,
+    ],
+    ids=lambda tool: f"{tool.name}",
+)
+def test_no_tool_tells_of_closed_collections(places: tuple[Place, Place], tool: Tool[Any]) -> None:
+    schema = tool.input_schema()
+    for text in (*FEW, "ROOT/closedfolder/zebra.md"):
+        for arguments in arguments_of(schema, text):
+            if "ROOT" in text and "query" in arguments:
+                continue  # the two places have other paths, whose words a search would compare
+
+            def ask(place: Place, arguments: Any = arguments) -> str:
+                own = json.loads(json.dumps(arguments).replace("ROOT", str(place.root)))
+                try:
+                    reply = tool.call(place.part, own, texts.MCP)
+                except ProtocolError as error:
+                    return str(error)
+                return f"{reply}"
+
+            compare(places, json.dumps(arguments), ask)
+
+
+def query_names() -> list[str]:
+    """The parameters that views of the page read from addresses and forms."""
+    folder = Path(qmd.server.page.__file__).parent
+    source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    return sorted(set(re.findall(r"(?:query_params|form)[\w.()]*\.get\(\s*\"(\w+)\"", source)))
+
+
+def pages() -> list[Route]:
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory())
+        kb = stack.enter_context(KnowledgeBase.open(f"{folder}/index.sqlite", create=True))
+        return [each for each in page_routes(Site(kb)) if isinstance(each, Route)]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda route: route.path)
+def test_no_page_tells_of_closed_collections(places: tuple[Place, Place], page: Route) -> None:
+    if page.path.endswith("/events"):
+        pytest.skip("a stream of a conversation, of which there is none")
+    for text in few(places):
+        path = re.sub(r"\{[\w:]+\}", quote(text), page.path)
+        for parameters in ({}, {name: text for name in query_names() if name != "lang"}):
+
+            def ask(place: Place, parameters: Any = parameters, path: str = path) -> str:
+                answer = place.client.get(path, params=parameters, follow_redirects=False)
+                assert answer.status_code < 500, answer.text
+                if answer.headers.get("content-type", "").startswith("text/"):
+                    # The charts draw how often and how fast the client has asked.
+                    shown = answer.text if "charts" not in path else told(answer.text, "")
+                    return f"{answer.status_code} {shown}"
+                return str(answer.status_code)
+
+            compare(places, f"{path} {parameters}", ask)

@@ -1,0 +1,69 @@
+"""``qmd push`` to a real server, as real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.http_server import qmd_server
+from tests.support.live import put, until
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "qmd", "push", *map(str, arguments)],
+        env=os.environ | environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_folder_is_pushed_followed_and_searched(tmp_path: Path) -> None:
+    notes, team = tmp_path / "notes", tmp_path / "team.sqlite"
+    put(notes / "first.md", "# First\n\nquartz\n")
+    put(notes / "draft.txt", "no document\n")
+    (notes / "large.md").write_bytes(b"# Large\n\n" + os.urandom(1_500_000).hex().encode())
+    token = {"QMD_PUSH_TOKEN": "s3cret"}
+    with qmd_server(team, "--push-folder", str(tmp_path / "pushed"), "--token", "s3cret") as server:
+
+        def hits(word: str) -> list[str]:
+            answer = server.ask("POST", "/search", {"query": word}, Authorization="Bearer s3cret")
+            return [hit["file"] for hit in answer.json()["results"]]
+
+        refused = run(server.url, notes)
+        assert (refused.returncode, "QMD_PUSH_TOKEN" in refused.stderr) == (1, True)
+        first = run(server.url, notes, "--name", "alice", "--owner", "Alice", **token)
+        assert first.returncode == 0, first.stderr
+        assert first.stdout.startswith("Pushed 'alice': 2 stored · 0 deleted · 0 unchanged · ")
+        assert hits("quartz") == ["alice/first.md"]
+        again = run(server.url, notes, "--name", "alice", "--owner", "Alice", **token)
+        assert again.stdout == "Pushed 'alice': 0 stored · 0 deleted · 2 unchanged · 0 B sent\n"
+        listed = server.ask("GET", "/collections", Authorization="Bearer s3cret").json()
+        assert listed["collections"][0]["owner"] == "Alice"
+
+        command = [sys.executable, "-m", "qmd", "push", server.url, str(notes), "--name", "alice"]
+        command += ["--owner", "Alice"]
+        with subprocess.Popen(
+            [*command, "--watch"], env=os.environ | token, stdout=subprocess.DEVNULL
+        ) as watching:
+            put(notes / "second.md", "# Second\n\nfeldspar 石英\n")
+            until(lambda: hits("石英") == ["alice/second.md"], "the new note is there")
+            (notes / "first.md").unlink()
+            until(lambda: hits("quartz") == [], "the old note is gone")
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == 130
+
+
+def test_a_server_that_takes_nothing_or_is_none_says_so(tmp_path: Path) -> None:
+    put(tmp_path / "notes" / "a.md", "# A\n")
+    with qmd_server(tmp_path / "team.sqlite") as server:
+        result = run(server.url, tmp_path / "notes")
+        assert (result.returncode, "--push-folder DIR" in result.stderr) == (1, True)
+    gone = run(server.url, tmp_path / "notes")
+    assert (gone.returncode, "does not answer" in gone.stderr) == (1, True)
+    plain = run("http://192.0.2.1:9", tmp_path / "notes", QMD_PUSH_TOKEN="x")
+    assert (plain.returncode, "unencrypted" in plain.stderr) == (1, True)

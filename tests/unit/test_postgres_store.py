@@ -1,0 +1,267 @@
+"""What the store in PostgreSQL promises beyond `tests/contract/test_store.py`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from qmd.errors import (
+    DatabaseBusyError,
+    DatabaseMissingError,
+    DatabaseUnreachableError,
+    MigrationRequiredError,
+    QmdError,
+    ReadOnlyError,
+    RequestEndedError,
+    SchemaTooNewError,
+    ServerDatabaseError,
+    StoreError,
+)
+from qmd.kb import KnowledgeBase
+from qmd.store import Store, Writer, open_store
+from qmd.store.postgres.library import SUBSTITUTE, connect
+from qmd.system.cancellation import Cancellation
+from qmd.values.location import ServerDatabase
+from tests.support.postgres import PASSWORD, PostgresServer
+
+
+@pytest.fixture
+def store(postgres_database: ServerDatabase) -> Iterator[Store]:
+    with closing(open_store(postgres_database)) as opened:
+        yield opened
+
+
+def end_connections(server: PostgresServer, database: ServerDatabase) -> None:
+    """As a restart of the server or a broken network does."""
+    server.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        f" WHERE datname = '{database.name}'"
+    )
+
+
+def put(store: Store, value: str) -> None:
+    store.write(lambda writer: writer.meta.put("key", value))
+
+
+def get(store: Store) -> str | None:
+    with store.reading() as reader:
+        return reader.meta.get("key")
+
+
+# --- opening -------------------------------------------------------------------------
+
+
+def test_of_many_that_open_a_new_database_at_once_one_makes_the_tables(
+    postgres_server: PostgresServer,
+) -> None:
+    database = postgres_server.new_database()
+    with pytest.raises(DatabaseMissingError):
+        open_store(database)
+    with ThreadPoolExecutor(6) as pool:
+        opening = [pool.submit(open_store, database, create=True) for _ in range(6)]
+    for number, future in enumerate(opening):
+        with closing(future.result()) as store:
+            put(store, str(number))
+            assert get(store) == str(number)
+    postgres_server.drop(database)
+
+
+def test_schemas_of_one_database_hold_two_knowledge_bases(postgres_server: PostgresServer) -> None:
+    database = postgres_server.new_database()
+    locks = []
+    for name in ("one", "two"):
+        postgres_server.execute(f"CREATE SCHEMA {name}", database.name)
+        place = ServerDatabase(f"{database.url}?options=-csearch_path%3D{name},public")
+        with closing(open_store(place, create=True)) as store:
+            assert get(store) is None
+            put(store, name)
+            lock = store.shared_lock("index")
+            assert lock.take()  # no lock of the other knowledge base is in the way
+            locks.append(lock)
+    for lock in locks:
+        lock.release()
+    postgres_server.drop(database)
+
+
+def test_tables_of_another_program_are_left_alone(postgres_server: PostgresServer) -> None:
+    database = postgres_server.new_database()
+    postgres_server.execute("CREATE TABLE documents (a integer)", database.name)
+    with pytest.raises(StoreError, match="another program"):
+        open_store(database, create=True)
+    tables = postgres_server.execute(
+        "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", database.name
+    )
+    assert tables == [(1,)]
+    postgres_server.drop(database)
+
+
+def test_a_newer_and_an_older_schema_are_not_touched(
+    postgres_server: PostgresServer, postgres_database: ServerDatabase
+) -> None:
+    name = postgres_database.name
+    postgres_server.execute("INSERT INTO qmd_migrations (name) VALUES ('9999_later')", name)
+    with pytest.raises(SchemaTooNewError):
+        open_store(postgres_database)
+    postgres_server.execute("DELETE FROM qmd_migrations WHERE id > 1", name)
+    with pytest.raises(MigrationRequiredError):
+        open_store(postgres_database, read_only=True)
+
+
+def test_no_error_repeats_the_password(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url("none")
+    for bad in (
+        url,
+        url.replace("qmd:", "nobody:"),
+        url.replace(str(postgres_server.port), "1"),
+        f"{url}?sslmode=require",
+        f"{url}?nonsense=1",
+        url.replace(PASSWORD, f"{PASSWORD}%zz"),
+    ):
+        with pytest.raises(StoreError) as caught:
+            open_store(ServerDatabase(bad))
+        chain = [caught.value, caught.value.__cause__]
+        assert not any(PASSWORD in f"{error} {getattr(error, 'hint', '')}" for error in chain)
+        assert caught.value.hint
+
+
+# --- connections ---------------------------------------------------------------------
+
+
+def test_the_server_knows_its_client(store: Store, postgres_server: PostgresServer) -> None:
+    with store.reading():
+        names = postgres_server.execute(
+            "SELECT DISTINCT application_name FROM pg_stat_activity"
+            f" WHERE datname = '{store.location.name}'"  # type: ignore[union-attr]
+        )
+    assert names == [("qmd",)]
+
+
+def test_after_a_lost_connection_the_next_use_connects_anew(
+    store: Store, postgres_server: PostgresServer, postgres_database: ServerDatabase
+) -> None:
+    put(store, "before")
+    assert get(store) == "before"
+    end_connections(postgres_server, postgres_database)
+    assert get(store) == "before"
+    put(store, "after")
+    assert get(store) == "after"
+
+
+def test_a_write_is_reported_as_done_only_if_it_is_committed(
+    store: Store, postgres_server: PostgresServer, postgres_database: ServerDatabase
+) -> None:
+    def lose_connection(writer: Writer) -> None:
+        writer.meta.put("key", "lost")
+        end_connections(postgres_server, postgres_database)
+
+    with pytest.raises(DatabaseUnreachableError):
+        store.write(lose_connection)
+    assert get(store) is None
+    with pytest.raises(DatabaseUnreachableError), store.reading() as reader:
+        end_connections(postgres_server, postgres_database)
+        reader.meta.get("key")
+    put(store, "kept")
+    assert get(store) == "kept"
+
+
+def test_a_write_waits_for_another_process_and_not_for_ever(
+    store: Store, postgres_database: ServerDatabase
+) -> None:
+    dropped = threading.Event()
+    with closing(open_store(postgres_database, timeout_s=0.2)) as other:
+
+        def hold(writer: Writer) -> None:
+            writer.meta.put("key", "first")
+            with pytest.raises(DatabaseBusyError):
+                put(other, "second")
+            other.write_soon(lambda writer: writer.meta.put("key", "third"), dropped.set)
+            other.close()  # waits for it
+
+        store.write(hold)
+    assert get(store) == "first"
+    assert not dropped.is_set()
+
+
+def test_a_read_ends_when_its_request_is_cancelled(store: Store) -> None:
+    cancellation = Cancellation()
+    with pytest.raises(RequestEndedError), cancellation.active(), store.reading() as reader:
+        timer = threading.Timer(0.1, cancellation.cancel)
+        timer.start()
+        reader.connection.execute("SELECT pg_sleep(30)")  # type: ignore[attr-defined]
+    assert get(store) is None
+
+
+def test_a_server_that_can_only_be_read_refuses_writes(
+    postgres_server: PostgresServer, postgres_database: ServerDatabase
+) -> None:
+    name = postgres_database.name
+    postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with closing(open_store(postgres_database)) as store:
+        assert get(store) is None
+        with pytest.raises(ReadOnlyError, match="can only be read"):
+            put(store, "x")
+
+
+# --- locks ---------------------------------------------------------------------------
+
+
+def test_one_process_of_all_has_the_lock_until_it_ends(
+    store: Store, postgres_server: PostgresServer, postgres_database: ServerDatabase
+) -> None:
+    first, second = store.shared_lock("index"), store.shared_lock("index")
+    assert not store.is_locked("index")
+    assert first.take()
+    assert first.take()
+    assert not second.take()
+    assert store.is_locked("index")
+    assert not store.is_locked("other")
+    first.release()
+    assert second.take()
+    assert second.is_in_place()
+    end_connections(postgres_server, postgres_database)  # as if the process were killed
+    assert not second.is_in_place()
+    assert not second.held
+    assert first.take()
+    first.release()
+
+
+# --- content -------------------------------------------------------------------------
+
+
+def test_a_null_character_is_stored_as_a_substitute_of_the_same_length(store: Store) -> None:
+    put(store, "a\0b")
+    assert get(store) == f"a{SUBSTITUTE}b"
+
+
+def test_what_only_a_file_can_do_names_what_to_do_instead(
+    postgres_database: ServerDatabase,
+) -> None:
+    with KnowledgeBase.open(postgres_database.url) as kb:
+        assert kb.location == postgres_database
+        for call in (
+            lambda: kb.path,
+            lambda: kb.backup("copy.sqlite"),
+            lambda: KnowledgeBase.restore(postgres_database.url, "copy.sqlite"),
+            lambda: KnowledgeBase.rescue(postgres_database),
+        ):
+            with pytest.raises(ServerDatabaseError) as caught:
+                call()
+            assert caught.value.hint
+            assert PASSWORD not in caught.value.with_hint
+        assert PASSWORD not in f"{kb.status()} {kb.doctor()}"
+        assert not any(isinstance(each, QmdError) for each in kb.doctor())
+        assert kb.cleanup().bytes_after > 0
+
+
+def test_a_connection_notices_that_the_machine_of_the_server_is_gone(
+    postgres_database: ServerDatabase,
+) -> None:
+    for query, idle_s in (("", "30"), ("?keepalives_idle=7", "7")):
+        with closing(connect(ServerDatabase(postgres_database.url + query))) as connection:
+            parameters = connection.info.get_parameters()
+        assert parameters["keepalives_idle"] == idle_s
+        assert parameters["tcp_user_timeout"] == "60000"

@@ -1,0 +1,130 @@
+"""Upkeep of a large database: what it needs is said before it begins, and how far it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from qmd import KnowledgeBase
+from qmd.errors import DiskFullError
+from qmd.store.sqlite import copies, disk_space, migrate, upkeep
+from qmd.store.sqlite.library import Connection, connect
+from qmd.values import Progress
+
+
+class Usage(NamedTuple):
+    free: int
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in range(30):
+        (notes / f"{number}.md").write_text(f"# Note {number}\n\n{'words ' * 500}\n")
+    path = tmp_path / "index.sqlite"
+    with KnowledgeBase.open(path, create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+    return path
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_space, "LEAST_CHECKED", 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10_000))
+
+
+def test_a_backup_tells_how_far_it_is(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "PAGES_AT_ONCE", 10)
+    ticks: list[tuple[int, int]] = []
+    with KnowledgeBase.open(database) as kb, kb._store.reading() as reader:
+        size = reader.upkeep.copy_to(
+            tmp_path / "copy.sqlite", replace=False, progress=lambda *tick: ticks.append(tick)
+        )
+        stages: list[Progress] = []
+        kb.backup(tmp_path / "second.sqlite", progress=stages.append)
+    assert len(ticks) > 3 and ticks == sorted(ticks)
+    assert ticks[-1] == (size, size)
+    assert stages[-1].stage == "backup" and stages[-1].done == stages[-1].total
+
+
+def test_a_backup_in_steps_is_one_snapshot_whoever_writes(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "PAGES_AT_ONCE", 10)
+    target = tmp_path / "copy.sqlite"
+    with KnowledgeBase.open(database) as kb:
+        written: list[int] = []
+
+        def write(done: int, total: int) -> None:
+            kb.add_context("notes", f"written after {done} bytes")
+            written.append(total)
+
+        with kb._store.reading() as reader:
+            reader.upkeep.copy_to(target, replace=False, progress=write)
+        assert len(written) > 3 and len(set(written)) == 1
+    with KnowledgeBase.open(target) as copy:
+        assert len(copy.documents()) == 30
+        assert copy.contexts() == []
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_too_little_room_is_told_before_anything_is_written(database: Path, tmp_path: Path) -> None:
+    with KnowledgeBase.open(database) as kb:
+        with pytest.raises(DiskFullError, match=r"A copy of the database needs \d+ MB of free"):
+            kb.backup(tmp_path / "copy.sqlite")
+        with pytest.raises(DiskFullError, match="Cleaning up needs"):
+            kb.cleanup()
+        assert len(kb.documents()) == 30
+    assert not list(tmp_path.glob("*copy*"))
+    with closing(connect(database, read_only=False)) as connection:
+        connection.execute("DELETE FROM _sqlite_migrations WHERE name >= '0004'")
+        with pytest.raises(DiskFullError, match="Bringing the database up to date needs"):
+            migrate.migrate(connection, database)
+
+
+@contextmanager
+def statements(connection: Connection) -> Iterator[list[str]]:
+    seen: list[str] = []
+    connection.set_trace_callback(seen.append)
+    yield seen
+    connection.set_trace_callback(None)
+
+
+def test_a_large_file_is_written_anew_only_if_that_gives_back_much(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "LARGE_BYTES", 1000)
+    with closing(connect(database, read_only=False)) as connection:
+        with statements(connection) as seen:
+            upkeep.compact(connection)
+        assert "VACUUM;" not in seen
+        connection.execute("DELETE FROM documents WHERE id > 3")
+        with statements(connection) as seen:
+            upkeep.compact(connection)
+        assert "VACUUM;" in seen
+
+
+def test_compacting_does_not_wait_for_a_program_that_always_reads_the_log(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "LOG_PATIENCE_MS", 1)
+    with (
+        closing(connect(database, read_only=False, timeout=60.0)) as connection,
+        closing(connect(database, read_only=True)) as replica,
+    ):
+        connection.execute("UPDATE collections SET pattern = pattern")
+        replica.execute("BEGIN")
+        replica.execute("SELECT count(*) FROM documents").fetchone()
+        with statements(connection) as seen:
+            upkeep.compact(connection)
+        assert "PRAGMA wal_checkpoint(PASSIVE)" in seen
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (60_000,)
