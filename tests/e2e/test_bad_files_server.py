@@ -123,7 +123,7 @@ def test_the_worker_of_a_server_ends_when_there_is_nothing_to_do(tmp_path: Path)
             (tmp_path / f"notes/{number}.md").write_text(f"# N\n\nword{number}\n")
             until(lambda: _found(serving, f"word{number}"), "it is found")  # noqa: B023
             until(lambda: not children_of(serving.process.pid), "no process is left")
-        assert _pipes(serving.process.pid) <= before
+        until(lambda: _pipes(serving.process.pid) <= before, "their pipes are closed")
         assert serving.stop() == 0
 
 
