@@ -410,17 +410,23 @@ def test_the_high_bits_choose_what_the_whole_codes_would(
     held = Codes.encode(matrix)
     whole = held.scores(matrix[7])
     monkeypatch.setattr(codes, "TWO_STAGES", COUNT // 2)
-    inside = np.arange(COUNT) % 2 == 1
-    staged, filtered = held.scores(matrix[7]), held.scores(matrix[7], inside)
+    monkeypatch.setattr(codes, "LEAST_PROMISING", 100)
+    staged = held.scores(matrix[7])
     chosen = staged > codes.LEAST_SCORE
-    assert COUNT // 40 <= chosen.sum() < COUNT // 20
+    assert 100 <= chosen.sum() < 200
     # Both are on one scale, for an index may have pieces of both kinds; the chosen are more exact.
     cosines = matrix @ matrix[7]
     assert abs(np.median(staged[chosen] / whole[chosen]) - 1) < 0.2
     finer, coarser = (np.corrcoef(each[chosen], cosines[chosen])[0, 1] for each in (staged, whole))
     assert finer > coarser
-    assert (filtered[~inside] == codes.LEAST_SCORE).all()
-    assert (filtered[inside] > codes.LEAST_SCORE).sum() >= COUNT // 40
+    # Of many chunks and of few, the best ten of those inside are chosen, and no others.
+    for share in (2, 50):
+        inside = np.arange(COUNT) % share == 7 % share
+        filtered = held.scores(matrix[7], inside)
+        assert (filtered[~inside] == codes.LEAST_SCORE).all()
+        best = np.argsort(np.where(inside, -cosines, 1))[:10]
+        assert (filtered[best] > codes.LEAST_SCORE).all()
+        assert 100 <= (filtered > codes.LEAST_SCORE).sum() < 200
 
 
 @BOTH
