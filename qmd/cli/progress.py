@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _LABELS = {
     "words": "Words",
     "backup": "Copying",
     "check": "Checking",
+    "cleanup": "Cleaning",
+    "migrate": "Updating",
     "embed": "Embedding",
     "model": "Model",
     "bench": "Asking",
@@ -59,6 +61,21 @@ def progress_bar() -> Iterator[ProgressCallback | None]:
     )
     with bars:
         yield _drawer(bars)
+
+
+@contextmanager
+def progress_bar_if_needed() -> Iterator[ProgressCallback]:
+    """As `progress_bar`, but nothing is imported or drawn before the callback is called."""
+    with ExitStack() as stack:
+        opened: list[ProgressCallback | None] = []
+
+        def draw(tick: Progress) -> None:
+            if not opened:
+                opened.append(stack.enter_context(progress_bar()))
+            if opened[0] is not None:
+                opened[0](tick)
+
+        yield draw
 
 
 def _drawer(bars: object) -> ProgressCallback:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli.progress import progress_bar_if_needed
 from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError, InputError
 from qmd.system.database_files import is_missing, is_writable
@@ -115,25 +116,28 @@ class Session:
                 hint=f"Run 'qmd up FOLDER{self.database_option}' or"
                 f" 'qmd collection add FOLDER{self.database_option}' first.",
             )
-        return KnowledgeBase.open(
-            settings.db,
-            Settings(
-                replica=settings.db_read if use_replica else None,
-                model=settings.model,
-                cache_dir=settings.cache_dir,
-                ask_server=ask_server,
-                backends=self._backends(),
-                vault=settings.vault,
-                posts_dir=settings.posts_dir,
-                write_roots=settings.write_roots,
-                push_folder=settings.push_folder,
-                read_only_files=read_only_files,
-                exiftool=settings.exiftool,
-                confirm_writes=confirm_writes,
-            ),
-            create=create,
-            read_only=not (write or create),
+        chosen = Settings(
+            replica=settings.db_read if use_replica else None,
+            model=settings.model,
+            cache_dir=settings.cache_dir,
+            ask_server=ask_server,
+            backends=self._backends(),
+            vault=settings.vault,
+            posts_dir=settings.posts_dir,
+            write_roots=settings.write_roots,
+            push_folder=settings.push_folder,
+            read_only_files=read_only_files,
+            exiftool=settings.exiftool,
+            confirm_writes=confirm_writes,
         )
+        with progress_bar_if_needed() as progress:
+            return KnowledgeBase.open(
+                settings.db,
+                chosen,
+                create=create,
+                read_only=not (write or create),
+                progress=progress,
+            )
 
     def remembers(self) -> bool:
         """Whether searches use models whose answers the database caches."""

@@ -51,8 +51,8 @@ def why(path: str, as_json: bool) -> None:
 def cleanup(dry_run: bool, as_json: bool) -> None:
     """Remove what nothing refers to, and give the space back."""
 
-    with session().open(write=not dry_run) as kb:
-        report = kb.cleanup(dry_run=dry_run)
+    with session().open(write=not dry_run) as kb, progress_bar() as progress:
+        report = kb.cleanup(dry_run=dry_run, progress=progress)
     if as_json:
         write_json(report)
     else:

@@ -7,8 +7,10 @@ Most methods import the layers they need when they are called, so that `qmd sear
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from qmd.kb.access import AccessMethods
 from qmd.kb.chats import ChatMethods
@@ -26,6 +28,9 @@ from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
 from qmd.store import Store, open_store
 from qmd.values.location import ServerDatabase, as_location
+
+if TYPE_CHECKING:
+    from qmd.values import ProgressCallback
 
 
 class KnowledgeBase(
@@ -60,6 +65,7 @@ class KnowledgeBase(
         *,
         create: bool = False,
         read_only: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> KnowledgeBase:
         """
         Open a database.
@@ -71,6 +77,7 @@ class KnowledgeBase(
             create: Create the file (on a server: the tables) if it does not exist, and migrate a
                 database of an older version.
             read_only: Refuse every write. Any number of processes may open a database so.
+            progress: Called before each migration of an older file.
 
         Raises:
             DatabaseMissingError: It does not exist and ``create`` is false.
@@ -80,7 +87,13 @@ class KnowledgeBase(
             MigrationRequiredError: As their names say. The file is not changed.
         """
         replica = None if settings.replica is None else as_location(settings.replica)
-        store = open_store(as_location(path), replica, create=create, read_only=read_only)
+        store = open_store(
+            as_location(path),
+            replica,
+            create=create,
+            read_only=read_only,
+            progress=None if progress is None else _migrating(progress),
+        )
         try:
             _remove_abandoned_files(store)
         except BaseException:
@@ -108,6 +121,12 @@ class KnowledgeBase(
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _migrating(progress: ProgressCallback) -> Callable[[int, int, str], None]:
+    from qmd.values import Progress
+
+    return lambda done, total, name: progress(Progress("migrate", done, total, name))
 
 
 def _remove_abandoned_files(store: Store) -> None:

@@ -68,14 +68,21 @@ class UpkeepMethods(Parts):
             hours = reader.files.indexed_per_hour(clock.from_ns(int(since.timestamp() * 1e9)))
         return {datetime.fromisoformat(f"{hour}:00:00+00:00"): count for hour, count in hours}
 
-    def cleanup(self, *, dry_run: bool = False) -> CleanupReport:
+    def cleanup(
+        self, *, dry_run: bool = False, progress: ProgressCallback | None = None
+    ) -> CleanupReport:
         """
         Remove rows that nothing refers to any more, and give their space back to the disk.
 
         Args:
             dry_run: Only count what would be removed.
+            progress: Called before each step.
         """
-        from qmd.values import CleanupReport
+        from qmd.values import CleanupReport, Progress
+
+        def tell(done: int, total: int, subject: str) -> None:
+            if progress is not None:
+                progress(Progress("cleanup", done, total, subject))
 
         store = self._store
         store.require_current()
@@ -88,7 +95,8 @@ class UpkeepMethods(Parts):
                     bytes_before=before,
                     bytes_after=before,
                 )
-        removed = store.write(lambda writer: writer.upkeep.remove_leftovers())
+        removed = store.write(lambda writer: writer.upkeep.remove_leftovers(tell))
+        tell(len(removed), len(removed) + 1, "free space of the database")
         store.compact()
         with store.reading() as reader:
             after = _size_bytes(store, reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ def open_store(
     create: bool = False,
     read_only: bool = False,
     timeout_s: float = LOCK_TIMEOUT_S,
+    progress: Callable[[int, int, str], object] | None = None,
 ) -> Store:
     """
     Open a database.
@@ -31,6 +33,8 @@ def open_store(
             version.
         read_only: Refuse every write.
         timeout_s: Seconds to wait for a lock that another process holds.
+        progress: Called before each migration of an older file with the number of those done, of
+            all, and its name.
 
     Raises:
         ConfigError: ``replica`` is no replica of the database.
@@ -44,7 +48,13 @@ def open_store(
             raise _no_replica(location)
         from qmd.store.sqlite.store import SqliteStore
 
-        return SqliteStore(location, create=create, read_only=read_only, timeout_s=timeout_s)
+        return SqliteStore(
+            location,
+            create=create,
+            read_only=read_only,
+            timeout_s=timeout_s,
+            progress=progress,
+        )
     if isinstance(replica, Path):
         raise _no_replica(replica)
     if replica is not None:

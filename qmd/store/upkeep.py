@@ -95,8 +95,15 @@ class Upkeep(Protocol):
 class UpkeepWriter(Upkeep, Protocol):
     """Removes what is no longer needed."""
 
-    def remove_leftovers(self) -> dict[str, int]:
-        """Remove what `count_leftovers` counts, and return the counts."""
+    def remove_leftovers(
+        self, progress: Callable[[int, int, str], object] | None = None
+    ) -> dict[str, int]:
+        """
+        Remove what `count_leftovers` counts, and return the counts.
+
+        ``progress``: called before each kind with the number of those done, of all steps of a
+        cleanup, and its name.
+        """
         ...
 
     def remove_misplaced_vectors(self) -> None:

@@ -133,7 +133,19 @@ class EmbedReport:
 class Progress:
     """How far a long job is; ``total`` is None while it is not known."""
 
-    stage: Literal["scan", "index", "words", "embed", "model", "bench", "push", "backup", "check"]
+    stage: Literal[
+        "scan",
+        "index",
+        "words",
+        "embed",
+        "model",
+        "bench",
+        "push",
+        "backup",
+        "check",
+        "cleanup",
+        "migrate",
+    ]
     done: int
     total: int | None
     item: str = ""

@@ -154,8 +154,13 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
     dry = kb.cleanup(dry_run=True)
     assert dry.dry_run
     assert dry == kb.cleanup(dry_run=True)
-    report = kb.cleanup()
+    steps: list[Progress] = []
+    report = kb.cleanup(progress=steps.append)
     assert dict(report.removed) == dict(dry.removed)
+    assert [step.item for step in steps] == [*dry.removed, "free space of the database"]
+    assert [(step.done, step.total) for step in steps] == [
+        (n, len(steps)) for n in range(len(steps))
+    ]
     assert all(report.removed.values())
     assert not any(kb.cleanup().removed.values())
     assert kb.index().unchanged == 4

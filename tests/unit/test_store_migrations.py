@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from qmd import KnowledgeBase
 from qmd.errors import MigrationRequiredError, SchemaTooNewError
 from qmd.store import open_store
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate
+from qmd.values import Progress
 
 pytestmark = pytest.mark.migrates
 
@@ -104,6 +107,22 @@ def test_an_older_database_is_refused_read_only_and_upgraded_otherwise(path: Pat
     assert "qmd index" in (caught.value.hint or "")
     open_store(path).close()
     open_store(path, read_only=True).close()
+
+
+def test_each_migration_of_an_older_database_is_told(path: Path, tmp_path: Path) -> None:
+    shipped = migrate.available(migrate.migrations_folder())
+    (tmp_path / "old").mkdir()
+    for name in shipped[:10]:
+        (file,) = migrate.migrations_folder().glob(f"{name}.*")
+        shutil.copy(file, tmp_path / "old")
+    apply(path, tmp_path / "old")
+    ticks: list[Progress] = []
+    KnowledgeBase.open(path, progress=ticks.append).close()
+    later = shipped[10:]
+    assert ticks == [Progress("migrate", n, len(later), name) for n, name in enumerate(later)]
+    for database in (path, tmp_path / "new.sqlite"):  # a new one has nothing that takes long
+        KnowledgeBase.open(database, create=True, progress=ticks.append).close()
+    assert len(ticks) == len(later)
 
 
 def test_a_database_with_an_unknown_migration_is_too_new(path: Path, folder: Path) -> None:

@@ -122,9 +122,13 @@ class PostgresUpkeep:
 class PostgresUpkeepWriter(PostgresUpkeep):
     """`qmd.store.upkeep.UpkeepWriter` in PostgreSQL."""
 
-    def remove_leftovers(self) -> dict[str, int]:
+    def remove_leftovers(
+        self, progress: Callable[[int, int, str], object] | None = None
+    ) -> dict[str, int]:
         removed: dict[str, int] = {}
+        tell = progress or (lambda done, total, subject: None)
         for name, table, condition in _LEFTOVERS:  # what one removes may leave more for the next
+            tell(len(removed), len(_LEFTOVERS) + 1, name)
             cursor = self._connection.execute(f"DELETE FROM {table} WHERE {condition}")
             removed[name] = cursor.rowcount
         vector_state.advance(self._connection)

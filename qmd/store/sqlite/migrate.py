@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,9 +104,18 @@ def require_current(connection: Connection, path: Path) -> None:
         )
 
 
-def migrate(connection: Connection, path: Path, folder: Path | None = None) -> None:
+def migrate(
+    connection: Connection,
+    path: Path,
+    folder: Path | None = None,
+    *,
+    progress: Callable[[int, int, str], object] | None = None,
+) -> None:
     """
     Apply what is pending, or nothing. The connection must be in autocommit mode.
+
+    ``progress``: called before each migration of an older database with the number of those that
+    are done, of all that are pending, and its name.
 
     Raises DiskFullError: The disk may have too little room; said before anything is written.
     """
@@ -121,8 +131,13 @@ def migrate(connection: Connection, path: Path, folder: Path | None = None) -> N
     from sqlite_utils.migrations import Migrations
 
     migrations = Migrations(SET_NAME)
+    pending = [name for name in available(folder) if name not in done]
+    tell = progress if done and progress is not None else lambda number, total, name: None
     for name in available(folder):
-        migrations(name=name)(_load(folder, name))
+        run = _load(folder, name)
+        if name in pending:
+            run = _reporting(run, partial(tell, pending.index(name), len(pending), name))
+        migrations(name=name)(run)
     connection.execute("BEGIN IMMEDIATE")
     try:
         check(connection, path, folder)  # again: another process may have been first
@@ -132,6 +147,16 @@ def migrate(connection: Connection, path: Path, folder: Path | None = None) -> N
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _reporting(
+    run: Callable[[Database], None], report: Callable[[], object]
+) -> Callable[[Database], None]:
+    def run_reporting(db: Database) -> None:
+        report()
+        run(db)
+
+    return run_reporting
 
 
 def _rewrites(folder: Path, name: str) -> bool:

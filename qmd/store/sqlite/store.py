@@ -59,9 +59,12 @@ class SqliteStore:
         create: bool = False,
         read_only: bool = False,
         timeout_s: float = BUSY_TIMEOUT_S,
+        progress: Callable[[int, int, str], object] | None = None,
     ) -> None:
         """
-        ``timeout_s``: how long to wait for a lock that another process holds.
+        Args:
+            timeout_s: How long to wait for a lock that another process holds.
+            progress: As in `migrate.migrate`.
 
         Raises:
             DatabaseMissingError: No such file and ``create`` is false.
@@ -71,6 +74,7 @@ class SqliteStore:
         self.path = path = path.absolute()  # the working directory may change
         self.timeout_s = timeout_s
         self.read_only = read_only
+        self._progress = progress
         self._lock = threading.Lock()
         self._idle = IdleReaders()
         self._connections = Connections(path, timeout_s, self._on_replaced)
@@ -326,7 +330,7 @@ class SqliteStore:
 
     def _migrate(self) -> None:
         def run() -> None:
-            migrate.migrate(self._writing(), self.path)
+            migrate.migrate(self._writing(), self.path, progress=self._progress)
 
         try:
             self._wait(self._submit(run))

@@ -197,12 +197,18 @@ class SqliteUpkeep:
 class SqliteUpkeepWriter(SqliteUpkeep):
     """`qmd.store.upkeep.UpkeepWriter` in SQLite."""
 
-    def remove_leftovers(self) -> dict[str, int]:
+    def remove_leftovers(
+        self, progress: Callable[[int, int, str], object] | None = None
+    ) -> dict[str, int]:
         removed: dict[str, int] = {}
+        tell = progress or (lambda done, total, subject: None)
+        steps = len(_LEFTOVERS) + 2  # with full text and the free space
         for name, table, condition in _LEFTOVERS:  # what one removes may leave more for the next
+            tell(len(removed), steps, name)
             leftovers = tables.table(self._connection, table)
             removed[name] = leftovers.count_where(condition)
             leftovers.delete_where(condition)
+        tell(len(removed), steps, _UNMATCHED)
         removed[_UNMATCHED] = self._unmatched()
         if removed[_UNMATCHED]:
             tables.table(self._connection, "documents_fts").rebuild_fts()
