@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from qmd.ingest.new_collection import MAX_CONTEXT
+from qmd.values.pushes import MAX_FILES
 from qmd.values.search import MAX_QUERY, MAX_TAGS
 
 
@@ -59,6 +60,10 @@ _BOUNDS: Mapping[str, Bound] = {
     "text": Bound(MAX_CONTEXT),
     "texts": Bound(_ALL, _ALL),  # the endpoint checks their number (413)
     "content": Bound(_ALL),
+    # Of a push; the server checks each of them.
+    "files": Bound(MAX_PATH, MAX_FILES),
+    "parts": Bound(MAX_PATH, MAX_FILES),
+    "deleted": Bound(MAX_PATH, MAX_FILES),
 }
 
 

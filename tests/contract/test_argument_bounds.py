@@ -162,6 +162,20 @@ def test_what_is_within_the_bounds_passes(client: TestClient) -> None:
     assert client.post("/contexts/add", json={"path": "notes/y", "text": text}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        pytest.param(name, each["maxItems"], id=f"{endpoint.name}-{name}")
+        for endpoint in ENDPOINTS
+        if endpoint.body is not None
+        for name, each in endpoint.body.model_json_schema(by_alias=False)["properties"].items()
+        if "maxItems" in each
+    ],
+)
+def test_a_list_may_have_as_many_items_as_its_model_says(name: str, most: int) -> None:
+    assert excesses({name: ["x"] * most}) == []
+
+
 def test_the_address_has_bounds_too(client: TestClient) -> None:
     for method, path in (
         ("GET", "/collections/"),

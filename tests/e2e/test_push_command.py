@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from qmd.transfer.push.folder import BATCH_FILES
 from tests.support.http_server import qmd_server
 from tests.support.live import put, until
 
@@ -56,6 +57,27 @@ def test_a_folder_is_pushed_followed_and_searched(tmp_path: Path) -> None:
             until(lambda: hits("quartz") == [], "the old note is gone")
             watching.send_signal(signal.SIGINT)
             assert watching.wait(30) == 130
+
+
+def test_a_folder_of_more_files_than_one_step_sends_is_pushed_moved_and_emptied(
+    tmp_path: Path,
+) -> None:
+    notes, many = tmp_path / "notes", BATCH_FILES + 150
+    for number in range(many):
+        put(notes / "old" / f"{number}.md", f"# Note {number}\n")
+    with qmd_server(tmp_path / "team.sqlite", "--push-folder", str(tmp_path / "pushed")) as server:
+        first = run(server.url, notes)
+        assert first.stdout.startswith(f"Pushed 'notes': {many} stored · 0 deleted · 0"), first
+        (notes / "old").rename(notes / "new")
+        moved = run(server.url, notes)
+        assert moved.stdout == (
+            f"Pushed 'notes': {many} stored · {many} deleted · 0 unchanged · 0 B sent\n"
+        )
+        for number in range(1, many):
+            (notes / "new" / f"{number}.md").unlink()
+        emptied = run(server.url, notes)
+        assert f"0 stored · {many - 1} deleted · 1 unchanged" in emptied.stdout
+        assert server.ask("GET", "/status").json()["total_documents"] == 1
 
 
 def test_a_server_that_takes_nothing_or_is_none_says_so(tmp_path: Path) -> None:
