@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import qmd
 from qmd.store.sqlite import migrate
@@ -137,3 +138,18 @@ def test_the_command_is_an_entry_point(name: str) -> None:
     (entry,) = metadata.entry_points(group="console_scripts", name=name)
     assert entry.value == PROJECT["scripts"][name]
     assert callable(entry.load())
+
+
+def test_tests_of_packages_need_no_package_of_other_tests() -> None:
+    """`tests/packages.sh` loads tests/conftest.py in an environment of its own."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    names = {group: {Requirement(each).name.lower() for each in groups[group]} for group in groups}
+    others = names["dev"] - names["packages"]
+    modules = [
+        module
+        for module, distributions in metadata.packages_distributions().items()
+        if others & {name.lower() for name in distributions}
+    ]
+    assert "psycopg" in modules
+    code = f"import sys\nsys.modules.update(dict.fromkeys({modules!r}))\nimport tests.conftest"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -22,7 +22,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from qmd.store import open_store
@@ -98,6 +97,8 @@ class PostgresServer:
                 preexec_fn=_end_with_parent,  # noqa: PLW1509 - it calls the kernel only
                 **self._as_user(),
             )
+        import psycopg  # tests that need no server run without it
+
         deadline = time.monotonic() + 30
         while True:
             try:
@@ -134,6 +135,8 @@ class PostgresServer:
 
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """One statement as the superuser; its rows, if it has any."""
+        import psycopg
+
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
