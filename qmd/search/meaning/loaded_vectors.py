@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qmd.search.meaning.codes import Codes
+from qmd.search.meaning.nearness import products
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: The largest matrix, in numbers, whose product OpenBLAS computes on one core.
-ONE_CORE = 400_000
 #: A growing matrix is kept in up to this many pieces, because joining them copies all of it.
 PIECES = 32
 
@@ -44,15 +43,7 @@ class Exact(NamedTuple):
         """float32[n], dot products with the query (float32[dimension]), also of those outside."""
         import numpy as np
 
-        # Multiply in parts small enough for one core. Several BLAS threads would save 1 ms, and
-        # then keep their cores busy waiting for the next call.
-        rows = max(1, ONE_CORE // len(query))
-        parts = [
-            piece[start : start + rows] @ query
-            for piece in self.pieces
-            for start in range(0, max(1, len(piece)), rows)
-        ]
-        return np.concatenate(parts)
+        return np.concatenate([products(piece, query) for piece in self.pieces])
 
 
 class CodePieces(NamedTuple):

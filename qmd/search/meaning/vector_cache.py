@@ -56,9 +56,9 @@ LOADED_AT_ONCE = 20_000
 #: The codes choose `CODED` candidates, and `CODED_PER_CHUNK` more for each chunk to return.
 CODED, CODED_PER_CHUNK = 100, 4.5
 #: The codes choose one more candidate for each `MORE` chunks of the index, because in a larger
-#: index more chunks are equally near. Without these, the recall of the ten nearest was 0.988 at
-#: 1,000,000 chunks.
-MORE = 2000
+#: index more chunks are equally near. With these, 99 % of the ten nearest of 3,000,000 chunks are
+#: candidates; to read the exact vector of a candidate takes 15 µs.
+MORE = 6000
 #: An index of more chunks is loaded by a thread of its own, and then not listed again as a whole.
 LARGE = 200_000
 #: With more chunks than this without a vector, new vectors are looked for every `LOOK_S` seconds.
@@ -135,6 +135,8 @@ class VectorCache:
         Returns:
             None if sqlite-vec must search instead.
         """
+        import numpy as np
+
         loaded = self._current(reader, model)
         if loaded is None:
             return None
@@ -145,7 +147,7 @@ class VectorCache:
             scores, ids = scores[inside], ids[inside]
         if isinstance(loaded.vectors, CodePieces):
             k = self._coded + round(CODED_PER_CHUNK * k) + len(ids) // MORE
-            promising = scores > LEAST_SCORE
+            promising = np.flatnonzero(scores > LEAST_SCORE)  # much faster than by the mask
             scores, ids = scores[promising], ids[promising]
         chosen = ids if len(ids) <= k else _best(scores, ids, k)
         rows = reader.vectors.exact(model, chosen.tolist(), selection)
