@@ -39,6 +39,8 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from qmd.server.backlog import Backlog, has_hung_up
+from qmd.server.workers import gate
 from qmd.system.surrogates import whole
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -97,20 +99,30 @@ def decode(line: bytes) -> JSONRPCMessage:
     Raises:
         RefusedLineError: The line is not a valid message.
     """
-    try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValidationError:
-        line = _without_lone_surrogates(line)
-        try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError:
-            raise _refusal(line) from None
+    message = _parsed(line)
+    if message is None and (repaired := _without_lone_surrogates(line)) is not line:
+        line = repaired
+        message = _parsed(line)
+    if message is None:
+        raise _refusal(line)
     if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):
         # The adapter parses a request whose id is null or 1.5 as a notification.
         raise RefusedLineError(
             INVALID_REQUEST, "Invalid Request: id must be a string or an integer"
         )
     return message
+
+
+def _parsed(line: bytes) -> JSONRPCMessage | None:
+    """
+    None for a line that is no message.
+
+    The error is not passed on: it holds all values of the line, some hundred megabytes at worst.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        return None
 
 
 def encode(message: JSONRPCMessage) -> bytes:
@@ -172,21 +184,29 @@ def read_lines(fd: int, *, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | None
     It does not read from a buffered file object, because a thread that waits inside one holds a
     lock that makes the interpreter abort when it exits.
     """
-    parts: list[bytes] = []
-    size = 0
+    begun = bytearray()
+    is_too_long = False
     while data := os.read(fd, 1 << 16):
         *ends, rest = data.split(b"\n")
         for end in ends:
-            line = b"".join([*parts, end])
-            parts, too_long, size = [], size + len(end) > limit, 0
-            if too_long:
+            if is_too_long or len(begun) + len(end) > limit:
                 yield None
-            elif line.strip():
+            elif (line := bytes(begun) + end).strip():
                 yield line
-        size += len(rest)
-        parts = [*parts, rest] if size <= limit else []
-    if (line := b"".join(parts)).strip():
-        yield line
+            begun, is_too_long = bytearray(), False
+        is_too_long = is_too_long or len(begun) + len(rest) > limit
+        if is_too_long:
+            begun = bytearray()
+        else:
+            begun += rest
+    if is_too_long:
+        yield None
+    elif begun.strip():
+        yield bytes(begun)
+
+
+def _size(line: bytes | None) -> int:
+    return 0 if line is None else len(line)
 
 
 # --- the transport -------------------------------------------------------------------
@@ -195,6 +215,7 @@ def read_lines(fd: int, *, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | None
 async def serve(server: Server[Any], wire: Wire, stop: anyio.Event) -> None:
     """Serve one client until its input ends or ``stop`` is set."""
     connection = _Connection(wire)
+    gate.set(connection.backlog)  # for the calls, which run in tasks of this one
     async with _streams(connection, stop) as (from_client, to_client):
         await server.run(from_client, to_client, server.create_initialization_options())
 
@@ -233,11 +254,12 @@ class _Connection:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
+        self.backlog = Backlog()
         self.outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._put_line, self._lines = anyio.create_memory_object_stream[bytes | None](math.inf)
         self._read_ahead = threading.Semaphore(_READ_AHEAD)
-        self._unanswered: set[str | int] = set()
+        self._unanswered: dict[str | int, list[int]] = {}  # id → bytes of each of its requests
         self._settled = anyio.Event()  # set when a request was answered, or at an interrupt
         self._interrupted = False
 
@@ -249,8 +271,14 @@ class _Connection:
         with suppress(OSError):
             for line in read_lines(self.wire.read_fd):
                 self._read_ahead.acquire()
+                self.backlog.read(_size(line))
                 self._call_on_loop(self._add_line, line)
+                if not self.backlog.wait_for_room(self._has_hung_up, patience_s=DRAIN_S):
+                    break
         self._call_on_loop(self._put_line.close)
+
+    def _has_hung_up(self) -> bool:
+        return has_hung_up(self.wire.read_fd)
 
     def write(self) -> None:
         """Write the lines in ``outgoing`` until a None."""
@@ -259,6 +287,7 @@ class _Connection:
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(self.wire.write_fd, rest) :]
+                self.backlog.sent(len(data))
         except OSError:
             self._call_on_loop(self.interrupt)  # the client has gone
 
@@ -287,7 +316,8 @@ class _Connection:
                 try:
                     message = self._accept(line)
                 except RefusedLineError as refused:
-                    self.outgoing.put(encode(refused.answer))
+                    self._put(refused.answer)
+                    self.backlog.answered(_size(line))
                 else:
                     await to_server.send(SessionMessage(message))
             with anyio.move_on_after(DRAIN_S):
@@ -299,11 +329,12 @@ class _Connection:
         if line is None:
             raise RefusedLineError(PARSE_ERROR, f"Parse error: over {MAX_LINE_BYTES} bytes")
         message = decode(line)
+        size = _size(line)
         if isinstance(message, JSONRPCRequest):
-            self._unanswered.add(message.id)
-        elif (
-            isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled"
-        ):
+            self._unanswered.setdefault(message.id, []).append(size)
+            return message
+        self.backlog.answered(size)
+        if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._settle((message.params or {}).get("requestId"))  # gets no answer
         return message
 
@@ -311,13 +342,21 @@ class _Connection:
         async with from_server:
             async for session_message in from_server:
                 message = session_message.message
-                self.outgoing.put(encode(message))
+                self._put(message)
                 if isinstance(message, (JSONRPCResponse, JSONRPCError)):
                     self._settle(message.id)
 
+    def _put(self, message: JSONRPCMessage) -> None:
+        data = encode(message)
+        self.backlog.replied(len(data))
+        self.outgoing.put(data)
+
     def _settle(self, request_id: object) -> None:
-        if isinstance(request_id, (str, int)):
-            self._unanswered.discard(request_id)
+        if isinstance(request_id, (str, int)) and request_id in self._unanswered:
+            sizes = self._unanswered[request_id]
+            self.backlog.answered(sizes.pop())
+            if not sizes:
+                del self._unanswered[request_id]
             self._settled.set()
 
     async def interrupt_on(self, stop: anyio.Event) -> None:

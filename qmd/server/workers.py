@@ -12,7 +12,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from contextvars import ContextVar
+from typing import Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -26,6 +27,20 @@ BULKY_AT_ONCE = 2
 """The number of bulky calls (see `Tool.bulky`) that run at once; 60 delayed a search by 11 s."""
 
 _RETRY_S = 0.05  # between two attempts to interrupt a call that still runs
+
+
+class Gate(Protocol):
+    """Says when a call may begin; a transport closes it while its client reads no replies."""
+
+    def may_begin(self) -> bool:
+        """Whether a call may begin now."""
+
+    async def opened(self) -> None:
+        """Return when a call may begin."""
+
+
+gate: ContextVar[Gate | None] = ContextVar("qmd_gate", default=None)
+"""The gate of the client whose request the current task answers; None without one."""
 
 
 class TooBusyError(Exception):
@@ -94,7 +109,7 @@ class CallQueue:
                 loop.call_later(_RETRY_S, cancel)
 
         with anyio.fail_after(timeout_s):
-            await places.acquire_on_behalf_of(borrower)
+            await _acquire(places, borrower)
             try:
                 # `places` limits the threads already; anyio's usual limiter would do so again.
                 result = await anyio.to_thread.run_sync(
@@ -120,3 +135,14 @@ class CallQueue:
         """Whether all calls that run have ended within ``timeout_s``."""
         with self._idle:
             return self._idle.wait_for(lambda: self._running == 0, timeout_s)
+
+
+async def _acquire(places: anyio.CapacityLimiter, borrower: object) -> None:
+    """Wait for a place, and for the client to read its replies, without a place meanwhile."""
+    client = gate.get()
+    while True:
+        await places.acquire_on_behalf_of(borrower)
+        if client is None or client.may_begin():
+            return
+        places.release_on_behalf_of(borrower)
+        await client.opened()

@@ -47,6 +47,13 @@ def test_a_line_over_the_limit_is_reported_and_the_next_one_is_read(
     assert lines_of(b"x" * size + b"\nnext\n", tmp_path, limit=100) == [None, b"next"]
 
 
+@pytest.mark.parametrize("size", [101, 70_000, 200_000])
+def test_a_line_over_the_limit_is_reported_also_if_the_input_ends_in_it(
+    size: int, tmp_path: Path
+) -> None:
+    assert lines_of(b"first\n" + b"x" * size, tmp_path, limit=100) == [b"first", None]
+
+
 def test_lines_arrive_before_the_input_ends() -> None:
     read_fd, write_fd = os.pipe()
     lines = read_lines(read_fd)

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from support.http_server import WITHOUT_MODEL
 from support.live import put
 from support.mcp_client import WAIT_S, Mode, RawClient, qmd_mcp, with_client
 from support.vault import FILES, make_index
 
-from qmd import __version__
+from qmd import KnowledgeBase, __version__
 
 #: Other tests take the same branches.
 pytestmark = pytest.mark.unmeasured
@@ -28,6 +29,12 @@ pytestmark = pytest.mark.unmeasured
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_index(tmp_path_factory.mktemp("stdio"))
 
+
+INITIALIZE = (
+    b'{"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": {"capabilities": {}, '
+    b'"protocolVersion": "2025-06-18", "clientInfo": {"name": "test", "version": "1"}}}\n'
+    b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+)
 
 Start = Callable[..., RawClient]
 
@@ -150,6 +157,35 @@ def test_a_huge_line_is_served(client: RawClient) -> None:
     result = client.tool("get", file="x" * 1_000_000)
     assert result["isError"] is True
     assert "file may have 16,384 characters at most" in result["content"][0]["text"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is counted in KB")
+def test_replies_that_nobody_reads_do_not_fill_the_memory(tmp_path: Path) -> None:
+    put(tmp_path / "notes/large.md", "# Large\n\n" + "A line of filler.\n" * 120_000)
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path / "notes", name="notes")
+        kb.index()
+    asked = b'{"jsonrpc": "2.0", "id": %d, "method": "resources/read", "params": {"uri": "%s"}}\n'
+    with (tmp_path / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            qmd_mcp(tmp_path / "index.sqlite"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={**os.environ, **WITHOUT_MODEL},
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        process.stdin.write(INITIALIZE)
+        for number in range(500):  # 1 GB
+            process.stdin.write(asked % (number, b"qmd://notes/large.md"))
+        process.stdin.close()
+        # It ends although 500 answers are wanted and nobody reads the first.
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert usage.ru_maxrss < 300_000
 
 
 def test_the_end_of_input_ends_it_after_the_last_answer(start: Start) -> None:

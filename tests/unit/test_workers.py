@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
+from qmd.server.backlog import MAX_UNANSWERED_BYTES, MAX_UNREAD_BYTES, Backlog
 from qmd.server.workers import CallQueue, TooBusyError
+from qmd.server.workers import gate as client_gate
 
 WAIT_S = 60.0
 
@@ -103,6 +105,50 @@ def test_one_more_than_may_wait_is_refused(gate: Gate) -> None:
             with pytest.raises(TooBusyError):
                 await workers.run(gate.call, timeout_s=WAIT_S)
             gate.go_on.set()
+
+    anyio.run(run)
+
+
+def test_a_call_of_a_client_that_reads_no_replies_waits_without_a_place(gate: Gate) -> None:
+    workers = CallQueue(1, max_waiting=1)
+
+    async def run() -> None:
+        backlog = Backlog()
+        backlog.replied(MAX_UNREAD_BYTES + 1)
+        held: list[int] = []
+
+        async def ask() -> None:
+            client_gate.set(backlog)
+            held.append(await workers.run(gate.call, timeout_s=WAIT_S))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(ask)
+                for _ in range(10):
+                    await anyio.lowlevel.checkpoint()
+            assert await workers.run(lambda: 8, timeout_s=WAIT_S) == 8  # that of another client
+            assert gate.most == 0
+            gate.go_on.set()
+            # as the thread does that writes what the client reads
+            await anyio.to_thread.run_sync(backlog.sent, MAX_UNREAD_BYTES + 1)
+        assert held == [7, 7, 7]
+
+    anyio.run(run)
+
+
+def test_nothing_is_read_while_too_much_waits_and_a_client_that_has_hung_up_ends_that() -> None:
+    async def run() -> None:
+        backlog = Backlog()
+        for more, less, size in (
+            (backlog.read, backlog.answered, MAX_UNANSWERED_BYTES),
+            (backlog.replied, backlog.sent, MAX_UNREAD_BYTES),
+        ):
+            more(size)
+            assert backlog.wait_for_room(lambda: False, patience_s=0)
+            more(1)
+            assert not backlog.wait_for_room(lambda: True, patience_s=0)
+            less(size + 1)
+            assert backlog.wait_for_room(lambda: True, patience_s=0)
 
     anyio.run(run)
 
