@@ -212,6 +212,8 @@ def _nearest_in_scope(
 ) -> list[SemanticHit]:
     """As `nearest_documents`, without the documents that the query excludes."""
     depth = scope.depth
+    if scope.exclusions is not None and depth is not None:
+        depth += depth // 4  # most excluded words are in fewer documents: one scan is then enough
     while True:
         hits = nearest_documents(reader, model, question, scope.selection, depth, cache)
         if scope.exclusions is None:
