@@ -340,9 +340,10 @@ class RequestGuard:
             answer = await self._refuse_session(scope, headers)
             if answer is not None:
                 return answer.refusal
-        if self._is_expected(_bearer_token(headers)) or self._takes_logins(scope):
+        token = _bearer_token(headers)
+        if self._is_expected(token) or self._takes_logins(scope):
             return None
-        return self._challenging(self._missing_token(scope))
+        return self._challenging(UNKNOWN_TOKEN if token else self._missing_token(scope))
 
     async def _refuse_session(self, scope: Scope, headers: Headers) -> _Answer | None:
         """The answer to a session cookie; None if the request has none that is valid."""
