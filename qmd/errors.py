@@ -367,8 +367,13 @@ class ScopeError(QmdError):
     code = "out_of_scope"
     http_status = 403
 
-    def __init__(self, message: str = "This token does not allow that.") -> None:
-        super().__init__(message, hint="Ask the administrator of this server.")
+    def __init__(
+        self,
+        message: str = "This token does not allow that.",
+        *,
+        hint: str = "Ask the administrator of this server.",
+    ) -> None:
+        super().__init__(message, hint=hint)
 
 
 class WritesForbiddenError(QmdError):

@@ -203,20 +203,29 @@ class ScopedKnowledgeBase(KnowledgeBase):
 
     def pushed_files(self, name: str, *, after: str = "") -> PushedFiles:
         """As `KnowledgeBase.pushed_files`, for what the client may write."""
-        self._require_writable(name)
+        self._require_pushable(name)
         return self._whole.pushed_files(name, after=after)
 
     def push(self, name: str, push: Push) -> PushReport:
         """As `KnowledgeBase.push`, for what the client may write; its token names the owner."""
         from dataclasses import replace
 
-        self._require_writable(name)
+        self._require_pushable(name)
         owned = replace(push, owner=self.scope.name)
         return self._whole._push(name, owned, actor=self.scope.name)
 
-    def _require_writable(self, name: str) -> None:
-        if name not in self.scope.write or self._settings.read_only_files:
-            raise ScopeError
+    def _require_pushable(self, name: str) -> None:
+        """Raises ScopeError, which names what the client may push: --name may be forgotten."""
+        if name in self.scope.write:
+            return
+        own = {each.name for each in self.collections() if not each.owner}
+        pushable = sorted(self.scope.write - own)
+        instead = f"It may push {', '.join(pushable)}: add --name NAME. " if pushable else ""
+        raise ScopeError(
+            f"This token may not push '{name}'.",
+            hint=f"{instead}The administrator of the server makes another:"
+            f" qmd token create NAME --push '{name}'",
+        )
 
     def _exiftool(self) -> ExifTool:
         return self._whole._exiftool()

@@ -161,8 +161,9 @@ def test_a_client_pushes_what_its_token_names_and_nothing_else(kb: KnowledgeBase
         for name in ("alice", "nobody"):
             with pytest.raises(ScopeError):
                 bea.push(name, push())
-            with pytest.raises(ScopeError):
+            with pytest.raises(ScopeError, match=f"may not push '{name}'") as caught:
                 bea.pushed_files(name)
+            assert str(caught.value.hint).startswith("It may push bea: add --name NAME.")
     assert len(kb.documents()) == 2
     assert [(each.actor, each.target) for each in kb.audit() if each.action == "push"] == [
         ("bea", "bea: 1 stored, 0 deleted"),

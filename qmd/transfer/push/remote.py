@@ -158,7 +158,10 @@ def _error_for(status: int) -> type[QmdError]:
 def _hint(status: int, hint: str) -> str:
     """What to do here. The hint of a 401 is for people on the machine of the server."""
     if status == 401:
-        return "Put the server's token into QMD_PUSH_TOKEN."
+        return (
+            "Put a token of that server into QMD_PUSH_TOKEN; its administrator makes one:"
+            " qmd token create NAME --push COLLECTION"
+        )
     if status == 404:
         return "Is the server of version 1.5 or newer?"
     return hint or "See the log of the server."
