@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import select
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 
@@ -110,6 +113,27 @@ def test_a_photo_that_cannot_be_decoded_has_a_sign_instead(client: httpx.Client,
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "image/svg+xml"
     assert client.get("/photos").status_code == 200
+
+
+def test_pictures_that_take_long_hold_up_no_other_page(tmp_path: Path) -> None:
+    quick = photos.make(tmp_path / "quick.jpg").read_bytes()
+    slow = quick[:2] + b"\xff" * 20_000_000 + quick[2:]  # Pillow looks at each byte: many seconds
+    files: dict[str, str | bytes] = {**NOTES, "quick.jpg": quick}
+    for number in range(8):
+        files[f"slow{number}.jpg"] = slow
+    with serve(tmp_path, files, embed=False) as server, ExitStack() as opened:
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        waiting = [opened.enter_context(socket.create_connection(address)) for _ in range(8)]
+        for number, connection in enumerate(waiting):
+            path = f"/thumb/notes/slow{number}.jpg"
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        for _ in range(20):
+            assert httpx.get(f"{server.url}/photos", timeout=60).status_code == 200
+        assert select.select(waiting, [], [], 0)[0] == []  # no picture is made yet
+        opened.close()
+        # Those have left, so nobody waits for their pictures.
+        answer = httpx.get(f"{server.url}/thumb/notes/quick.jpg", timeout=60)
+        assert answer.headers["content-type"] == "image/jpeg"
 
 
 @pytest.mark.parametrize("path", ["notes/none.jpg", "notes/../x.jpg", "other/a.jpg"])

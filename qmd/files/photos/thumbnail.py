@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 
 from qmd.system.beneath import READ, open_beneath
+from qmd.system.cancellation import check
 from qmd.system.worker.jobs import MB, Job, JobAnswer, JobBudget
 from qmd.system.worker.pool import WorkerPool
 
@@ -23,6 +26,7 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 
 #: Pictures that are made at once: each may take the memory of its budget.
 _AT_ONCE = threading.BoundedSemaphore(2)
+_TICK_S = 0.2
 
 workers = WorkerPool("qmd.files.photos.thumbnail:make_thumbnail")
 
@@ -32,12 +36,26 @@ def thumbnail(root: str, path: str, side: int) -> bytes | None:
     A JPEG of the photo at a path below a root; None if it cannot be decoded within the limits.
 
     HEIC photos give None: browsers and Pillow cannot decode them.
+
+    Raises:
+        RequestEndedError: Nobody waits for it any more; the process ends.
     """
     if path.lower().endswith((".heic", ".heif")):
         return None
-    with _AT_ONCE:
-        (result,) = workers.run([Job((root, path, side), MB, _BUDGET)])
+    with _one_of_few():
+        (result,) = workers.run([Job((root, path, side), MB, _BUDGET)], waiting=check)
     return result.value if isinstance(result, JobAnswer) else None
+
+
+@contextmanager
+def _one_of_few() -> Iterator[None]:
+    """Wait until another picture may be made; a request that has ended waits no longer."""
+    while not _AT_ONCE.acquire(timeout=_TICK_S):
+        check()
+    try:
+        yield
+    finally:
+        _AT_ONCE.release()
 
 
 def make_thumbnail(argument: tuple[str, str, int]) -> bytes:

@@ -140,7 +140,9 @@ class _Photos:
             return Response(status_code=304, headers=headers)
         picture = self._kept.get((file, side, version))
         if picture is None:
-            small, version = await site.run(request, lambda: site.kb.thumbnail(file, side=side))
+            small, version = await site.run(
+                request, lambda: site.kb.thumbnail(file, side=side), paints=True
+            )
             picture = small or b""
             self._keep((file, side, version), picture)
         if not picture:

@@ -60,6 +60,7 @@ READ_S = 30.0
 """The most seconds that a view may take."""
 
 _READERS = 4  # calls of the page that run at once
+_PAINTERS = 2  # calls that decode pictures; more only wait for each other, and take memory
 _MAX_WAITING = 200
 _MIN_GZIP = 1_000  # bytes; smaller responses are sent as they are
 
@@ -107,6 +108,7 @@ class Site:
         self._browsers = Browsers()
         self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
+        self._picture_queue = CallQueue(_PAINTERS, max_waiting=_MAX_WAITING)
 
     @cached_property
     def _templates(self) -> Templates:
@@ -207,9 +209,20 @@ class Site:
         """Tell the record of calls that the request searched, and how many hits it gave."""
         request.state.searched = (kind, hits)
 
-    async def run(self, request: Request, work: Callable[[], T], *, timeout_s: float = READ_S) -> T:
+    async def run(
+        self,
+        request: Request,
+        work: Callable[[], T],
+        *,
+        timeout_s: float = READ_S,
+        paints: bool = False,
+    ) -> T:
         """
         Run ``work`` on a thread, in the session of the request's browser.
+
+        Args:
+            paints: The work decodes a picture, for as long as whoever made the picture chose. It
+                waits for other such work only, and no other work waits for it.
 
         Raises:
             ClientDisconnect: The browser has left; the work is cancelled.
@@ -222,7 +235,8 @@ class Site:
             with in_session(session, face="page"):
                 return work()
 
-        return await while_connected(request, lambda: self._queue.run(job, timeout_s=timeout_s))
+        queue = self._picture_queue if paints else self._queue
+        return await while_connected(request, lambda: queue.run(job, timeout_s=timeout_s))
 
     # -- what a request says -----------------------------------------------------------
 
