@@ -128,6 +128,34 @@ def test_no_error_repeats_the_password(postgres_server: PostgresServer) -> None:
         assert caught.value.hint
 
 
+def test_a_refused_connection_says_what_to_do() -> None:
+    server = PostgresServer()
+    try:
+        server.execute("CREATE ROLE ann LOGIN PASSWORD 'x' CONNECTION LIMIT 0")
+        server.execute("CREATE ROLE bob")
+        server.stop()
+        (server.data / "pg_hba.conf").write_text(
+            "host all qmd,ann,bob 127.0.0.1/32 trust\nhost all eve 127.0.0.1/32 scram-sha-256\n"
+        )
+        server.start()
+        url = server.url("postgres")
+        for bad, says, hint in (
+            (url.replace("qmd:", "ann:"), "too many connections for role", "max_connections"),
+            (url.replace("qmd:", "bob:"), "not permitted to log in", "ask the administrator"),
+            (url.replace("qmd:", "eve:"), "password authentication failed", "~/.pgpass"),
+            (url.replace(f"qmd:{PASSWORD}", "eve"), "no password supplied", "~/.pgpass"),
+            (url.replace("qmd:", "zoe:"), "no pg_hba.conf entry", "(pg_hba.conf)"),
+            (f"{url}?sslmode=require", "does not support SSL", "sslmode"),
+        ):
+            with pytest.raises(DatabaseUnreachableError, match=f"No connection to .*{says}") as no:
+                open_store(ServerDatabase(bad))
+            assert hint in str(no.value.hint)
+        with pytest.raises(StoreError, match="is not understood: invalid URI query parameter"):
+            open_store(ServerDatabase(f"{url}?nonsense=1"))
+    finally:
+        server.remove()
+
+
 # --- connections ---------------------------------------------------------------------
 
 

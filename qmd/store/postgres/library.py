@@ -169,21 +169,61 @@ def translate(
         )
     if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
         return CorruptDatabaseError(f"The database {location} is damaged: {reason}", hint=DAMAGED)
-    if is_connecting and "does not exist" in reason:
+    if is_connecting:
+        return _not_connected(error, location, reason)
+    if isinstance(error, psycopg.OperationalError):
+        return DatabaseUnreachableError(
+            f"The connection to {location} was lost: {reason}",
+            hint="Try again: the next use connects anew. A change that failed may be missing.",
+        )
+    return StoreError(f"The database {location} failed: {reason}", hint="Run 'qmd doctor'.")
+
+
+#: What a server that answers, but gives no connection, says; and what to do. libpq has no code.
+_REFUSALS = (
+    (
+        ("no password supplied", "password authentication failed"),
+        "Write the user's password into ~/.pgpass, which only you may read (chmod 600), as a line"
+        " HOST:PORT:DATABASE:USER:PASSWORD; or into the URL in QMD_DB or config.toml.",
+    ),
+    (
+        ("pg_hba.conf",),
+        "Ask the administrator of the server to let this user and machine in (pg_hba.conf).",
+    ),
+    (
+        ("too many clients", "too many connections", "remaining connection slots"),
+        "Wait until others end, or raise max_connections on the server: each process of qmd needs"
+        " up to twelve connections.",
+    ),
+    (
+        ("SSL", "certificate"),
+        "Correct sslmode and sslrootcert in the URL, or the certificate of the server.",
+    ),
+    (("FATAL:",), "Correct the URL, or ask the administrator of the server."),
+)
+
+
+def _not_connected(error: Exception, location: ServerDatabase, reason: str) -> StoreError:
+    """The error for a connection that was not made."""
+    if isinstance(error, psycopg.ProgrammingError):  # of the library, which has sent nothing yet
+        return StoreError(
+            f"The URL {location} is not understood: {reason}",
+            hint="Its options are those of PostgreSQL's own programs: docs/postgresql.md.",
+        )
+    if "does not exist" in reason and "certificate" not in reason:
         return DatabaseMissingError(
             f"The server has no such database or user: {reason}",
             hint="Create them there (createuser, createdb), or correct the URL.",
         )
-    if is_connecting or isinstance(error, psycopg.OperationalError):
-        return DatabaseUnreachableError(
-            f"The server of {location} cannot be reached: {reason}"
-            if is_connecting
-            else f"The connection to {location} was lost: {reason}",
-            hint="Check that the server runs and the URL is right, then try again."
-            if is_connecting
-            else "Try again: the next use connects anew. A change that failed may be missing.",
-        )
-    return StoreError(f"The database {location} failed: {reason}", hint="Run 'qmd doctor'.")
+    if "the database system is" not in reason:  # … starting up, or shutting down
+        for words, hint in _REFUSALS:
+            if any(word in reason for word in words):
+                said = reason.rpartition("failed: ")[2].removeprefix("FATAL:").strip()
+                return DatabaseUnreachableError(f"No connection to {location}: {said}", hint=hint)
+    return DatabaseUnreachableError(
+        f"The server of {location} cannot be reached: {reason}",
+        hint="Check that the server runs and the URL is right, then try again.",
+    )
 
 
 DAMAGED = (
