@@ -87,6 +87,36 @@ def test_schemas_of_one_database_hold_two_knowledge_bases(postgres_server: Postg
     postgres_server.drop(database)
 
 
+def test_a_schema_holds_its_own_knowledge_base_though_public_has_one(
+    postgres_server: PostgresServer, postgres_database: ServerDatabase
+) -> None:
+    place = ServerDatabase(f"{postgres_database.url}?options=-csearch_path%3DTeam,public")
+    with pytest.raises(StoreError, match="no schema team") as caught:
+        open_store(place, create=True)  # the tables would be made in public
+    assert 'CREATE SCHEMA "team"' in str(caught.value.hint)
+    postgres_server.execute("CREATE SCHEMA team", postgres_database.name)
+    with pytest.raises(DatabaseMissingError):
+        open_store(place)
+    with closing(open_store(postgres_database)) as store:
+        put(store, "of public")
+    with closing(open_store(place, create=True)) as store:
+        assert get(store) is None
+
+
+def test_a_database_in_another_encoding_is_left_alone(postgres_server: PostgresServer) -> None:
+    postgres_server.execute(
+        "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc"
+    )
+    database = ServerDatabase(postgres_server.url("latin"))
+    with pytest.raises(StoreError, match="encoding LATIN1; qmd needs UTF8"):
+        open_store(database, create=True)
+    tables = postgres_server.execute(
+        "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", database.name
+    )
+    assert tables == [(0,)]
+    postgres_server.drop(database)
+
+
 def test_tables_of_another_program_are_left_alone(postgres_server: PostgresServer) -> None:
     database = postgres_server.new_database()
     postgres_server.execute("CREATE TABLE documents (a integer)", database.name)

@@ -49,11 +49,32 @@ def available() -> list[str]:
     return sorted(path.stem for path in migrations_folder().glob("[0-9]*.sql"))
 
 
+def _stated_schema(connection: Connection) -> str | None:
+    """The schema that the URL or the settings of the user name first, None without any."""
+    row = connection.execute("SELECT split_part(current_setting('search_path'), ',', 1)").fetchone()
+    name = str(row[0]).strip() if row else ""
+    name = name[1:-1] if name.startswith('"') else name.lower()
+    return None if name in ("", "$user") else name
+
+
+def _require_schema(connection: Connection, location: ServerDatabase) -> None:
+    """Raises StoreError: PostgreSQL would take the next schema of the path without a word."""
+    stated = _stated_schema(connection)
+    row = connection.execute("SELECT current_schema()").fetchone()
+    if stated is not None and row is not None and row[0] != stated:
+        raise StoreError(
+            f"There is no schema {stated} in {location}, or its user may not use it.",
+            hint=f'Make it (CREATE SCHEMA "{stated}"), or leave search_path out of the URL.',
+        )
+
+
 def applied(connection: Connection) -> list[str]:
-    """The names of the migrations that this database has had."""
+    """The names of the migrations that this database, or a schema of its own, has had."""
     # Not to_regclass: it may remember that there was no table before another process made it.
     table = connection.execute(
         "SELECT 1 FROM pg_class WHERE relname = 'qmd_migrations' AND pg_table_is_visible(oid)"
+        " AND (%s::text IS NULL OR relnamespace = current_schema()::regnamespace)",
+        [_stated_schema(connection)],
     ).fetchone()
     if table is None:
         return []
@@ -68,7 +89,9 @@ def check(connection: Connection, location: ServerDatabase) -> bool:
     Raises:
         SchemaTooNewError: A newer qmd has written this database.
         CorruptDatabaseError: No program has applied just these migrations.
+        StoreError: The URL names a schema that is not there.
     """
+    _require_schema(connection, location)
     names, done = available(), applied(connection)
     newer = [name for name in done if name not in names]
     if newer:
@@ -108,6 +131,7 @@ def migrate(connection: Connection, location: ServerDatabase) -> None:
         done = applied(connection)
         scope.remove(connection)
         if not done:
+            _require_utf8(connection, location)
             try:
                 connection.execute(_RECORD)
             except errors.InsufficientPrivilege as error:
@@ -133,6 +157,16 @@ def migrate(connection: Connection, location: ServerDatabase) -> None:
         # Otherwise an administrator may make them later.
         with suppress(errors.InsufficientPrivilege), connection.transaction():
             scope.prepare(connection)
+
+
+def _require_utf8(connection: Connection, location: ServerDatabase) -> None:
+    """Raises StoreError: in another encoding most notes could not be stored."""
+    row = connection.execute("SHOW server_encoding").fetchone()
+    if row is not None and row[0] != "UTF8":
+        raise StoreError(
+            f"The database {location} has the encoding {row[0]}; qmd needs UTF8.",
+            hint="Make another: createdb -E UTF8 -T template0 NAME. This one was left untouched.",
+        )
 
 
 def _occupied(location: ServerDatabase, error: errors.Error) -> StoreError:
