@@ -11,6 +11,7 @@ registry, threads and server.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -39,6 +40,8 @@ BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0
 
 NO_ROUTE = "(none)"
 """The route of requests that were refused or lead nowhere."""
+
+_KIND = re.compile(r":\w+\}")  # of a part of a route
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _READ_S = 5.0
@@ -96,8 +99,7 @@ class CountRequests:
         """The pattern of the route that answers a request."""
         if not self._routes:
             self._routes = {
-                id(route.endpoint): route.path.replace(":path}", "}")
-                for route in scope["app"].routes
+                id(route.endpoint): _KIND.sub("}", route.path) for route in scope["app"].routes
             }
         return self._routes.get(id(scope.get("endpoint")), NO_ROUTE)
 

@@ -23,7 +23,7 @@ from qmd.agent.chat import AgentTurn, Chats
 from qmd.agent.chat.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.server import chat_stream, event_stream, openapi
+from qmd.server import chat_stream, event_stream, file_paths, openapi
 from qmd.server.activity import Activity, caller_of_agent
 from qmd.server.client_sessions import session_of
 from qmd.server.connected import while_connected
@@ -105,7 +105,7 @@ def rest_routes(
         Route("/chat/stream", Page(("POST",), face.chat_stream)),
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
         *(
-            Route(path.replace("{path}", "{path:path}"), _Resource(face, path))
+            Route(path.replace("{path}", f"{{path:{file_paths.KIND}}}"), _Resource(face, path))
             for path in sorted({endpoint.path for endpoint in ENDPOINTS})  # "a" comes before "{"
         ),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +137,20 @@ def test_the_text_of_a_note_is_sent_as_it_is(client: httpx.Client) -> None:
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert client.get("/raw/notes/2025/回顾").status_code == 404
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such file names")
+def test_a_file_with_a_line_break_in_its_name_has_pages(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"two\nlines.md": "# Both\n\nText.\n", "a\nb.pdf": b"%PDF-1.7"}
+    with serve(tmp_path, files, embed=False) as server:
+        server.kb.add_context("notes/two\nlines.md", "a note")
+        with httpx.Client(base_url=server.url) as client:
+            for view in ("note", "raw", "edit", "graph", "part/similar", "history", "move"):
+                assert client.get(f"/{view}/notes/two%0Alines.md").status_code == 200, view
+            assert client.get("/file/notes/a%0Ab.pdf").content == b"%PDF-1.7"
+            assert (
+                client.delete("/contexts/notes/two%0Alines.md")
+                .json()["path"]
+                .endswith("two\nlines.md")
+            )
+            assert 'route="/raw/{file}"' in client.get("/metrics").text

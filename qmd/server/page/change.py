@@ -20,9 +20,9 @@ _LISTED = 50  # notes that the plan of a move names
 def routes(site: Site) -> list[Route]:
     forms = _Forms(site)
     return [
-        site.route("/tick/{file:path}", forms.tick, ("GET", "POST")),
-        site.route("/move/{file:path}", forms.move, ("GET", "POST")),
-        site.route("/delete/{file:path}", forms.delete, ("GET", "POST")),
+        site.route("/tick/{file:file}", forms.tick, ("GET", "POST")),
+        site.route("/move/{file:file}", forms.move, ("GET", "POST")),
+        site.route("/delete/{file:file}", forms.delete, ("GET", "POST")),
         site.route("/undo/{change:int}", forms.undo, ("POST",)),
     ]
 

@@ -40,7 +40,7 @@ def routes(site: Site) -> list[Route]:
     editor = _Editor(site)
     return [
         site.route(
-            "/edit/{file:path}", editor.answer, ("GET", "POST"), stale=editor.after_stale_token
+            "/edit/{file:file}", editor.answer, ("GET", "POST"), stale=editor.after_stale_token
         ),
         site.route("/part/preview", editor.preview, ("POST",)),
     ]

@@ -65,8 +65,8 @@ def routes(site: Site) -> list[Route]:
         return Response(content, media_type="text/plain; charset=utf-8", headers=SANDBOX)
 
     return [
-        site.route("/file/{file:path}", file, compress=False),
-        site.route("/raw/{file:path}", raw),
+        site.route("/file/{file:file}", file, compress=False),
+        site.route("/raw/{file:file}", raw),
     ]
 
 

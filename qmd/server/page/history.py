@@ -75,7 +75,7 @@ def routes(site: Site) -> list[Route]:
         )
         return site.redirect(note_address(name))
 
-    return [site.route("/history/{file:path}", history, ("GET", "POST"))]
+    return [site.route("/history/{file:file}", history, ("GET", "POST"))]
 
 
 def read_history(

@@ -117,9 +117,9 @@ class NoteView:
 def routes(site: Site) -> list[Route]:
     views = _Views(site)
     return [
-        site.route("/note/{file:path}", views.note),
-        site.route("/graph/{file:path}", views.graph),
-        site.route("/part/similar/{file:path}", views.similar),
+        site.route("/note/{file:file}", views.note),
+        site.route("/graph/{file:file}", views.graph),
+        site.route("/part/similar/{file:file}", views.similar),
     ]
 
 

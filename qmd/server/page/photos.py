@@ -37,8 +37,8 @@ def routes(site: Site) -> list[Route]:
     view = _Photos(site)
     return [
         site.route("/photos", view.grid),
-        site.route("/photo/{file:path}", view.one, ("GET", "POST")),
-        site.route("/thumb/{file:path}", view.thumb, compress=False),
+        site.route("/photo/{file:file}", view.one, ("GET", "POST")),
+        site.route("/thumb/{file:file}", view.thumb, compress=False),
     ]
 
 
