@@ -56,9 +56,9 @@ LOADED_AT_ONCE = 20_000
 #: The codes choose `CODED` candidates, and `CODED_PER_CHUNK` more for each chunk to return.
 CODED, CODED_PER_CHUNK = 100, 4.5
 #: The codes choose one more candidate for each `MORE` chunks of the index, because in a larger
-#: index more chunks are equally near. With these, 99 % of the ten nearest of 3,000,000 chunks are
+#: index more chunks are equally near. With these, 99 % of the ten nearest of 3,000,000 are
 #: candidates; to read the exact vector of a candidate takes 15 µs.
-MORE = 6000
+MORE = 3000
 #: An index of more chunks is loaded by a thread of its own, and then not listed again as a whole.
 LARGE = 200_000
 #: With more chunks than this without a vector, new vectors are looked for every `LOOK_S` seconds.
