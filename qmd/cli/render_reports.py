@@ -128,10 +128,10 @@ def render_status(status: Status, fresh: Freshness) -> None:
         ("Database", [f"{status.database} ({readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
         ("Vectors", _vectors(status, status.needs_embedding > 0 and fresh.embedding)),
-        ("Indexed", [_time(status.last_indexed)]),
+        ("Indexed", [minute(status.last_indexed)]),
     ]
     if fresh.keeper is not None:
-        rows.append(("Kept by", [f"{fresh.keeper}, heard of {_time(fresh.keeper_heard_of)}"]))
+        rows.append(("Kept by", [f"{fresh.keeper}, heard of {minute(fresh.keeper_heard_of)}"]))
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
             write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(line)}\n")
@@ -140,7 +140,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         name = paint(one_line(collection.name), "title", color)
         facts = f"{count(collection.documents, 'document')}, {one_line(collection.pattern)}"
         facts += "" if collection.included else ", excluded"
-        changed = f", changed {_time(collection.last_updated)}" if collection.last_updated else ""
+        changed = f", changed {minute(collection.last_updated)}" if collection.last_updated else ""
         place = f"{name}  {one_line(collection.path)}"
         write(f"  {beside(place, f'({facts}{changed})', 2)}\n")
     if status.skipped:
@@ -172,7 +172,8 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     return lines
 
 
-def _time(stamp: str | None) -> str:
+def minute(stamp: str | None) -> str:
+    """A time as people read it: ``2026-11-23 13:46 UTC``."""
     return stamp[:16].replace("T", " ") + " UTC" if stamp else "never"
 
 

@@ -6,6 +6,7 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
+from qmd.cli.render_reports import minute
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
 from qmd.values.access import AccessToken
@@ -132,7 +133,7 @@ def _described(token: AccessToken) -> str:
     if not parts:
         parts.append("opens nothing, since its collections were removed")
     if token.expires is not None:
-        parts.append(f"{'expired' if token.expired else 'expires'} {token.expires[:10]}")
+        parts.append(f"{'expired' if token.expired else 'expires'} {minute(token.expires)}")
     return one_line(", ".join(parts))
 
 
