@@ -424,13 +424,13 @@ def unreadable_root(root: Path, error: OSError) -> NotFoundError | InputError:
     """The error for a collection whose directory cannot be listed."""
     if isinstance(error, FileNotFoundError):
         return NotFoundError(
-            f"The folder does not exist: {root}",
+            f"The folder {root} does not exist.",
             hint="Is its disk mounted? If the folder moved, remove the collection and add it anew.",
         )
     if isinstance(error, NotADirectoryError):
-        return InputError(f"Not a folder: {root}", hint="Give the folder that holds the files.")
+        return InputError(f"{root} is not a folder.", hint="Give the folder that holds the files.")
     return InputError(
-        f"The folder cannot be read: {root} ({error.strerror or error})",
+        f"The folder {root} cannot be read: {error.strerror or error}.",
         hint="Check its permissions and its disk, then run 'qmd index' again.",
     )
 

@@ -279,7 +279,7 @@ def test_a_missing_root_is_an_error_and_never_an_empty_result(tmp_path: Path) ->
 def test_a_root_that_is_a_file_or_cannot_be_listed_is_an_error(reachable_root: Path) -> None:
     make(reachable_root, ["a.md", "closed/b.md"])
     file, closed = reachable_root / "a.md", reachable_root / "closed"
-    with pytest.raises(InputError, match="Not a folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         scan(file, Rules(file, "**/*.md"))
     closed.chmod(0)
     try:
