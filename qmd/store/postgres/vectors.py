@@ -200,7 +200,12 @@ class PostgresVectors:
         import numpy as np
 
         version = pgvector.version(self._connection)
-        return f"pgvector {version}" if version else f"numpy {np.__version__} (no pgvector)"
+        if version:
+            return f"pgvector {version}"
+        return (
+            f"The database has no pgvector; numpy {np.__version__} reads all vectors."
+            " To make searches by meaning faster: CREATE EXTENSION vector, then 'qmd embed'"
+        )
 
     def _rows(self, sql: str, values: Sequence[object]) -> list[tuple[int, int, bytes]]:
         rows = self._connection.execute(sql, values, binary=True)
