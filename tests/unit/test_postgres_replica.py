@@ -137,8 +137,9 @@ def test_a_replica_that_is_far_behind_is_not_asked(
 
 
 def test_the_primary_answers_while_the_replica_is_gone(
-    kb: KnowledgeBase, replica: PostgresServer
+    kb: KnowledgeBase, replica: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "qmd.store.postgres.replica")
     until(lambda: reads_replica(kb))
     replica.kill()
     try:
@@ -146,9 +147,13 @@ def test_the_primary_answers_while_the_replica_is_gone(
         assert answers(kb, "first") == ["notes/a.md"]
         until(lambda: any("cannot be reached" in notice for notice in kb.freshness().notices))
         assert not any(PASSWORD in notice for notice in kb.freshness().notices)
+        assert all("refused. The primary" in notice for notice in kb.freshness().notices)
     finally:
         replica.start()
     until(lambda: reads_replica(kb))
+    until(lambda: caplog.messages[-1] == "the replica is asked again")
+    assert caplog.messages[-2].startswith("the replica is not asked: The ")
+    assert caplog.records[-2].levelname == "WARNING"
 
 
 def _fails(kb: KnowledgeBase) -> bool:

@@ -192,9 +192,9 @@ def _problems_of_servers(replica: ReplicaState | None) -> list[str]:
         return []
     problems = []
     if replica.problem is not None:
-        problems.append(f"{replica.problem} The primary server answers alone.")
+        problems.append(f"{replica.problem.rstrip('.')}. The primary server answers alone.")
     if replica.primary_problem is not None:
-        problems.append(f"{replica.primary_problem} Nothing can be written.")
+        problems.append(f"{replica.primary_problem.rstrip('.')}. Nothing can be written.")
     return problems
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from qmd.store.store import ReplicaState
 if TYPE_CHECKING:
     from qmd.values.location import ServerDatabase
 
+_log = logging.getLogger(__name__)
 #: Seconds between two looks at both servers.
 _LOOK_S = 1.0
 #: A replica that is further behind, or did not answer for so long, is not asked.
@@ -53,6 +55,7 @@ class ReplicaWatch:
         self._needed = 0
         self._replayed = 0
         self._state = ReplicaState(None, "The replica was not asked yet.")
+        self._was_usable = True  # at the look before
         self._thread = threading.Thread(target=self._run, name="qmd-replica", daemon=True)
 
     def start(self) -> None:
@@ -68,6 +71,7 @@ class ReplicaWatch:
                 f"{self._replica} is no replica of {self._primary}.",
                 hint="Name a streaming replica of the database, or leave out --db-read.",
             )
+        self._log_change()
         self._thread.start()
 
     def stop(self) -> None:
@@ -109,6 +113,7 @@ class ReplicaWatch:
     def _run(self) -> None:
         while not self._stop.wait(_LOOK_S):
             self._look()
+            self._log_change()
 
     def _look(self) -> None:
         before = monotonic()
@@ -130,6 +135,15 @@ class ReplicaWatch:
                 problem = f"The replica {self._replica} is {lag_s:.0f} s behind; it is not asked."
         self._looked_at = monotonic()
         self._state = ReplicaState(lag_s, problem, primary_problem)
+
+    def _log_change(self) -> None:
+        """One line when the replica is not asked any more, and one when it is again."""
+        problem = self._state.problem
+        if problem is not None and self._was_usable:
+            _log.warning("the replica is not asked: %s", problem)
+        elif problem is None and not self._was_usable:
+            _log.info("the replica is asked again")
+        self._was_usable = problem is None
 
     def _lag_s(self, replayed: int) -> float:
         """Seconds since the primary was where the replica is now."""
