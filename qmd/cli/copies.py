@@ -81,6 +81,8 @@ def migrate_to(target: str, as_json: bool) -> None:
     stays as it is. An interrupted copy goes on where it was. Photos are read again by the next
     'qmd index'; tokens and the audit log stay here.
     """
+    from qmd.cli.imports import render_not_taken
+
     session().interrupted = "What was copied stays; the same command goes on."
     with session().open() as kb, progress_bar() as progress:
         report = kb.copy_to(target, progress=progress)
@@ -93,6 +95,7 @@ def migrate_to(target: str, as_json: bool) -> None:
         f" {report.unchanged:,} unchanged · {count(report.vectors, 'vector')}\n"
         f"  {count(report.revisions, 'revision')} · {count(report.conversations, 'conversation')}\n"
     )
+    render_not_taken(report.not_taken)
     if report.left_to_index:
         note(f"{count(report.left_to_index, 'photo')} to read there: qmd --db TARGET index")
 

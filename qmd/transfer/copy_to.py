@@ -24,6 +24,7 @@ from qmd.transfer.export import export
 from qmd.transfer.take_back import take_back
 from qmd.values import ModelSpec, NewDocument, Progress, ProgressCallback
 from qmd.values.exports import CopyReport
+from qmd.values.imports import NotTaken
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
@@ -56,8 +57,9 @@ def copy_to(
     """
     with tempfile.TemporaryDirectory(prefix="qmd-copy-") as folder:
         archive = Path(folder) / "export"
-        export(source, archive, settings=None, version=version, force=False)
-        returned = take_back(target, archive)
+        exported = export(source, archive, settings=None, version=version, force=False)
+        # The documents are copied, too, so it does not matter where their folders are.
+        returned = take_back(target, archive, has_folders=False)
     documents, unchanged, left = 0, 0, 0
     for collection in _collections(source, target):
         added, same, photos = _copy_documents(source, target, collection, progress)
@@ -76,7 +78,14 @@ def copy_to(
         changes=returned.changes,
         revisions=returned.revisions,
         conversations=returned.chats,
+        not_taken=(*returned.folders.not_taken, *_damaged(exported.damaged)),
     )
+
+
+def _damaged(contents: int) -> list[NotTaken]:
+    if not contents:
+        return []
+    return [NotTaken(f"{contents:,} earlier contents of files", "They cannot be read any more.")]
 
 
 def _collections(source: Store, target: Store) -> list[str]:
@@ -122,7 +131,7 @@ def _copy_documents(
     def finish(writer: Writer) -> None:
         writer.collections.mark_indexed(theirs.id, excluded={}, changed=True, is_vault=is_vault)
 
-    if done:
+    if done or theirs.last_indexed is None:  # an earlier copy was interrupted before this
         target.write(finish)
     return done, len(ours) - len(new), len(new) - len(texts)
 

@@ -70,7 +70,9 @@ def export(
         head = ExportHead("qmd export", EXPORT_VERSION, version, clock.now())
         counted.put(HEAD, json.dumps(to_wire(head), indent=1).encode() + b"\n")
         collections = [
-            ExportedCollection(each.name, each.path, each.pattern, each.ignore, each.included)
+            ExportedCollection(
+                each.name, each.path, each.pattern, each.ignore, each.included, each.owner
+            )
             for each in sorted(reader.collections.all(), key=lambda each: each.name)
         ]
         contexts = [

@@ -29,7 +29,7 @@ from qmd.transfer.archive import (
     SETTINGS,
 )
 from qmd.transfer.export import content_name, turns_name
-from qmd.transfer.take_over import check_folders, take_over_in
+from qmd.transfer.take_over import all_folders, check_folders, take_over_in
 from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
 from qmd.values.exports import (
     EXPORT_VERSION,
@@ -75,6 +75,7 @@ def take_back(
     *,
     moves: Sequence[Move] = (),
     dry_run: bool = False,
+    has_folders: bool = True,
     record: Callable[[Writer], object] = lambda writer: None,
 ) -> ReturnReport:
     """
@@ -86,6 +87,7 @@ def take_back(
     Args:
         moves: Folders that have another path on this machine.
         dry_run: Only say what would be added.
+        has_folders: Leave collections out whose folders are not on this machine.
         record: Called in the transaction, for the audit log.
 
     Raises:
@@ -96,7 +98,7 @@ def take_back(
     with archive.reading(path) as source:
         _check_head(source)
         plan = _plan(source, path, moves)
-        checked_folders = check_folders(plan)
+        checked_folders = check_folders(plan) if has_folders else all_folders(plan)
         history = _History(source, moves)
         chats = list(_chats(source))
         settings = source.read(SETTINGS, limit=_MAX_SETTINGS)
@@ -160,6 +162,7 @@ def _plan(source: archive.ExportReader, path: Path, moves: Sequence[Move]) -> Im
                     for context in contexts
                     if context.collection == each.name
                 ),
+                each.owner,
             )
             for each in _records(source, COLLECTIONS, ExportedCollection)
         ),

@@ -64,6 +64,11 @@ def check_folders(plan: ImportPlan) -> list[CheckedFolder | NotTaken]:
     return list(_checked(plan))
 
 
+def all_folders(plan: ImportPlan) -> list[CheckedFolder | NotTaken]:
+    """The folders of a plan of collections with names, wherever they are."""
+    return [(each, each.name or "", each.path) for each in plan.collections]
+
+
 def take_over_in(
     reader: Reader,
     writer: Writer | None,
@@ -174,12 +179,17 @@ class _Import:
 
         if self._writer is None:
             added = Collection(
-                0, name, path, planned.pattern, planned.ignore, 0, None, None, planned.included
-            )
+                0, name, path, planned.pattern, planned.ignore, 0, None, None, planned.included,
+                planned.owner,
+            )  # fmt: skip
         else:
             collections = self._writer.collections
             added = collections.add(
-                name=name, path=path, pattern=planned.pattern, ignore=planned.ignore
+                name=name,
+                path=path,
+                pattern=planned.pattern,
+                ignore=planned.ignore,
+                owner=planned.owner,
             )
             if not planned.included:
                 added = collections.set_included(name, included=False)

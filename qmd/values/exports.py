@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from qmd.values.chats import ChatMode, TurnStatus
-from qmd.values.facts import Describe, Inline
-from qmd.values.imports import ImportReport
+from qmd.values.facts import Describe, Inline, OmitDefault
+from qmd.values.imports import ImportReport, NotTaken
 from qmd.values.revisions import FileAction
 
 #: Raised when an older qmd could not read what is written.
@@ -44,6 +44,7 @@ class ExportedCollection:
     pattern: str
     ignore: tuple[str, ...]
     included: bool = True
+    owner: Annotated[str, OmitDefault()] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +171,6 @@ class CopyReport:
     changes: int
     revisions: int
     conversations: int
+    not_taken: Annotated[
+        tuple[NotTaken, ...], Describe("What differs there and was left as it is")
+    ] = ()

@@ -32,6 +32,7 @@ class PlannedCollection:
         name: The name to give it; None for that of the folder.
         path: The absolute path of the folder, which may be missing.
         included: Whether searches that name no collection look in it.
+        owner: Whose folder it is, if another machine pushed it.
     """
 
     name: str | None
@@ -40,6 +41,7 @@ class PlannedCollection:
     ignore: tuple[str, ...] = ()
     included: bool = True
     contexts: tuple[PlannedContext, ...] = ()
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

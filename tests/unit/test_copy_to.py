@@ -12,6 +12,7 @@ from qmd.kb import KnowledgeBase
 from qmd.settings import Settings
 from qmd.store import Store, open_store
 from qmd.store.match import Phrase, any_of
+from qmd.values import Progress
 from qmd.values.location import ServerDatabase
 from tests.support.embedder import HashEmbedder
 from tests.support.live import put
@@ -101,3 +102,46 @@ def test_a_collection_of_another_folder_is_left_alone(database: Path, tmp_path: 
         kb.add_collection(tmp_path / "elsewhere", name="notes")
     with KnowledgeBase.open(database) as kb, pytest.raises(ConflictError, match="another folder"):
         kb.copy_to(str(other))
+
+
+def test_a_collection_is_copied_wherever_its_folder_is(database: Path, tmp_path: Path) -> None:
+    with KnowledgeBase.open(database) as kb:
+        kb._store.write(
+            lambda writer: writer.collections.add(
+                name="pushed", path="/srv/pushed", pattern="**/*.md", ignore=(), owner="ann"
+            )
+        )
+        (tmp_path / "notes").rename(tmp_path / "on another machine")
+        report = kb.copy_to(str(tmp_path / "copy.sqlite"))
+        assert (report.collections, report.documents, report.not_taken) == (2, 4, ())
+    with closing(open_store(database)) as here, closing(open_store(tmp_path / "copy.sqlite")) as to:
+        assert contents(to) == contents(here)
+        with to.reading() as reader:
+            assert reader.collections.by_name("pushed").owner == "ann"
+
+
+def test_a_copy_that_ended_behind_the_last_document_goes_on(database: Path, tmp_path: Path) -> None:
+    class EndedError(Exception):
+        pass
+
+    def end(tick: Progress) -> None:
+        if tick.done == tick.total:
+            raise EndedError
+
+    copy = tmp_path / "copy.sqlite"
+    with KnowledgeBase.open(database) as kb:
+        with pytest.raises(EndedError):
+            kb.copy_to(str(copy), progress=end)
+        kb.copy_to(str(copy))
+    with closing(open_store(copy)) as store, store.reading() as reader:
+        assert not reader.collections.is_vault("notes")
+        assert reader.collections.by_name("notes").last_indexed is not None
+
+
+def test_a_history_that_differs_there_is_named(database: Path, tmp_path: Path) -> None:
+    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
+        kb.copy_to(str(tmp_path / "copy.sqlite"))
+        kb.notes.create("notes/new.md", "# New\n\nwritten once more\n")
+        report = kb.copy_to(str(tmp_path / "copy.sqlite"))
+    assert (report.documents, report.revisions) == (1, 0)
+    assert [each.subject for each in report.not_taken] == ["history"]
