@@ -137,14 +137,26 @@ def test_a_client_edits_moves_and_undoes_in_its_collections(
     assert [hit.file for hit in kb.search("more").hits] == ["inbox/newer.md"]
     part.undo.undo_last()
     assert (tmp_path / "inbox" / "new.md").exists()
-    with pytest.raises(OutsideRootsError):
+    with pytest.raises(OutsideRootsError, match=r"does not open .*plan\.md for writing") as caught:
         part.edit_note("work/plan", NoteEdit("append", text="more"))
+    assert "qmd token create NAME --write" in str(caught.value.hint)
+    with pytest.raises(OutsideRootsError, match="is hidden; a token opens no hidden files"):
+        part.policy.resolve(tmp_path / "inbox" / ".hidden.md")
     with pytest.raises(OutsideRootsError):
         part.delete_note("work/plan")
     with pytest.raises(OutsideRootsError):
         part.move_note("work/plan", "inbox/plan")
     with pytest.raises(OutsideRootsError):
         part.move_note("inbox/in", "work/in")
+
+
+def test_a_client_that_only_reads_is_told_what_a_token_needs(kb: KnowledgeBase) -> None:
+    scope = kb.scope_of_token(kb.create_token("reader", read=["work"]).token)
+    assert scope is not None
+    with ScopedKnowledgeBase(kb, scope) as reader:
+        assert not reader.policy.writable
+        with pytest.raises(OutsideRootsError, match="This token opens nothing for writing"):
+            reader.create_note("work/new.md", "text")
 
 
 def test_a_link_out_of_a_collection_leads_nowhere(

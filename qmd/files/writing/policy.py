@@ -48,6 +48,10 @@ _SYSTEM = tuple(
 )
 _PORTS = (f"{port}{number}" for port in ("COM", "LPT") for number in "0123456789¹²³")
 _DEVICES = frozenset({"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", *_PORTS})
+_ASK_FOR_WRITES = (
+    "Ask the administrator of the server for a token that does: qmd token create NAME --write"
+    " COLLECTION"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class WritePolicy:
         pushed: The directory with folders of other machines, in which nothing may be written: the
             next push would undo it.
         closed: Directories below which nothing is written, unless a root lies inside them.
+        scoped_to_token: Whether the roots are what the token of the client opens.
     """
 
     roots: tuple[Root, ...]
@@ -85,6 +90,7 @@ class WritePolicy:
     agent: bool = False
     pushed: Path | None = None
     closed: tuple[Path, ...] = ()
+    scoped_to_token: bool = False
 
     @classmethod
     def read_only(cls) -> WritePolicy:
@@ -139,7 +145,13 @@ class WritePolicy:
     ) -> WritePolicy:
         """Allow writes below the directories of a client's collections, but for hidden files."""
         roots = tuple(Root(resolved(each), hidden=False, whole=False) for each in directories)
-        return cls(roots, bool(roots), agent, closed=tuple(map(resolved, closed)))
+        return cls(
+            roots,
+            bool(roots),
+            agent,
+            closed=tuple(map(resolved, closed)),
+            scoped_to_token=True,
+        )
 
     def resolve(self, path: str | Path) -> ResolvedPath:
         """
@@ -169,13 +181,28 @@ class WritePolicy:
         roots = [root.path for root in self.roots if lies_below(path, root)]
         roots = [root for root in roots if not self._is_closed(path, root)]
         if not roots:
-            raise _outside(path, path.parent)
+            raise self._outside(path)
         if self.agent:
             self._require_steers_nothing(path)
             link = link_to(path, min(roots, key=lambda root: len(root.parts)))
             if link is not None:
                 raise SteeringFileError(str(path), f"{link}, which steers programs, leads to it")
         return ResolvedPath(roots[0], path)
+
+    def _outside(self, path: Path) -> OutsideRootsError:
+        """The error for a path below no root."""
+        if not self.scoped_to_token:
+            return _outside(path, path.parent)
+        below = [root.path for root in self.roots if path.is_relative_to(root.path)]
+        if any(_hidden(path.relative_to(root)) for root in below):
+            return OutsideRootsError(
+                f"{path} is hidden; a token opens no hidden files for writing.",
+                hint="Choose names that begin with no dot.",
+            )
+        return OutsideRootsError(
+            f"This token does not open {path} for writing.",
+            hint=_ASK_FOR_WRITES,
+        )
 
     def _require_not_pushed(self, path: Path) -> None:
         """Raises OutsideRootsError for what belongs to another machine."""
@@ -238,6 +265,8 @@ class WritePolicy:
 
     def require_writable(self) -> None:
         """Raises OutsideRootsError: all writing is off."""
+        if not self.writable and self.scoped_to_token:
+            raise OutsideRootsError("This token opens nothing for writing.", hint=_ASK_FOR_WRITES)
         if not self.writable:
             raise OutsideRootsError(
                 "Writing is switched off here.", hint="Start it without --read-only to allow it."
