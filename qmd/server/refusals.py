@@ -59,7 +59,9 @@ class Refusal:
 
 
 WRONG_HOST = Refusal(
-    403, "Host not allowed: this server answers to its own names only (localhost)."
+    403,
+    "Host not allowed: this server answers to its own names only (localhost).\n\n"
+    "If this is the name of a proxy, start the server with --allow-host NAME.",
 )
 WRONG_ORIGIN = Refusal(403, "Origin not allowed: pages of other sites may not use qmd.")
 WRONG_PAGE = Refusal(403, "Origin not allowed: this is no page of this server.")

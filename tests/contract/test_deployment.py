@@ -59,9 +59,17 @@ def test_variables_are_settings_and_the_token_is_never_an_argument() -> None:
         *(each["name"] for container in CONTAINERS for each in container["env"]),
         *re.findall(r"\b(QMD_[A-Z_]+)=", UNIT),
     }
-    others = {"QMD_TOKEN", "PGPASSWORD"}
+    others = {"QMD_TOKEN", "PGPASSWORD", "QMD_HOST"}
     assert variables <= {setting.variable for setting in SETTINGS.values()} | others
     assert not any("--token" in command for command in COMMANDS.values())
+
+
+@pytest.mark.parametrize("file", COMMANDS)
+def test_the_server_answers_to_the_name_that_a_proxy_passes_on(file: str) -> None:
+    command = COMMANDS[file]
+    name = command[command.index("--allow-host") + 1]
+    assert name == "qmd" if "kubernetes" in file else name.startswith("${QMD_HOST")
+    assert "token create" in (TEAM / file).read_text(encoding="utf-8")
 
 
 def test_databases_of_the_servers_are_urls_without_a_password() -> None:
