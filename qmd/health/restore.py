@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +11,7 @@ from pathlib import Path
 from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError, StoreError
 from qmd.ingest.keep.lock import IndexLock
 from qmd.store import recovery
+from qmd.system.temporary import temporary_beside
 from qmd.values import Rescued
 
 _BACKUP_HINT = "Give a file that 'qmd backup' made."
@@ -57,8 +58,8 @@ def rescue(database: Path) -> Rescued:
     recovery.require_database(database)
     with index_locked(database):
         try:
-            with tempfile.TemporaryDirectory(prefix=".qmd-rescue-", dir=database.parent) as folder:
-                new = Path(folder) / database.name
+            with _folder_beside(database) as folder:
+                new = folder / database.name
                 saved = recovery.rescue_into(database, new)
                 return replace(saved, kept=recovery.put_in_place(new, database))
         except OSError as error:
@@ -66,6 +67,16 @@ def rescue(database: Path) -> Rescued:
                 f"Nothing can be written beside {database}: {error.strerror or error}",
                 hint="Check the directory, its permissions and its free space.",
             ) from error
+
+
+@contextmanager
+def _folder_beside(database: Path) -> Iterator[Path]:
+    folder = temporary_beside(database.with_name(f"{database.name}.rescue"))
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from qmd.errors import ConflictError, InputError, NotFoundError, StoreError
 from qmd.system.beneath import READ, open_beneath
+from qmd.system.temporary import temporary_beside
 
 HEAD = "export.json"
 COLLECTIONS = "collections.jsonl"
@@ -74,7 +75,7 @@ def writing(target: Path, *, force: bool) -> Iterator[ExportWriter]:
     """
     is_archive = target.suffix.lower() == ".zip"
     _require_free(target, is_archive, force)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = temporary_beside(target)
     try:
         if is_archive:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -87,9 +88,8 @@ def writing(target: Path, *, force: bool) -> Iterator[ExportWriter]:
         else:
             temporary.mkdir(mode=0o700)
             yield _FolderWriter(temporary)
-            if target.exists():
-                shutil.rmtree(target)
-            temporary.rename(target)
+            with _replaced(target):
+                temporary.rename(target)
     except OSError as error:
         raise StoreError(
             f"{target} cannot be written: {error.strerror or error}",
@@ -100,6 +100,22 @@ def writing(target: Path, *, force: bool) -> Iterator[ExportWriter]:
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _replaced(folder: Path) -> Iterator[None]:
+    """Move a folder aside while another takes its place, so that one of both is whole."""
+    if not folder.exists():
+        yield
+        return
+    aside = temporary_beside(folder.with_name(f"{folder.name}.old"))
+    folder.rename(aside)
+    try:
+        yield
+    except OSError:
+        aside.rename(folder)
+        raise
+    shutil.rmtree(aside)
 
 
 def _require_free(target: Path, is_archive: bool, force: bool) -> None:

@@ -19,6 +19,7 @@ from qmd.store.sqlite import damage, migrate
 from qmd.store.sqlite.disk_space import require_free
 from qmd.store.sqlite.library import FAILURES, Connection, Error, connect, translate
 from qmd.system import cancellation
+from qmd.system.temporary import temporary_beside
 
 #: What SQLite keeps beside a database while it is open, or after a crash.
 COMPANIONS = ("-wal", "-shm", "-journal")
@@ -158,7 +159,7 @@ def _free_name(database: Path) -> Path:
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
     """A name in the same directory, free at the end whatever happens."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = temporary_beside(target)
     try:
         yield temporary
     except OSError as error:
