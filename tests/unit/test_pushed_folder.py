@@ -19,6 +19,7 @@ from qmd.errors import (
     WritesForbiddenError,
 )
 from qmd.files.pushed import folder as pushed
+from qmd.files.writing.locked_folder import temporary_name
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.settings import Settings
@@ -266,3 +267,18 @@ def test_a_path_too_long_for_the_disk_is_refused_alone(kb: KnowledgeBase) -> Non
     long = "/".join(["𠀀" * 62] * 15 + ["𠀀" * 50]) + ".md"
     report = kb.push("n" * 100, push(sent(long, b"b"), sent("c.md", b"b"), parts=(part(b"b"),)))
     assert report.stored + len(report.refused) == 2 and report.stored >= 1
+
+
+def test_what_a_killed_server_had_begun_to_write_is_deleted_after_a_day(
+    kb: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb.push("notes", push(sent("deep/ok.md", b"ok"), parts=(part(b"ok"),)))
+    begun = tmp_path / "pushed/notes/deep" / temporary_name()
+    begun.write_bytes(b"begun")
+    os.utime(begun, (0, 0))  # the time of the file on the owner's machine
+    assert [each.path for each in kb.pushed_files("notes").files] == ["deep/ok.md"]
+    assert begun.exists()
+    now = pushed.time.time()
+    monkeypatch.setattr(pushed.time, "time", lambda: now + pushed.PART_LIFE_S + 60)
+    assert [each.path for each in kb.pushed_files("notes").files] == ["deep/ok.md"]
+    assert not begun.exists()

@@ -98,7 +98,10 @@ class PushedFolder:
             return
         first = after[0] if after else ""
         for entry in entries:
-            if entry.name < first or is_temporary_name(entry.name):
+            if is_temporary_name(entry.name):
+                _discard_leftover(entry)
+                continue
+            if entry.name < first:
                 continue
             path = f"{folder}/{entry.name}" if folder else entry.name
             rest = after[1:] if entry.name == first else ()
@@ -320,6 +323,14 @@ class PushedFolder:
                 "The disk of the server is nearly full. What was stored before stays.",
                 hint="Free some space on the server, then push again.",
             )
+
+
+def _discard_leftover(entry: os.DirEntry[str]) -> None:
+    """Delete what a server that was killed had begun to write."""
+    with suppress(OSError):
+        # Its time of modification is that on the owner's machine.
+        if time.time() - entry.stat(follow_symlinks=False).st_ctime > PART_LIFE_S:
+            Path(entry.path).unlink()
 
 
 def _require_each_once(push: Push) -> None:
