@@ -14,7 +14,7 @@ from qmd.cli.command import command
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_embed_report, render_index_report
 from qmd.cli.session import session
-from qmd.cli.terminal import note, write
+from qmd.cli.terminal import note, one_line, write
 from qmd.errors import InferenceError, QmdError
 
 if TYPE_CHECKING:
@@ -129,7 +129,10 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
             f"({count(pending, 'document')}): it fetches a model first."
         )
         return
-    write(f"Everything is searchable by words; making vectors of {count(pending, 'document')}.\n")
+    # How many documents of some collections wait is not counted.
+    is_part = collections and {each.name for each in status.collections} - set(collections)
+    what = ", ".join(map(one_line, collections)) if is_part else count(pending, "document")
+    write(f"Everything is searchable by words; making vectors of {what}.\n")
     sys.stdout.flush()
     try:
         run_embed(kb, collections, force=False)

@@ -336,6 +336,11 @@ class TestUp:
         assert "Added collection" not in again.out
         assert "3 unchanged" in again.out
         assert len(scratch.ok("collection", "list", "--json").json()) == 2
+        scratch.write("other/new.md", "# New\n")
+        scratch.ok("collection", "add", "other")
+        part = scratch.ok("up", "--once", "notes").out
+        assert "words; making vectors of notes.\nEmbedded 0 chunks" in part
+        scratch.ok("collection", "remove", "other")
 
         found = scratch.ok("vsearch", "how do we restore a backup?", "--json").json()
         assert found[0]["file"] == "notes/zh/备份.md"
