@@ -24,6 +24,7 @@ from qmd.errors import InputError
 
 if TYPE_CHECKING:
     from qmd.transfer.push.folder import FolderPush, LocalFolder, PushSummary
+    from qmd.values.pushes import RefusedFile
 
 
 @command(
@@ -88,7 +89,8 @@ def push(
         for (folder, _), summary in zip(pushes, summaries, strict=True):
             _render(folder, summary)
     if watch:
-        _follow(pushes, as_json=as_json)
+        told = {each.collection: each.refused for each in summaries}
+        _follow(pushes, told, as_json=as_json)
     if any(summary.refused for summary in summaries):
         raise click.exceptions.Exit(1)
 
@@ -133,29 +135,38 @@ def _this_person() -> str:
     return f"{person}@{socket.gethostname()}"
 
 
-def _follow(pushes: Sequence[tuple[LocalFolder, FolderPush]], *, as_json: bool) -> None:
+def _follow(
+    pushes: Sequence[tuple[LocalFolder, FolderPush]],
+    told: dict[str, list[RefusedFile]],
+    *,
+    as_json: bool,
+) -> None:
+    """Push each change. What is not pushed is in ``told``, and is said again if it differs."""
     from qmd.transfer.push.follow import follow
 
     folders = {folder.name: folder for folder, _ in pushes}
     if not as_json:
         note("Watching for changes. Ctrl-C ends.")
     for summary in follow(pushes, lambda text: note(text, style="warning")):
-        if summary.stored or summary.deleted or summary.refused:
+        is_news = summary.refused != told[summary.collection]
+        told[summary.collection] = summary.refused
+        if summary.stored or summary.deleted or is_news:
             if as_json:
                 write_json(summary)
             else:
-                _render(folders[summary.collection], summary)
+                _render(folders[summary.collection], summary, with_refused=is_news)
             sys.stdout.flush()
 
 
-def _render(folder: LocalFolder, summary: PushSummary) -> None:
+def _render(folder: LocalFolder, summary: PushSummary, *, with_refused: bool = True) -> None:
     write(
         f"Pushed '{one_line(folder.name)}': {summary.stored} stored · {summary.deleted} deleted ·"
         f" {summary.unchanged} unchanged · {readable_size(summary.sent_bytes)} sent\n"
     )
-    for refused in summary.refused[:SHOWN]:
+    not_pushed = summary.refused if with_refused else []
+    for refused in not_pushed[:SHOWN]:
         note(f"  not pushed: {one_line(refused.path)}: {one_line(refused.reason)}", style="warning")
-    if len(summary.refused) > SHOWN:
-        note(f"  and {count(len(summary.refused) - SHOWN, 'file')} more; --json lists all")
+    if len(not_pushed) > SHOWN:
+        note(f"  and {count(len(not_pushed) - SHOWN, 'file')} more; --json lists all")
     if summary.waiting:
         note(f"  {count(len(summary.waiting), 'file')} changed meanwhile; push again")

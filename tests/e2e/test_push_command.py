@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from qmd.transfer.push.folder import BATCH_FILES
 from tests.support.http_server import qmd_server
 from tests.support.live import put, until
@@ -78,6 +80,35 @@ def test_a_folder_of_more_files_than_one_step_sends_is_pushed_moved_and_emptied(
         emptied = run(server.url, notes)
         assert f"0 stored · {many - 1} deleted · 1 unchanged" in emptied.stdout
         assert server.ask("GET", "/status").json()["total_documents"] == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="making links needs a right there")
+def test_a_link_in_the_folder_is_no_failure_and_others_are_told_once(tmp_path: Path) -> None:
+    notes, told = tmp_path / "notes", tmp_path / "told"
+    put(notes / "a.md", "# A\n")
+    (notes / "same.md").symlink_to(notes / "a.md")
+    with qmd_server(tmp_path / "team.sqlite", "--push-folder", str(tmp_path / "pushed")) as server:
+
+        def total() -> int:
+            return int(server.ask("GET", "/status").json()["total_documents"])
+
+        inside = run(server.url, notes)
+        assert (inside.returncode, inside.stderr) == (0, "")
+        put(tmp_path / "elsewhere.md", "# Elsewhere\n")
+        (notes / "out.md").symlink_to(tmp_path / "elsewhere.md")
+        outside = run(server.url, notes)
+        assert (outside.returncode, outside.stderr.count("not pushed: out.md")) == (1, 1)
+        command = [sys.executable, "-m", "qmd", "push", server.url, str(notes), "--watch"]
+        with (
+            told.open("wb") as stderr,
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr) as watching,
+        ):
+            for number in (2, 3):
+                put(notes / f"{number}.md", f"# {number}\n")
+                until(lambda most=number: total() == most, "the new note is there")
+            watching.send_signal(signal.SIGINT)
+            watching.wait(30)
+    assert told.read_text(encoding="utf-8").count("not pushed: out.md") == 1
 
 
 def test_a_server_that_takes_nothing_or_is_none_says_so(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from qmd.errors import InputError, UnreadableFileError
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import ScannedFile, scan
+from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.transfer.push.remote import PushServer
 from qmd.values import Progress, ProgressCallback
 from qmd.values.pushes import (
@@ -136,6 +136,8 @@ class FolderPush:
         local: dict[str, ScannedFile] = {}
         unreadable: list[str] = []
         for item in scan(folder.root, rules):
+            if isinstance(item, ScanSkip) and item.reason == "symlink inside the collection":
+                continue  # the file that it leads to is pushed under its own name
             if not isinstance(item, ScannedFile):
                 summary.refused.append(RefusedFile(item.path, item.detail or item.reason))
                 if item.is_directory:

@@ -52,7 +52,8 @@ def follow(
                     yield push.run()
                 except ServerUnreachableError as error:
                     push.forget()
-                    notice(f"{error} It is tried again in {pause_s:.0f} s.")
+                    said = str(error).rstrip(".")
+                    notice(f"{said}. It is tried again in {pause_s:.0f} s.")
                     break
                 due.discard(number)
                 pause_s = FIRST_PAUSE_S
