@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -22,6 +23,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import jwt
 
 from qmd.errors import InputError
+from qmd.ingest.new_collection import check_name
 from qmd.server.security import is_loopback
 from qmd.system import http_client
 from qmd.system.proxy import ProxyError
@@ -44,6 +46,8 @@ _LEEWAY_S = 30  # by which the clocks of two machines may differ
 #: Signatures by a private key. One that the issuer shares with this server could be forged here.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
                "EdDSA"]  # fmt: skip
+_MIN_RSA_BITS = 2048  # RFC 7518, section 3.3; shorter keys can be computed from public ones
+_LATEST = 2**53  # the time of an end that a float can hold
 _READ, _WRITE = "qmd:read:", "qmd:write:"
 
 _log = logging.getLogger(__name__)
@@ -141,9 +145,10 @@ class TokenIssuer:
             return None
         scope = _scope_of_claims(claims)
         now = time.time()
+        end = float(min(int(claims["exp"]), _LATEST))
         with self._lock:
             self._ends = {each: end for each, end in self._ends.items() if end > now}
-            self._ends[scope] = max(self._ends.get(scope, 0.0), float(claims["exp"]))
+            self._ends[scope] = max(self._ends.get(scope, 0.0), end)
         return scope
 
     def is_valid(self, scope: AccessScope) -> bool:
@@ -195,8 +200,14 @@ class TokenIssuer:
             keys = _read_json(address)
             if keys is None:
                 raise ValueError(f"{address} has no keys")
-            return list(jwt.PyJWKSet.from_dict(keys).keys)
+            return [key for key in jwt.PyJWKSet.from_dict(keys).keys if _may_sign(key)]
         raise ValueError("it has no metadata")
+
+
+def _may_sign(key: jwt.PyJWK) -> bool:
+    """Whether signatures by a key count: one for encryption is in other hands, a short one too."""
+    is_short = key.key_type == "RSA" and key.key.key_size < _MIN_RSA_BITS
+    return key.public_key_use in (None, "sig") and not is_short
 
 
 def _chosen(keys: list[jwt.PyJWK], key_id: str | None) -> jwt.PyJWK | None:
@@ -221,13 +232,24 @@ def _read_json(url: str) -> dict[str, Any] | None:
 
 
 def _scope_of_claims(claims: Mapping[str, Any]) -> AccessScope:
-    granted = claims.get("scope", claims.get("scp", ""))
-    words = granted.split() if isinstance(granted, str) else [str(each) for each in granted]
-    write = {unquote(word.removeprefix(_WRITE)) for word in words if word.startswith(_WRITE)}
-    read = {unquote(word.removeprefix(_READ)) for word in words if word.startswith(_READ)}
+    write, read = _named(claims, _WRITE), _named(claims, _READ)
     subject = str(claims["sub"])
     # Whoever has another token of the same subject may see less than this one's conversations.
     identity = json.dumps([claims["iss"], subject, sorted(read | write), sorted(write)])
     owner = f"oauth:{hashlib.sha256(identity.encode()).hexdigest()}"
     name = "".join(each if each.isprintable() else "?" for each in subject)[:60]
     return AccessScope(owner, f"oauth:{name}", frozenset(read | write), frozenset(write))
+
+
+def _named(claims: Mapping[str, Any], prefix: str) -> set[str]:
+    """The collections that scopes with a prefix name; no name that no collection can have."""
+    granted = claims.get("scope") or claims.get("scp")
+    words = granted.split() if isinstance(granted, str) else granted
+    named = set()
+    for word in words if isinstance(words, list) else ():
+        if isinstance(word, str) and word.startswith(prefix):
+            name = unquote(word.removeprefix(prefix))
+            with suppress(InputError):
+                check_name(name)
+                named.add(name)
+    return named

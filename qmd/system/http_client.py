@@ -120,7 +120,8 @@ class HttpReply:
         for piece in self.pieces():
             body += piece
             if len(body) > max_bytes:
-                raise UnreadableReplyError(f"more than {max_bytes >> 20} MB")
+                size = f"{max_bytes >> 20} MB" if max_bytes >> 20 else f"{max_bytes >> 10} KB"
+                raise UnreadableReplyError(f"more than {size}")
         return bytes(body)
 
     def beginning(self, max_bytes: int) -> bytes:

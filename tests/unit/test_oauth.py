@@ -258,3 +258,49 @@ def test_nobody_waits_for_an_issuer_that_is_slow_but_who_needs_its_keys(
     issuer.answers.set()
     waiting.join(20)
     assert others == [True, scope]
+
+
+@pytest.mark.parametrize(
+    ("claims", "status"),
+    [
+        ({"scope": 5}, 403),
+        ({"scope": None}, 403),
+        ({"scope": {"qmd:read:work": 1}}, 403),
+        ({"scope": [5, None]}, 403),
+        ({"scope": "qmd:read:\ud800"}, 403),
+        ({"scope": "qmd:read:a%00b qmd:read: qmd:write:%2A"}, 403),
+        ({"scope": ["qmd:read:work", 5]}, 200),
+        ({"scope": None, "scp": ["qmd:read:work"]}, 200),
+        ({"exp": 10**400}, 200),
+        ({"sub": "\ud800\0"}, 200),
+    ],
+)
+def test_odd_claims_of_the_issuer_are_no_error(
+    client: TestClient, issuer: Issuer, claims: dict[str, Any], status: int
+) -> None:
+    signed = {
+        "iss": issuer.url,
+        "aud": RESOURCE,
+        "sub": "anna",
+        "exp": int(time.time()) + 600,
+        "scope": "qmd:read:work",
+        **claims,
+    }
+    payload = json.dumps(signed).encode()
+    token = jwt.PyJWS().encode(payload, issuer.key, "ES256", {"kid": "first"})
+    answer = client.get("/status", headers={"authorization": f"Bearer {token}"})
+    assert answer.status_code == status, answer.text
+
+
+@pytest.mark.filterwarnings("ignore:The RSA key is 1024 bits")
+@pytest.mark.parametrize(("bits", "use"), [(1024, "sig"), (2048, "enc")])
+def test_keys_that_must_not_sign_let_nobody_in(new_issuer: Issuer, bits: int, use: str) -> None:
+    key = rsa.generate_private_key(65537, bits)
+    public = jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    new_issuer.keys = {
+        "keys": [new_issuer.public_key("first"), {**public, "kid": "other", "use": use}]
+    }
+    tokens = TokenIssuer(check_options(new_issuer.url, RESOURCE))
+    assert tokens.scope_of(read_work(new_issuer)) is not None
+    token = new_issuer.token("qmd:read:work", key=key, algorithm="RS256", kid="other")
+    assert tokens.scope_of(token) is None
