@@ -238,7 +238,12 @@ class ScopedKnowledgeBase(KnowledgeBase):
 
         if self._settings.read_only_files:
             return WritePolicy.read_only()
-        writable = [each.path for each in self.collections() if each.name in self.scope.write]
+        # Pushed folders have an owner: no tool writes into them.
+        writable = [
+            each.path
+            for each in self.collections()
+            if each.name in self.scope.write and not each.owner
+        ]
         others = [
             each.path for each in self._whole.collections() if each.name not in self.scope.write
         ]

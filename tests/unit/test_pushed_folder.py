@@ -22,6 +22,7 @@ from qmd.files.pushed import folder as pushed
 from qmd.files.writing.locked_folder import temporary_name
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
+from qmd.server.page.site import Site
 from qmd.settings import Settings
 from qmd.transfer.push.folder import FolderPush, LocalFolder
 from qmd.values.pushes import Push, SentFile, SentPart
@@ -150,6 +151,14 @@ def test_the_listing_comes_page_by_page(tmp_path: Path) -> None:
     assert listed == sorted(names, key=lambda name: name.split("/"))
 
 
+def test_the_page_offers_no_change_of_a_pushed_note(kb: KnowledgeBase, tmp_path: Path) -> None:
+    kb.push("alice", push(sent("a.md", b"# A\n"), parts=(part(b"# A\n"),)))
+    (tmp_path / "own").mkdir()
+    kb.add_collection(tmp_path / "own")
+    site = Site(kb)
+    assert [site.may_write_in(name) for name in ("alice", "own", "nobody")] == [False, True, False]
+
+
 def test_a_client_pushes_what_its_token_names_and_nothing_else(kb: KnowledgeBase) -> None:
     kb.push("alice", push(sent("a.md", b"# A\n"), parts=(part(b"# A\n"),)))
     token = kb.create_token("bea", push=["bea"])
@@ -158,6 +167,7 @@ def test_a_client_pushes_what_its_token_names_and_nothing_else(kb: KnowledgeBase
     with ScopedKnowledgeBase(kb, scope) as bea:
         bea.push("bea", push(sent("b.md", b"# B\n"), parts=(part(b"# B\n"),)))
         assert [each.owner for each in bea.collections()] == ["bea"]
+        assert not bea.policy.writable  # no tool that writes is offered
         assert [each.file for each in bea.documents()] == ["bea/b.md"]
         for name in ("alice", "nobody"):
             with pytest.raises(ScopeError):

@@ -56,7 +56,7 @@ def routes(site: Site) -> list[Route]:
         shown = await site.run(
             request, lambda: read_history(site.kb, name, number, with_now=with_now)
         )
-        may_write = site.may_write_in(name.partition("/")[0])
+        may_write = await site.run(request, lambda: site.may_write_in(name.partition("/")[0]))
         return site.page(request, "history.html", history=shown, read_only=not may_write)
 
     async def restore(request: Request, name: str) -> Response:

@@ -83,6 +83,8 @@ class _Photos:
         metadata = await site.run(request, lambda: site.kb.metadata_of_photo(file))
         version = await site.run(request, lambda: site.kb.file_version(file))
         before, behind = await site.run(request, lambda: site.kb.photos_beside(file, chosen))
+        collection = file.partition("/")[0]
+        writable = await site.run(request, lambda: site.may_write_in(collection))
         return site.page(
             request,
             "photo.html",
@@ -97,7 +99,7 @@ class _Photos:
             problem=problem,
             typed=site.form(request) if problem else None,
             has_picture=metadata.kind != "HEIC",
-            writable=site.may_write_in(file.partition("/")[0]),
+            writable=writable,
         )
 
     async def _change(self, request: Request) -> Response:

@@ -122,9 +122,10 @@ class Site:
         return not isinstance(self.kb, ScopedKnowledgeBase)
 
     def may_write_in(self, collection: str) -> bool:
-        """Whether the token lets the person change files of a collection."""
-        scope = self.kb.scope if isinstance(self.kb, ScopedKnowledgeBase) else None
-        return not self.read_only and (scope is None or collection in scope.write)
+        """Whether the person may change files of a collection; it asks the database."""
+        return not self.read_only and any(
+            each.name == collection for each in self.kb.writable_collections()
+        )
 
     @property
     def _scope_name(self) -> str:
