@@ -112,6 +112,12 @@ class PushingMethods(Parts):
                 collection = reader.collections.by_name(name)
             except CollectionNotFoundError:
                 return None
+        if collection.path != str(folder.root) and collection.owner:
+            raise ConflictError(
+                f"The server keeps '{name}' in another directory, {collection.path}.",
+                hint="On the server: start it with the --push-folder of before, or 'qmd collection"
+                f" remove {name}' and push anew.",
+            )
         if collection.path != str(folder.root):
             raise ConflictError(
                 f"The collection '{name}' is a folder of the server itself.",

@@ -151,6 +151,19 @@ def test_the_listing_comes_page_by_page(tmp_path: Path) -> None:
     assert listed == sorted(names, key=lambda name: name.split("/"))
 
 
+def test_another_push_folder_is_not_taken_for_a_folder_of_the_server(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    kb.push("alice", push(sent("a.md", b"# A\n"), parts=(part(b"# A\n"),)))
+    settings = Settings(push_folder=tmp_path / "elsewhere")
+    with (
+        KnowledgeBase.open(tmp_path / "team.db", settings) as moved,
+        pytest.raises(ConflictError, match="in another directory") as caught,
+    ):
+        moved.pushed_files("alice")
+    assert "--push-folder" in str(caught.value.hint)
+
+
 def test_the_page_offers_no_change_of_a_pushed_note(kb: KnowledgeBase, tmp_path: Path) -> None:
     kb.push("alice", push(sent("a.md", b"# A\n"), parts=(part(b"# A\n"),)))
     (tmp_path / "own").mkdir()
