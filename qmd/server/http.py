@@ -8,6 +8,7 @@ import errno
 import functools
 import os
 import socket
+import struct
 from collections.abc import Generator
 from typing import Any
 
@@ -28,6 +29,12 @@ STOP_S = 10.0
 
 REQUEST_TIMEOUT_S = 30.0
 """Seconds that a connection may be silent before and between requests, or send a header."""
+
+READ_TIMEOUT_S = 60.0
+"""Seconds within which a client must take something of a response that waits for it."""
+
+MAX_UNREAD_BYTES = 256 * 1024 * 1024
+"""Bytes of responses that all clients together leave waiting; above, the slowest are closed."""
 
 SILENT_S = 1.0
 """If no connection is free, one that has been silent for this many seconds is closed."""
@@ -147,9 +154,10 @@ class _Server(uvicorn.Server):
 
 class _Protocol(H11Protocol):
     """
-    uvicorn's protocol with three additions.
+    uvicorn's protocol with four additions.
 
-    A client that sends nothing, or half a header, is disconnected after `REQUEST_TIMEOUT_S`. An
+    A client that sends nothing, or half a header, is disconnected after `REQUEST_TIMEOUT_S`, and
+    one that does not read its response after `READ_TIMEOUT_S`, or earlier if they are many. An
     error outside the application has the same shape as others. With ``peers`` the state of a
     connection has the user id of the program that opened it.
     """
@@ -160,6 +168,9 @@ class _Protocol(H11Protocol):
         super().__init__(*args, **options)
         self._peers = peers
         self._connection_limit = connection_limit
+        self._unread = 0  # bytes that waited when the client was last looked at
+        self._unread_since = 0.0
+        self._look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -207,6 +218,56 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
+        self._end_look()
+
+    def pause_writing(self) -> None:
+        """The client takes less than is sent."""
+        super().pause_writing()
+        self._unread_since = self.loop.time()
+        self._look_later()
+        self._close_slowest()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_look()
+
+    def _look_later(self) -> None:
+        self._unread = self.transport.get_write_buffer_size()
+        self._look = self.loop.call_later(READ_TIMEOUT_S, self._look_at_client)
+
+    def _look_at_client(self) -> None:
+        if self.transport.get_write_buffer_size() >= self._unread:
+            self._abort()
+        else:
+            self._look_later()
+
+    def _end_look(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    def _abort(self) -> None:
+        """Close at once; the system would keep, too, what waits for the client."""
+        at_once = struct.pack("ii", 1, 0)
+        with contextlib.suppress(OSError):  # the client has just left
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, at_once
+            )
+        self.transport.abort()
+
+    def _close_slowest(self) -> None:
+        """Close the connections that have waited for longest, until the others fit the memory."""
+        waiting = [
+            (connection._unread_since, id(connection), connection)
+            for connection in self.connections
+            if isinstance(connection, _Protocol) and connection._look is not None
+        ]
+        total = sum(each.transport.get_write_buffer_size() for _, _, each in waiting)
+        for _, _, connection in sorted(waiting):
+            if total <= MAX_UNREAD_BYTES or connection is self:
+                return
+            total -= connection.transport.get_write_buffer_size()
+            connection._abort()
 
     def send_400_response(self, msg: str) -> None:
         self._answer(400, msg)
