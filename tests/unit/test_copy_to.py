@@ -46,9 +46,9 @@ def contents(store: Store) -> dict[str, object]:
         model = reader.models.active()
         assert model is not None
         return {
-            "collections": [
+            "collections": {
                 (each.name, each.path, each.pattern) for each in reader.collections.all()
-            ],
+            },
             "contexts": [(each.path, each.text) for each in reader.contexts.all()],
             "documents": sorted(
                 (files[number], reader.documents.text(number), str(reader.documents.facts(number)))
