@@ -203,8 +203,8 @@ class PostgresVectors:
         if version:
             return f"pgvector {version}"
         return (
-            f"The database has no pgvector; numpy {np.__version__} reads all vectors."
-            " To make searches by meaning faster: CREATE EXTENSION vector, then 'qmd embed'"
+            f"numpy {np.__version__} (no pgvector): searches by meaning read all vectors."
+            " To make them faster: CREATE EXTENSION vector, then 'qmd embed'"
         )
 
     def _rows(self, sql: str, values: Sequence[object]) -> list[tuple[int, int, bytes]]:
