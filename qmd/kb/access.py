@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from qmd.errors import InputError, NotFoundError
+from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class AccessMethods(Parts):
 
         Raises:
             CollectionNotFoundError.
-            ConflictError: There is a token of this name.
+            ConflictError: There is a token of this name, or a collection of ``push`` is a folder
+                of this machine.
             InputError: The name or the time is not usable, or no collection is named.
             StoreError: The database cannot restrict readers: its user may not make the views.
         """
@@ -73,6 +74,13 @@ class AccessMethods(Parts):
 
         def add(writer: Writer) -> None:
             writer.collections.ids(existing)  # raises for a name that no collection has
+            own = {each.name for each in writer.collections.all() if not each.owner}
+            for each in sorted(own.intersection(push)):
+                raise ConflictError(
+                    f"The collection '{each}' is a folder of the server itself; nobody pushes it.",
+                    hint=f"--write {each} lets clients change its files; for what another machine"
+                    " sends, choose another name.",
+                )
             writer.access.add_token(StoredAccessToken(secrets.token_hex(8), digest, token))
 
         with self._store.scoped(AccessScope("", name, frozenset(), frozenset())).reading():

@@ -150,6 +150,32 @@ def test_a_client_edits_moves_and_undoes_in_its_collections(
         part.move_note("inbox/in", "work/in")
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_right_to_push_opens_no_folder_of_the_server(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    location = tmp_path / "a.sqlite"
+    if engine == "postgres":
+        location = request.getfixturevalue("postgres_database")
+    for name in ("work", "later"):
+        put(tmp_path / name / "a.md", "# A\n")
+    with KnowledgeBase.open(location, Settings(), create=True) as kb:
+        kb.add_collection(tmp_path / "work")
+        with pytest.raises(ConflictError, match="'work' is a folder of the server") as caught:
+            kb.create_token("bea", push=["work"])
+        assert "--write work" in str(caught.value.hint)
+        token = kb.create_token("bea", push=["later", "other", "pushed"]).token
+        kb.add_collection(tmp_path / "later")
+        kb.rename_collection("work", "other")
+        scope = kb.scope_of_token(token)
+        assert scope is not None
+        assert (scope.read, scope.write) == ({"pushed"}, {"pushed"})
+        kb.rename_collection("later", "pushed")
+        scope = kb.scope_of_token(token)
+        assert scope is not None
+        assert not scope.read
+
+
 def test_a_client_that_only_reads_is_told_what_a_token_needs(kb: KnowledgeBase) -> None:
     scope = kb.scope_of_token(kb.create_token("reader", read=["work"]).token)
     assert scope is not None

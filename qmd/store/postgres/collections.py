@@ -118,6 +118,8 @@ class PostgresCollectionsWriter(PostgresCollections):
             if same[0] == path:
                 hint = "It is this very folder; 'qmd index' brings it up to date."
             raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
+        if not owner:  # a token may have been promised to push a folder of this name
+            access.remove_scopes(self._connection, name)
         self._connection.execute(
             "INSERT INTO collections (name, path, pattern, ignore, created_at, owner)"
             " VALUES (%s, %s, %s, %s, %s, %s)",
@@ -134,6 +136,7 @@ class PostgresCollectionsWriter(PostgresCollections):
         self._connection.execute(
             "UPDATE collections SET name = %s WHERE id = %s", [new, collection.id]
         )
+        access.remove_scopes(self._connection, new)  # as in `add`
         access.rename_scopes(self._connection, old, new)
         return self.by_name(new)
 

@@ -144,6 +144,8 @@ class SqliteCollectionsWriter(SqliteCollections):
             if same[0] == path:
                 hint = "It is this very folder; 'qmd index' brings it up to date."
             raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
+        if not owner:  # a token may have been promised to push a folder of this name
+            access.remove_scopes(self._connection, name)
         tables.table(self._connection, "collections").insert(
             {
                 "name": name,
@@ -163,6 +165,7 @@ class SqliteCollectionsWriter(SqliteCollections):
                 f"There is already a collection named '{new}'.", hint="Choose another name."
             )
         tables.table(self._connection, "collections").update(collection.id, {"name": new})
+        access.remove_scopes(self._connection, new)  # as in `add`
         access.rename_scopes(self._connection, old, new)
         return self.by_name(new)
 
