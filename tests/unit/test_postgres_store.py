@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -139,6 +140,28 @@ def test_a_newer_and_an_older_schema_are_not_touched(
     postgres_server.execute("DELETE FROM qmd_migrations WHERE id > 1", name)
     with pytest.raises(MigrationRequiredError):
         open_store(postgres_database, read_only=True)
+
+
+def test_an_older_index_of_tokens_gets_its_numbers(
+    postgres_server: PostgresServer, postgres_database: ServerDatabase, tmp_path: Path
+) -> None:
+    (tmp_path / "walk.md").write_text("# A walk\n\nWe walk, and we talk.\n", "utf-8")
+    with KnowledgeBase.open(postgres_database) as kb:
+        kb.add_collection(tmp_path, name="notes")
+        kb.index()
+    every = "SELECT token, weight, length, fields FROM postings ORDER BY token"
+    written = postgres_server.execute(every, postgres_database.name)
+    # "walk" is in title, headings, body and path: fields 0 to 3.
+    assert ("walk", 3 + 0.5 + 2 + 1.5, written[0][2], 0b1111) in written
+    for statement in (
+        "ALTER TABLE postings DROP CONSTRAINT postings_pkey",
+        "ALTER TABLE postings DROP COLUMN length CASCADE, DROP COLUMN fields CASCADE",
+        "ALTER TABLE postings ADD PRIMARY KEY (token, document_id) INCLUDE (weight)",
+        "DELETE FROM qmd_migrations WHERE name >= '0008'",
+    ):
+        postgres_server.execute(statement, postgres_database.name)
+    open_store(postgres_database, create=True).close()
+    assert postgres_server.execute(every, postgres_database.name) == written
 
 
 def test_no_error_repeats_the_password(postgres_server: PostgresServer) -> None:

@@ -35,12 +35,13 @@ class PostgresFullText:
     ) -> list[tuple[int, float]]:
         where = require_sql(selection)
         condition = "" if where.is_all else (
-            f" WHERE m.document_id IN (SELECT d.id FROM documents d WHERE {where.sql})"
+            f" WHERE document_id IN (SELECT d.id FROM documents d WHERE {where.sql})"
         )  # fmt: skip
         query = translate(match)
         scored, values = self._scored(query, condition, where.values)
+        leaves = query.with_clause(are_kept=True)
         rows = self._connection.execute(
-            f"{query.with_clause} {scored} ORDER BY score DESC, document_id LIMIT %s",
+            f"{leaves} {scored} ORDER BY score DESC, document_id LIMIT %s",
             [*query.values, *values, limit],
         )
         return [(document_id, score) for document_id, score in rows]
@@ -52,23 +53,34 @@ class PostgresFullText:
         A query of ``document_id`` and bm25 as ``score``, over the leaves; and its values.
 
         It is FTS5's: https://sqlite.org/fts5.html#the_bm25_function
+
+        Args:
+            condition: " WHERE " and what a ``document_id`` must fulfil, or nothing; and its values.
         """
         documents, mean_length = self._totals()
-        norm = f"{BM25_K1 * (1 - _B)}::float8 + {BM25_K1 * _B}::float8 * t.length / %s"
-        terms, joins = [], []
-        for number in query.scored:
-            held = f"(SELECT count(*) FROM l{number})"
-            weight = f"greatest(ln((%s - {held} + 0.5) / ({held} + 0.5::float8)), 0.000001)"
-            terms.append(
-                f"coalesce({weight} * l{number}.weight * {BM25_K1 + 1}::float8"
-                f" / (l{number}.weight + {norm}), 0)"
-            )
-            joins.append(f" LEFT JOIN l{number} USING (document_id)")
+        terms = [
+            f"(SELECT greatest(ln((%s - count(*) + 0.5) / (count(*) + 0.5::float8)), 0.000001)"
+            f" FROM l{n}) * l{n}.weight * {BM25_K1 + 1}::float8 / (l{n}.weight"
+            f" + {BM25_K1 * (1 - _B)}::float8 + {BM25_K1 * _B}::float8 * l{n}.length / %s)"
+            for n in query.scored
+        ]
         numbers: list[object] = [float(documents), mean_length] * len(terms)
-        sql = (
-            f"SELECT document_id, {' + '.join(terms)} AS score FROM ({query.documents}) m"
-            f" JOIN document_tokens t USING (document_id){''.join(joins)}{condition}"
+        if len(terms) == 1 and len(query.leaves) == 1:
+            sql = f"SELECT document_id, {terms[0]} AS score FROM l0{condition}"
+            return sql, [*numbers, *values]
+        # One sum of the rows of all leaves. A join would depend on how many rows the server
+        # expects: where it expects one and there are thousands, it compares each with each.
+        rows = " UNION ALL ".join(
+            f"SELECT document_id, {term} AS term FROM l{n}"
+            for n, term in zip(query.scored, terms, strict=True)
         )
+        if not query.is_any:
+            # The server cannot turn this form into a join, either.
+            matching = (
+                "EXISTS (SELECT 1 FROM m) AND (document_id IN (SELECT document_id FROM m)) IS TRUE"
+            )
+            condition = f"{condition} AND {matching}" if condition else f" WHERE {matching}"
+        sql = f"SELECT document_id, sum(term) AS score FROM ({rows}) t{condition} GROUP BY 1"
         return sql, [*numbers, *values]
 
     def _totals(self) -> tuple[int, float]:
@@ -83,8 +95,7 @@ class PostgresFullText:
             _, mean_length = self._totals()
             sql, values = leaf(match)
             rows = self._connection.execute(
-                f"SELECT l.document_id, l.weight, t.length FROM ({sql}) l"
-                " JOIN document_tokens t USING (document_id) WHERE l.document_id = ANY(%s)",
+                f"SELECT document_id, weight, length FROM ({sql}) l WHERE document_id = ANY(%s)",
                 [*values, list(ids)],
             )
             return {
@@ -92,9 +103,9 @@ class PostgresFullText:
                 for document_id, weight, length in rows
             }
         query = translate(match)
-        scored, numbers = self._scored(query, " WHERE m.document_id = ANY(%s)", [list(ids)])
+        scored, numbers = self._scored(query, " WHERE document_id = ANY(%s)", [list(ids)])
         scores = self._connection.execute(
-            f"{query.with_clause} {scored}", [*query.values, *numbers]
+            f"{query.with_clause(are_kept=True)} {scored}", [*query.values, *numbers]
         ).fetchall()
         most = idf(held, total) * (BM25_K1 + 1)
         shares = {document_id: min(score / most, _MOST_SHARE) for document_id, score in scores}
@@ -102,14 +113,14 @@ class PostgresFullText:
 
     def count(self, match: Expression, most: int) -> int:
         query = translate(match)
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM ({query.documents}) m LIMIT %s) c"
-        return int(one(self._connection, f"{query.with_clause} {sql}", [*query.values, most])[0])
+        sql = "SELECT count(*) FROM (SELECT 1 FROM m LIMIT %s) c"
+        leaves = query.with_clause(are_kept=False)
+        return int(one(self._connection, f"{leaves} {sql}", [*query.values, most])[0])
 
     def matching_ids(self, match: Expression) -> list[int]:
         query = translate(match)
         rows = self._connection.execute(
-            f"{query.with_clause} SELECT document_id FROM ({query.documents}) m"
-            " ORDER BY document_id",
+            f"{query.with_clause(are_kept=False)} SELECT document_id FROM m ORDER BY document_id",
             query.values,
         )
         return [document_id for (document_id,) in rows]

@@ -76,6 +76,14 @@ def connect(location: ServerDatabase, *, read_only: bool = False) -> Connection:
             connection.execute("SET default_transaction_read_only = on")
         # Dates in texts without a time zone are UTC, on every server.
         connection.execute("SET TimeZone = 'UTC'")
+        # No statement takes so long that compiling it would pay.
+        connection.execute("SET jit = off")
+        # A search keeps the rows of its words, 50 bytes each; beyond this they go to the disk. (The
+        # default is 4 MB.)
+        connection.execute(
+            "SELECT set_config('work_mem', '32MB', false)"
+            f" WHERE pg_size_bytes(current_setting('work_mem')) < {32 << 20}"
+        )
     except BaseException:
         connection.close()
         raise

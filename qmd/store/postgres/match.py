@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from qmd.store.match import Expression, Phrase
-from qmd.store.postgres.postings import FIELD_BITS, FIELDS, LONGEST, stored_token
+from qmd.store.postgres.postings import FIELD_BITS, FIELDS, LONGEST, field_bits, stored_token
 from qmd.store.sqlite.common_words import WEIGHTS
 from qmd.store.sqlite.tokenizer import tokens
 
@@ -32,22 +32,29 @@ class MatchQuery:
     A match expression as SQL.
 
     Attributes:
-        leaves: For each phrase a query of ``document_id`` and ``weight``, with its values.
+        leaves: For each phrase a query of ``document_id``, ``weight`` and ``length``, with its
+            values.
         scored: The numbers of the phrases that a matching document can hold.
         documents: A query of ``document_id`` over the leaves, which are named ``l0``, ``l1``, …
+        is_any: Whether a document matches that holds any of the phrases.
     """
 
     leaves: list[tuple[str, list[object]]] = field(default_factory=list)
     scored: list[int] = field(default_factory=list)
     documents: str = ""
+    is_any: bool = False
 
-    @property
-    def with_clause(self) -> str:
-        """The leaves as common table expressions; it takes `values`."""
-        named = (
-            f"l{number} AS MATERIALIZED ({sql})" for number, (sql, _) in enumerate(self.leaves)
-        )
-        return "WITH " + ", ".join(named)
+    def with_clause(self, *, are_kept: bool) -> str:
+        """
+        The leaves, and the matching documents as ``m``, as common table expressions.
+
+        It takes `values`.
+
+        ``are_kept``: the server keeps their rows, because they are read more than once.
+        """
+        kept = "MATERIALIZED" if are_kept else "NOT MATERIALIZED"
+        named = [f"l{number} AS {kept} ({sql})" for number, (sql, _) in enumerate(self.leaves)]
+        return f"WITH {', '.join(named)}, m AS {kept} ({self.documents})"
 
     @property
     def values(self) -> list[object]:
@@ -57,7 +64,14 @@ class MatchQuery:
 def translate(expression: Expression) -> MatchQuery:
     query = MatchQuery()
     query.documents = _documents(expression, query, is_scored=True)
+    query.is_any = _is_any(expression)
     return query
+
+
+def _is_any(expression: Expression) -> bool:
+    if isinstance(expression, Phrase):
+        return True
+    return expression.operator == "any" and all(map(_is_any, expression.parts))
 
 
 def _documents(expression: Expression, query: MatchQuery, *, is_scored: bool) -> str:
@@ -76,28 +90,64 @@ def _documents(expression: Expression, query: MatchQuery, *, is_scored: bool) ->
 
 
 def leaf(phrase: Phrase) -> tuple[str, list[object]]:
-    """A query of the documents that hold a phrase, with ``document_id`` and ``weight``."""
+    """
+    A query of the documents that hold a phrase, each once.
+
+    Its columns are ``document_id``, ``weight`` (of all occurrences) and ``length`` (of the
+    document, in tokens).
+    """
     words = tokens(phrase.text)
     if not words:
-        return "SELECT 0::bigint AS document_id, 0::double precision AS weight WHERE false", []
-    values: list[object] = []
-    if len(words) == 1 and not phrase.fields:
-        condition = _condition(words[0], phrase.prefix, values)
-        if not phrase.prefix:
-            return f"SELECT document_id, weight FROM postings WHERE {condition}", values
         return (
-            "SELECT document_id, sum(weight) AS weight FROM postings"
-            f" WHERE {condition} GROUP BY document_id",
-            values,
+            "SELECT 0::bigint AS document_id, 0::double precision AS weight, 0 AS length"
+            " WHERE false",
+            [],
         )
-    sql = (
-        "SELECT document_id, sum((%s::double precision[])[(place >> %s) + 1]) AS weight"
-        f" FROM ({_places(words, phrase.prefix, values)}) p"
+    fields = sorted(FIELDS.index(name) for name in phrase.fields)
+    values: list[object] = []
+    if len(words) == 1:
+        return _of_word(words[0], phrase.prefix, fields, values), values
+    places = _places(words, phrase.prefix, values)
+    return _weighted(places, fields, values)
+
+
+def _of_word(word: str, prefix: bool, fields: list[int], values: list[object]) -> str:
+    """A leaf for a single word. Where all its places count, the index has what is asked."""
+    condition = _condition(word, prefix, values)
+    sql = f"SELECT document_id, weight, length FROM postings WHERE {condition}"
+    if fields:
+        included = field_bits(fields)
+        excluded = field_bits(range(len(FIELDS))) ^ included
+        sql += " AND fields & %s = 0"
+        values.append(excluded)
+        some_values: list[object] = []
+        some = (
+            "SELECT document_id, length, unnest(places) AS place FROM postings"
+            f" WHERE {_condition(word, prefix, some_values)}"
+            " AND fields & %s <> 0 AND fields & %s <> 0"
+        )
+        weighted, weighted_values = _weighted(some, fields, [*some_values, excluded, included])
+        sql = f"{sql} UNION ALL {weighted}"
+        values += weighted_values
+    if not prefix:
+        return sql
+    return (
+        "SELECT document_id, sum(weight) AS weight, max(length) AS length"
+        f" FROM ({sql}) w GROUP BY document_id"
     )
-    if phrase.fields:
+
+
+def _weighted(places: str, fields: list[int], values: list[object]) -> tuple[str, list[object]]:
+    """A leaf of a query of ``document_id``, ``length`` and ``place``; no fields for all."""
+    sql = (
+        "SELECT document_id, sum((%s::double precision[])[(place >> %s) + 1]) AS weight,"
+        f" max(length) AS length FROM ({places}) p"
+    )
+    values = [list(WEIGHTS), FIELD_BITS, *values]
+    if fields:
         sql += " WHERE place >> %s = ANY(%s::integer[])"
-        values += [FIELD_BITS, sorted(FIELDS.index(name) for name in phrase.fields)]
-    return f"{sql} GROUP BY document_id", [list(WEIGHTS), FIELD_BITS, *values]
+        values += [FIELD_BITS, fields]
+    return f"{sql} GROUP BY document_id", values
 
 
 def _condition(word: str, prefix: bool, values: list[object]) -> str:
@@ -111,10 +161,12 @@ def _condition(word: str, prefix: bool, values: list[object]) -> str:
 
 def _places(words: tuple[str, ...], prefix: bool, values: list[object]) -> str:
     """
-    A query of ``document_id`` and ``place`` of the first word of each occurrence.
+    A query of ``document_id``, ``length`` and ``place`` of the first word of each occurrence.
 
-    The documents that hold all words come first, by the index; then their places are joined. Sets
-    are joined, because a function that compares the places of one document takes 30 us a call.
+    The documents that hold all words come first, by the index; then their places are compared, as
+    sets of all documents, because a function that compares those of one takes 30 us a call. They
+    are not joined: see `PostgresFullText._scored`. With a prefix, a document comes once for each
+    token that begins with it, and so do its places.
     """
     if len(words) - prefix >= _MANY:
         return _places_of_many(words, prefix, values)
@@ -128,17 +180,19 @@ def _places(words: tuple[str, ...], prefix: bool, values: list[object]) -> str:
         tables.append(f"postings p{number}{same}")
         columns.append(f"p{number}.places AS places{number}")
     holding = (
-        f"SELECT document_id, {', '.join(columns)} FROM {' JOIN '.join(tables)}"
+        f"SELECT document_id, p0.length, {', '.join(columns)} FROM {' JOIN '.join(tables)}"
         f" WHERE {' AND '.join(conditions)}"
     )
-    joined = " JOIN ".join(
-        f"(SELECT document_id, unnest(places{number}) - {number} AS place FROM holding) w{number}"
-        + (" USING (document_id, place)" if number else "")
+    every = " UNION ALL ".join(
+        f"SELECT document_id, length, unnest(places{number}) - {number} AS place,"
+        f" {1 << number} AS bit FROM holding"
         for number in range(len(words))
     )
-    distinct = "DISTINCT " if prefix else ""  # several tokens may begin with the last word
-    places = f"SELECT {distinct}document_id, place FROM {joined}"
-    return f"WITH holding AS MATERIALIZED ({holding}) {places}"
+    return (
+        f"WITH holding AS MATERIALIZED ({holding}) SELECT document_id, length, place"
+        f" FROM ({every}) w GROUP BY document_id, length, place"
+        f" HAVING bit_or(bit) = {(1 << len(words)) - 1}"
+    )
 
 
 def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) -> str:
@@ -158,11 +212,11 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
         " holding AS MATERIALIZED (SELECT document_id FROM postings"
         " WHERE token = (SELECT min(token) FROM rare) INTERSECT SELECT document_id FROM postings"
         " WHERE token = (SELECT max(token) FROM rare)),"
-        " places AS MATERIALIZED (SELECT document_id, place FROM (SELECT p.document_id,"
-        " unnest(p.places) - a.shift::integer AS place FROM asked a CROSS JOIN holding"
+        " places AS MATERIALIZED (SELECT document_id, length, place FROM (SELECT p.document_id,"
+        " p.length, unnest(p.places) - a.shift::integer AS place FROM asked a CROSS JOIN holding"
         " JOIN postings p ON p.token = a.token AND p.document_id = holding.document_id) w"
-        f" GROUP BY document_id, place HAVING count(*) = {len(whole)})"
-        " SELECT document_id, place FROM places"
+        f" GROUP BY document_id, length, place HAVING count(*) = {len(whole)})"
+        " SELECT document_id, length, place FROM places"
     )
     if not prefix:
         return whole_words

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from qmd.store.postgres.library import SUBSTITUTE, Connection
@@ -45,20 +45,23 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
     connection.execute("DELETE FROM document_tokens WHERE document_id = ANY(%s)", [ids])
     lengths = dict.fromkeys(ids, 0)
     tokens: dict[int, list[str]] = {document_id: [] for document_id in ids}
+    entries = list(_postings(documents))
+    for _, document_id, places, _ in entries:
+        lengths[document_id] += len(places)
+    columns = "token, document_id, weight, length, fields, places"
     with connection.cursor() as cursor:
-        with cursor.copy(
-            "COPY postings (token, document_id, weight, places) FROM STDIN"
-        ) as postings:
+        with cursor.copy(f"COPY postings ({columns}) FROM STDIN") as postings:
             lines: list[str] = []
-            for token, document_id, places, weight in _postings(documents):
+            for token, document_id, places, weight in entries:
                 stored = stored_token(token)
-                numbers = ",".join(map(str, places))
-                lines.append(f"{_copied(stored)}\t{document_id}\t{weight!r}\t{{{numbers}}}\n")
+                lines.append(
+                    f"{_copied(stored)}\t{document_id}\t{weight!r}\t{lengths[document_id]}"
+                    f"\t{_fields_of(places)}\t{{{','.join(map(str, places))}}}\n"
+                )
                 if len(lines) == _LINES:
                     postings.write("".join(lines))
                     lines.clear()
                 tokens[document_id].append(stored)
-                lengths[document_id] += len(places)
             postings.write("".join(lines))
         with cursor.copy("COPY document_tokens (document_id, length, tokens) FROM STDIN") as rows:
             for document_id, length in lengths.items():
@@ -68,6 +71,21 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
         "UPDATE full_text_totals SET documents = documents + %s, length = length + %s",
         [len(lengths), sum(lengths.values())],
     )
+
+
+def field_bits(fields: Iterable[int]) -> int:
+    """The numbers of fields as the column ``fields`` has them: the bit 2^number for each."""
+    bits = 0
+    for number in fields:
+        bits |= 1 << number
+    return bits
+
+
+def _fields_of(places: Sequence[int]) -> int:
+    first, last = places[0] >> FIELD_BITS, places[-1] >> FIELD_BITS
+    if first == last:  # of nearly all tokens
+        return 1 << first
+    return field_bits(place >> FIELD_BITS for place in places)
 
 
 def _copied(text: str) -> str:

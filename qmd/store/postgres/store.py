@@ -345,11 +345,12 @@ class PostgresStore:
 
     def merge_full_text(self) -> None:
         """
-        Count the rows for the server's planner. After a first index autovacuum would do so a minute
-        later, and until then searches might be planned for empty tables.
+        Count the rows for the server's planner, and note which pages all can see: searches then
+        read the index of tokens alone. Autovacuum would do so a minute later.
         """
         tables = "postings, document_tokens, documents, chunks, links, tags, properties"
-        self.write(lambda writer: writer.connection.execute(f"ANALYZE {tables}"))
+        with self._translating(), closing(connect(self.location)) as connection:
+            connection.execute(f"VACUUM (ANALYZE) {tables}")
 
     def gather_common_words(self, most_s: float | None = None) -> int:
         """Nothing to do: what searches need is written with each document."""
