@@ -89,8 +89,8 @@ def push(
         for (folder, _), summary in zip(pushes, summaries, strict=True):
             _render(folder, summary)
     if watch:
-        told = {each.collection: each.refused for each in summaries}
-        _follow(pushes, told, as_json=as_json)
+        reported = {each.collection: each.refused for each in summaries}
+        _follow(pushes, reported, as_json=as_json)
     if any(summary.refused for summary in summaries):
         raise click.exceptions.Exit(1)
 
@@ -137,19 +137,19 @@ def _this_person() -> str:
 
 def _follow(
     pushes: Sequence[tuple[LocalFolder, FolderPush]],
-    told: dict[str, list[RefusedFile]],
+    reported: dict[str, list[RefusedFile]],
     *,
     as_json: bool,
 ) -> None:
-    """Push each change. What is not pushed is in ``told``, and is said again if it differs."""
+    """Push each change. What is not pushed is in ``reported``, and is said again if it differs."""
     from qmd.transfer.push.follow import follow
 
     folders = {folder.name: folder for folder, _ in pushes}
     if not as_json:
         note("Watching for changes. Ctrl-C ends.")
     for summary in follow(pushes, lambda text: note(text, style="warning")):
-        is_news = summary.refused != told[summary.collection]
-        told[summary.collection] = summary.refused
+        is_news = summary.refused != reported[summary.collection]
+        reported[summary.collection] = summary.refused
         if summary.stored or summary.deleted or is_news:
             if as_json:
                 write_json(summary)

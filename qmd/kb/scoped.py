@@ -218,8 +218,8 @@ class ScopedKnowledgeBase(KnowledgeBase):
         """Raises ScopeError, which names what the client may push: --name may be forgotten."""
         if name in self.scope.write:
             return
-        own = {each.name for each in self.collections() if not each.owner}
-        pushable = sorted(self.scope.write - own)
+        not_pushed = {each.name for each in self.collections() if not each.owner}
+        pushable = sorted(self.scope.write - not_pushed)
         instead = f"It may push {', '.join(pushable)}: add --name NAME. " if pushable else ""
         raise ScopeError(
             f"This token may not push '{name}'.",

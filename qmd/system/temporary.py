@@ -21,7 +21,7 @@ _OTHERS_S = 3600.0
 """What was written within so many seconds may be of a process on another machine."""
 
 _numbers = itertools.count(1)
-_given: set[str] = set()  # the names that this process uses, or has used
+_names_in_use: set[str] = set()  # the names that this process uses, or has used
 
 
 def temporary_beside(target: Path) -> Path:
@@ -37,12 +37,12 @@ def temporary_beside(target: Path) -> Path:
     with suppress(OSError):  # whoever writes the target says that the directory is missing
         for name in os.listdir(target.parent):  # noqa: PTH208 - only names
             match = form.fullmatch(name)
-            if match is not None and match[1] not in _given:
+            if match is not None and match[1] not in _names_in_use:
                 with suppress(OSError):  # it is gone, or of another user
                     _remove_leftover(target.parent / name, int(match[2]))
-    given = f".{target.name}.{os.getpid()}-{next(_numbers)}.tmp"
-    _given.add(given)
-    return target.with_name(given)
+    name = f".{target.name}.{os.getpid()}-{next(_numbers)}.tmp"
+    _names_in_use.add(name)
+    return target.with_name(name)
 
 
 def _remove_leftover(path: Path, pid: int) -> None:

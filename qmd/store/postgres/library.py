@@ -226,8 +226,10 @@ def _not_connected(error: Exception, location: ServerDatabase, reason: str) -> S
     if "the database system is" not in reason:  # … starting up, or shutting down
         for words, hint in _REFUSALS:
             if any(word in reason for word in words):
-                said = reason.rpartition("failed: ")[2].removeprefix("FATAL:").strip()
-                return DatabaseUnreachableError(f"No connection to {location}: {said}", hint=hint)
+                problem = reason.rpartition("failed: ")[2].removeprefix("FATAL:").strip()
+                return DatabaseUnreachableError(
+                    f"No connection to {location}: {problem}", hint=hint
+                )
     return DatabaseUnreachableError(
         f"The server of {location} cannot be reached: {reason}",
         hint="Check that the server runs and the URL is right, then try again.",

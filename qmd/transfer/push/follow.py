@@ -52,8 +52,8 @@ def follow(
                     yield push.run()
                 except ServerUnreachableError as error:
                     push.forget()
-                    said = str(error).rstrip(".")
-                    notice(f"{said}. It is tried again in {pause_s:.0f} s.")
+                    problem = str(error).rstrip(".")
+                    notice(f"{problem}. It is tried again in {pause_s:.0f} s.")
                     break
                 due.discard(number)
                 pause_s = FIRST_PAUSE_S
