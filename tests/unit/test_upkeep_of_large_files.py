@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -111,6 +114,39 @@ def test_a_large_file_is_written_anew_only_if_that_gives_back_much(
         with statements(connection) as seen:
             upkeep.compact(connection)
         assert "VACUUM;" in seen
+
+
+ENDLESS = """
+import sys
+from pathlib import Path
+from qmd.store import open_store
+store = open_store(Path(sys.argv[1]))
+def write(writer):
+    writer.meta.put("before", "the statement")
+    print("it runs", flush=True)
+    statement = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    writer.connection.execute(f"{statement} SELECT count(*) FROM n").fetchone()
+try:
+    store.write(write)
+except KeyboardInterrupt:
+    print("interrupted")
+with store.reading() as reader:
+    print(reader.meta.get("before"))
+store.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_ends_a_statement_that_takes_long(database: Path) -> None:
+    command = [sys.executable, "-c", ENDLESS, str(database)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "it runs\n"
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.communicate(timeout=60)[0] == "interrupted\nNone\n"
+        finally:
+            process.kill()
 
 
 def test_compacting_does_not_wait_for_a_program_that_always_reads_the_log(

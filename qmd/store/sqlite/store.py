@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from qmd.store.store import Store
     from qmd.values.access import AccessScope
 
+#: After Ctrl-C a write has this many seconds to finish.
+INTERRUPTED_S = 1.0
 T = TypeVar("T")
 
 
@@ -306,7 +308,20 @@ class SqliteStore:
 
     def _wait(self, future: Future[T]) -> T:
         with self._translating():
-            return future.result()
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                self._end_long_statement(future)
+                raise
+
+    def _end_long_statement(self, future: Future[T]) -> None:
+        """After Ctrl-C, end a statement such as VACUUM; its transaction is rolled back."""
+        from concurrent.futures import wait
+
+        wait([future], INTERRUPTED_S)
+        writer = self._writer
+        if writer is not None and future.running():
+            writer.interrupt()
 
     def _writing(self) -> Connection:
         if self._writer is None:
