@@ -20,10 +20,17 @@ from qmd.cli.render_documents import readable_size
 from qmd.cli.render_reports import SHOWN, count
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
-from qmd.errors import InputError
+from qmd.errors import (
+    ConflictError,
+    InputError,
+    NotFoundError,
+    QmdError,
+    WritesForbiddenError,
+)
 
 if TYPE_CHECKING:
-    from qmd.transfer.push.folder import FolderPush, LocalFolder, PushSummary
+    from qmd.transfer.push.folder import LocalFolder, PushSummary
+    from qmd.transfer.push.follow import Pushing
     from qmd.values.pushes import RefusedFile
 
 
@@ -81,18 +88,47 @@ def push(
     chosen = _given_folders(folders, name, mask, ignore, owner) or _collections(name, owner)
     session().interrupted = "What was sent is stored; the next 'qmd push' goes on."
     pushes = [(each, FolderPush(server, each, checksum=checksum)) for each in chosen]
-    with progress_bar() as progress:
-        summaries = [each.run(progress or (lambda tick: None)) for _, each in pushes]
+    pushed, problems = _push_all(pushes)
     if as_json:
-        write_json(summaries)
+        write_json([summary for _, summary in pushed])
     else:
-        for (folder, _), summary in zip(pushes, summaries, strict=True):
+        for (folder, _), summary in pushed:
             _render(folder, summary)
+    if problems and not (watch and pushed):
+        others = "The other folders were pushed." if pushed else "No folder was pushed."
+        raise QmdError("\n".join(problems), hint=others)
     if watch:
-        reported = {each.collection: each.refused for each in summaries}
-        _follow(pushes, reported, as_json=as_json)
-    if any(summary.refused for summary in summaries):
+        for problem in problems:
+            note(problem, style="warning")
+        reported = {summary.collection: summary.refused for _, summary in pushed}
+        _follow([each for each, _ in pushed], reported, as_json=as_json)
+    if any(summary.refused for _, summary in pushed):
         raise click.exceptions.Exit(1)
+
+
+def _push_all(
+    pushes: Sequence[Pushing],
+) -> tuple[list[tuple[Pushing, PushSummary]], list[str]]:
+    """
+    Push each folder; one that the server refuses, or that cannot be read, stops no other.
+
+    Returns:
+        What was pushed; and a sentence on each folder that was not.
+
+    Raises:
+        QmdError: The only folder was not pushed, or the server takes nothing.
+    """
+    pushed: list[tuple[Pushing, PushSummary]] = []
+    problems = []
+    with progress_bar() as progress:
+        for each in pushes:
+            try:
+                pushed.append((each, each[1].run(progress or (lambda tick: None))))
+            except (ConflictError, InputError, NotFoundError, WritesForbiddenError) as error:
+                if len(pushes) == 1:
+                    raise
+                problems.append(f"{each[0].name}: {error} {error.hint or ''}".rstrip())
+    return pushed, problems
 
 
 def _given_folders(
@@ -136,7 +172,7 @@ def _this_person() -> str:
 
 
 def _follow(
-    pushes: Sequence[tuple[LocalFolder, FolderPush]],
+    pushes: Sequence[Pushing],
     reported: dict[str, list[RefusedFile]],
     *,
     as_json: bool,

@@ -82,6 +82,21 @@ def test_a_folder_of_more_files_than_one_step_sends_is_pushed_moved_and_emptied(
         assert server.ask("GET", "/status").json()["total_documents"] == 1
 
 
+def test_a_folder_that_the_server_refuses_stops_no_other(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        put(tmp_path / name / f"{name}.md", f"# {name}\n")
+    with qmd_server(tmp_path / "team.sqlite", "--push-folder", str(tmp_path / "pushed")) as server:
+        run(server.url, tmp_path / "c", "--name", "b", "--owner", "somebody else")
+        both = run(server.url, *(tmp_path / name for name in ("a", "b", "c")))
+        assert [line[:10] for line in both.stdout.splitlines()] == ["Pushed 'a'", "Pushed 'c'"]
+        assert both.returncode == 1
+        assert "error: b: The server says: The collection 'b' is the folder of" in both.stderr
+        assert "hint: The other folders were pushed." in both.stderr
+        none = run(server.url, tmp_path / "b", tmp_path / "b")
+        assert (none.returncode, none.stdout) == (1, "")
+        assert "hint: No folder was pushed." in none.stderr
+
+
 @pytest.mark.skipif(os.name == "nt", reason="making links needs a right there")
 def test_a_link_in_the_folder_is_no_failure_and_others_are_told_once(tmp_path: Path) -> None:
     notes, told = tmp_path / "notes", tmp_path / "told"

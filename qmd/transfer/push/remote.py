@@ -163,7 +163,7 @@ def _hint(status: int, hint: str) -> str:
             " qmd token create NAME --push COLLECTION"
         )
     if status == 404:
-        return "Is the server of version 1.5 or newer?"
+        return "Is the address right, and the server of version 1.5 or newer?"
     return hint or "See the log of the server."
 
 
