@@ -63,7 +63,7 @@ def logs(
     database = None if all_databases else str(session().settings.db)
     view = _View(database, LEVELS.index(level), as_json)
     session().interrupted = "The log goes on."
-    last = deque[str](maxlen=lines)
+    last = deque[str](maxlen=min(lines, sys.maxsize))
     reader = LogReader(path)
     for each in files_of_log(path)[:-1]:
         last.extend(view.texts(LogReader(each).lines()))

@@ -17,6 +17,7 @@ from qmd.clients import jsonc, toml_text
 from qmd.clients.table import Client, Entry
 from qmd.errors import InputError
 from qmd.system.regular_file import read_regular
+from qmd.system.toml_values import toml_values
 
 MAX_BYTES = 16 << 20
 """A larger configuration file is not changed."""
@@ -83,7 +84,7 @@ def settings(client: Client, home: Path) -> object:
     try:
         text = data.decode()
         if client.format == "toml":
-            return toml_text.decoded(text)
+            return toml_values(text)
         decoded: object = jsonc.decoded(text)
         if client.format == "json":
             _refuse_comments(text)

@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from qmd.system.toml_values import toml_values
 
 _HEADER = re.compile(r"(?m)^[ \t]*\[")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BOM = "\ufeff"
-_WORD = re.compile(r"(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*(\.[ \t]*)?")
-_MAX_PARTS = 100
-"""The most parts of a key. `tomllib` takes 15 GB and minutes for one of 64,000."""
-
-
-def decoded(text: str) -> dict[str, Any]:
-    """The values of a text, which may begin with a byte order mark. Raises ValueError."""
-    end = parts = 0
-    for word in _WORD.finditer(text):
-        parts = parts + 1 if word.start() == end else 1
-        end = word.end() if word[1] else -1
-        if parts > _MAX_PARTS:
-            raise ValueError("it has a key of too many parts")
-    try:
-        return tomllib.loads(text.removeprefix(_BOM))
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
 
 
 def member(text: str, path: Sequence[str]) -> Any:
     """The value at the keys of ``path``; None if there is none. Raises ValueError."""
-    value: Any = decoded(text)
+    value: Any = toml_values(text)
     for key in path:
         if not isinstance(value, dict) or key not in value:
             return None
@@ -52,7 +31,7 @@ def with_member(text: str, path: Sequence[str], value: Mapping[str, object]) -> 
     Raises:
         ValueError: The text is no TOML, or the table stands in it in another way.
     """
-    expected = decoded(text)
+    expected = toml_values(text)
     newline = "\r\n" if "\r\n" in text else "\n"
     table = _table(path, value, newline)
     if member(text, path) is None:
@@ -77,7 +56,7 @@ def with_member(text: str, path: Sequence[str], value: Mapping[str, object]) -> 
 
 def without_member(text: str, path: Sequence[str]) -> str:
     """The text without the table; the same text if there is none. Raises ValueError."""
-    expected = decoded(text)
+    expected = toml_values(text)
     if member(text, path) is None:
         return text
     start, end = _place(text, path)
@@ -136,7 +115,7 @@ def _written(value: object) -> str:
 
 def _checked(text: str, expected: Mapping[str, Any]) -> str:
     _drop_empty(expected)
-    values = decoded(text)
+    values = toml_values(text)
     _drop_empty(values)
     if values != expected:
         raise ValueError("its layout is one that is not changed here")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from pathlib import Path
 
 from qmd.config.table import SETTINGS, Setting
 from qmd.errors import ConfigError
+from qmd.system.regular_file import read_regular
+from qmd.system.toml_values import toml_values
 from qmd.values.location import is_url
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+MAX_CONFIG_BYTES = 1024 * 1024
 
 _ARRAY = ("an array of strings", '["…", "…"]')
 _STRING = ("a string", '"…"')
@@ -30,16 +28,23 @@ def read_config_file(file: Path) -> dict[str, list[str]]:
         ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key.
     """
     try:
-        data = file.read_bytes()
+        data = read_regular(file, MAX_CONFIG_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
+        if os.path.realpath(file) == os.devnull:
+            return {}
         raise ConfigError(
             f"Cannot read {file}: {error.strerror}", hint="Make the file readable or move it away."
         ) from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise ConfigError(
+            f"{file} has more than {MAX_CONFIG_BYTES:,} bytes.",
+            hint="It holds settings only: 'qmd config' lists them.",
+        )
     try:
-        table = tomllib.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table = toml_values(data.decode())
+    except ValueError as error:
         raise ConfigError(
             f"{file} is not TOML: {error}",
             hint="Mend the file, for example: db = '~/qmd.sqlite'",

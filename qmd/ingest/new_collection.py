@@ -40,6 +40,8 @@ def new_collection(
         NotFoundError: There is no such directory.
         InputError: It is no directory or cannot be read, or the name or a mask is bad.
     """
+    if not str(path).strip():  # a variable of a script that is not set; else this directory
+        raise InputError("The path is empty.", hint="Give a directory; '.' is this one.")
     try:
         root = Path(path).expanduser().resolve()
         is_directory, exists = root.is_dir(), root.exists()
@@ -100,6 +102,8 @@ def check_name(name: str) -> None:
 
 def check_context_text(text: str) -> None:
     """Raises InputError."""
+    if not is_utf8(text):
+        raise InputError("The context's text is no valid UTF-8.", hint="Type it again.")
     if not text.strip():
         raise InputError(
             "The context's text is blank.", hint="Say in a sentence what lies below the path."

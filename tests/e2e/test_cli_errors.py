@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,20 @@ class TestNames:
         assert result.code == 1
         assert "Collection not found: nope" in result.err
         assert "hint: " in result.err
+
+    def test_an_empty_path_is_not_this_directory(self, scratch: Scratch) -> None:
+        refused = scratch.run("collection", "add", "")
+        assert (refused.code, refused.out) == (1, "")
+        assert "The path is empty." in refused.err
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="arguments are no bytes there")
+    def test_a_context_of_bytes_that_are_no_text_is_an_error(self, scratch: Scratch) -> None:
+        refused = scratch.run("context", "add", "/", "\udcff")
+        assert refused.code == 1
+        assert "no valid UTF-8" in refused.err
+
+    def test_more_lines_of_the_log_than_memory_holds_are_all(self, scratch: Scratch) -> None:
+        assert scratch.run("logs", "-n", "9" * 30).code == 0
 
     def test_a_second_collection_of_the_same_name_is_an_error(self, scratch: Scratch) -> None:
         scratch.write("elsewhere/notes/a.md", "# A\n")

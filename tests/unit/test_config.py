@@ -197,6 +197,33 @@ class TestRefusals:
         with pytest.raises(ConfigError, match="is not TOML"):
             load_settings(environ=environ)
 
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("x = " + "[" * 100_000, "nested too deeply"),
+            ("x" + ".x" * 100_000 + " = 1\n", "a key of too many parts"),
+            ("#" * 2_000_000, "more than 1,048,576 bytes"),
+        ],
+        ids=["deep", "long key", "long"],
+    )
+    def test_a_file_that_would_take_the_memory_is_an_error(
+        self, environ: dict[str, str], config_file: Path, text: str, message: str
+    ) -> None:
+        config_file.write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            load_settings(environ=environ)
+
+    def test_a_pipe_is_not_waited_for(self, environ: dict[str, str], config_file: Path) -> None:
+        os.mkfifo(config_file)
+        with pytest.raises(ConfigError, match="Cannot read"):
+            load_settings(environ=environ)
+
+    def test_a_link_to_the_null_device_is_an_empty_file(
+        self, environ: dict[str, str], config_file: Path
+    ) -> None:
+        config_file.symlink_to(os.devnull)
+        assert load_settings(environ=environ).model is None
+
     def test_a_directory_in_the_files_place_is_an_error(
         self, environ: dict[str, str], config_file: Path
     ) -> None:
