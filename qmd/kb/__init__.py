@@ -124,9 +124,12 @@ class KnowledgeBase(
 
 
 def _migrating(progress: ProgressCallback) -> Callable[[int, int, str], None]:
-    from qmd.values import Progress
+    def tick(done: int, total: int, name: str) -> None:
+        from qmd.values import Progress  # few commands migrate, and a search need not load it
 
-    return lambda done, total, name: progress(Progress("migrate", done, total, name))
+        progress(Progress("migrate", done, total, name))
+
+    return tick
 
 
 def _remove_abandoned_files(store: Store) -> None:
