@@ -89,21 +89,29 @@ def push(
     session().interrupted = "What was sent is stored; the next 'qmd push' goes on."
     pushes = [(each, FolderPush(server, each, checksum=checksum)) for each in chosen]
     pushed, problems = _push_all(pushes)
-    if as_json:
-        write_json([summary for _, summary in pushed])
-    else:
-        for (folder, _), summary in pushed:
-            _render(folder, summary)
+    _show(pushed, as_json=as_json)
     if problems and not (watch and pushed):
         others = "The other folders were pushed." if pushed else "No folder was pushed."
         raise QmdError("\n".join(problems), hint=others)
     if watch:
-        for problem in problems:
-            note(problem, style="warning")
+        _note_all(problems)
         reported = {summary.collection: summary.refused for _, summary in pushed}
         _follow([each for each, _ in pushed], reported, as_json=as_json)
     if any(summary.refused for _, summary in pushed):
         raise click.exceptions.Exit(1)
+
+
+def _note_all(problems: Sequence[str]) -> None:
+    for problem in problems:
+        note(problem, style="warning")
+
+
+def _show(pushed: Sequence[tuple[Pushing, PushSummary]], *, as_json: bool) -> None:
+    if as_json:
+        write_json([summary for _, summary in pushed])
+        return
+    for (folder, _), summary in pushed:
+        _render(folder, summary)
 
 
 def _push_all(

@@ -74,8 +74,8 @@ class AccessMethods(Parts):
 
         def add(writer: Writer) -> None:
             writer.collections.ids(existing)  # raises for a name that no collection has
-            own = {each.name for each in writer.collections.all() if not each.owner}
-            for each in sorted(own.intersection(push)):
+            not_pushed = {each.name for each in writer.collections.all() if not each.owner}
+            for each in sorted(not_pushed.intersection(push)):
                 raise ConflictError(
                     f"The collection '{each}' is a folder of the server itself; nobody pushes it.",
                     hint=f"--write {each} lets clients change its files; for what another machine"
