@@ -42,6 +42,8 @@ def database(primary: PostgresServer, replica: PostgresServer) -> ServerDatabase
 @pytest.fixture
 def copy(database: ServerDatabase, replica: PostgresServer) -> ServerDatabase:
     """The database as the replica has it."""
+    has_database = f"SELECT 1 FROM pg_database WHERE datname = '{database.name}'"
+    until(lambda: bool(replica.execute(has_database)))
     return ServerDatabase(replica.url(database.name))
 
 
