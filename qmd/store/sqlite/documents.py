@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from qmd.store.documents import DocumentFacts, DocumentName, FullDocument, NameKind, Order
 from qmd.store.selection import Selection
-from qmd.store.sqlite.filters import path_below, require_sql
+from qmd.store.sqlite.filters import path_below, path_values, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system.surrogates import whole
@@ -38,7 +38,7 @@ def _below(
         values.append(collection)
     if prefix:
         where += f" AND {path_below('d.path')}"
-        values += [prefix, prefix + "/", prefix + "0"]
+        values += path_values(prefix)
     if selection is not None:
         selected = require_sql(selection)
         where += f" AND ({selected.sql})"
@@ -264,12 +264,12 @@ class SqliteDocuments:
                 return []  # name_key would take it for a path
             named, values = "SELECT id FROM documents WHERE name_key = ?", [name_key(name)]
         else:
-            named = "SELECT document_id FROM names WHERE name_key = ? AND kind = ?"
+            named = "SELECT document_id AS id FROM names WHERE name_key = ? AND kind = ?"
             values = [fold(name), kind]
-        condition = "" if where.is_all else f" AND {where.sql}"
+        # CROSS JOIN has SQLite begin with the few that have the name, not with a whole collection.
         rows = self._connection.execute(
-            f"SELECT d.id FROM documents d WHERE d.id IN ({named}){condition}"
-            " ORDER BY d.id LIMIT ?",
+            f"SELECT d.id FROM (SELECT DISTINCT id FROM ({named})) n"
+            f" CROSS JOIN documents d ON d.id = n.id WHERE {where.sql} ORDER BY d.id LIMIT ?",
             [*values, *where.values, limit],
         )
         return [document_id for (document_id,) in rows]

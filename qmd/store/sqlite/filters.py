@@ -19,8 +19,17 @@ _MOMENT = "julianday(coalesce(d.date, d.modified_at))"
 
 
 def path_below(column: str) -> str:
-    """SQL for "this path or below it"; bind path, path + "/", path + "0" ("0" follows "/")."""
-    return f"({column} = ? OR ({column} > ? AND {column} < ?))"
+    """
+    SQL for "this path or below it", for which an index is read in one range.
+
+    It takes `path_values`. ("0" follows "/"; between both are the names that only begin like it.)
+    """
+    return f"({column} >= ? AND {column} < ? AND ({column} = ? OR {column} > ?))"
+
+
+def path_values(path: str) -> list[object]:
+    """The values of `path_below`."""
+    return [path, f"{path}0", path, f"{path}/"]
 
 
 class SqlSelection(NamedTuple):
@@ -31,14 +40,15 @@ class SqlSelection(NamedTuple):
     collection_ids: tuple[int, ...] | None
     #: A SELECT of the ids that does not read ``documents``, if there is one; it takes ``values``.
     short_ids: str = ""
-    #: The same by the index of tags: faster than testing all documents, not than testing a few.
-    tagged_ids: str = ""
+    #: The same by the index of tags or of paths: faster than testing all documents, not than
+    #: testing a few.
+    indexed_ids: str = ""
 
     @property
     def ids(self) -> str:
         """A SELECT of the ids of these documents, some perhaps twice; it takes ``values``."""
         every = f"SELECT d.id FROM documents d WHERE {self.sql}"
-        return self.short_ids or self.tagged_ids or every
+        return self.short_ids or self.indexed_ids or every
 
     @property
     def is_all(self) -> bool:
@@ -74,12 +84,14 @@ def select(
     """
     parts: list[str] = []
     values: list[object] = []
+    path_ids = ""
     ids = _ids(connection, [_storable(name) for name in filters.collections])
     if ids:
         parts.append(f"d.collection_id IN ({', '.join('?' * len(ids))})")
         values += ids
     if filters.path and filters.path.strip("/"):
-        parts.append(_below(filters.path, values))
+        condition, path_ids = _below(filters.path, values)
+        parts.append(condition)
     properties, no_properties = _property_filters(filters)
     each_alone: list[list[str | PropertyCondition]] = [[tag] for tag in filters.tags]
     each_alone += [[condition] for condition in properties]
@@ -94,30 +106,40 @@ def select(
         tuple(values),
         tuple(ids) if only_collections else None,
         parts[0].removeprefix(_ONLY_PROPERTIES)[:-2] if only_properties else "",
-        _tagged_ids(parts),
+        _indexed_ids(parts, path_ids),
     )
 
 
-def _tagged_ids(parts: Sequence[str]) -> str:
-    """As `SqlSelection.tagged_ids`, for these conditions."""
-    if len(parts) != 1 or not parts[0].startswith(_TAGS) or _OR_PROPERTIES in parts[0]:
+def _indexed_ids(parts: Sequence[str], path_ids: str) -> str:
+    """As `SqlSelection.indexed_ids`, for these conditions; ``path_ids``: as `_below` returns."""
+    if len(parts) != 1:
         return ""
+    if path_ids or not parts[0].startswith(_TAGS) or _OR_PROPERTIES in parts[0]:
+        return path_ids
     return f"SELECT t.document_id FROM tags t WHERE ({parts[0].removeprefix(_TAGS)[:-2]}"
 
 
-def _below(path: str, values: list[object]) -> str:
+def _below(path: str, values: list[object]) -> tuple[str, str]:
     """
-    The condition for a path in any collection, or one that begins with a collection's name; its
-    values are appended to ``values``.
+    The condition for a path in any collection, or one that begins with a collection's name.
+
+    Returns:
+        The condition, and a SELECT of the ids by the index of paths. Either takes the values that
+        are appended to ``values``.
     """
     prefix = _storable(path).removeprefix("qmd://").strip("/")
     collection, _, rest = prefix.partition("/")
-    values += [prefix, prefix + "/", prefix + "0", collection]
+    values += [*path_values(prefix), collection]
     named = "d.collection_id = (SELECT id FROM collections WHERE name = ?)"
     if rest:
         named += f" AND {path_below('d.path')}"
-        values += [rest, rest + "/", rest + "0"]
-    return f"({path_below('d.path')} OR ({named}))"
+        values += path_values(rest)
+    in_any = path_below("d.path")
+    return f"({in_any} OR ({named}))", (
+        "SELECT d.id FROM collections c CROSS JOIN documents d"
+        f" WHERE d.collection_id = c.id AND {in_any}"
+        f" UNION ALL SELECT d.id FROM documents d WHERE {named}"
+    )
 
 
 def _dated(filters: Filters, values: list[object]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qmd.store.posts import StoredPost
-from qmd.store.sqlite.filters import path_below
+from qmd.store.sqlite.filters import path_below, path_values
 from qmd.store.sqlite.library import Connection
 
 
@@ -18,7 +18,7 @@ class SqlitePosts:
     def below(self, collection_id: int, folder: str) -> Iterator[StoredPost]:
         condition, values = "1", list[object]()
         if folder:
-            condition, values = path_below("path"), [folder, f"{folder}/", f"{folder}0"]
+            condition, values = path_below("path"), path_values(folder)
         rows = self._connection.execute(
             "SELECT id, path, bytes, mtime_ns, inode, device, CAST(text AS BLOB) FROM documents"
             f" WHERE collection_id = ? AND {condition}",

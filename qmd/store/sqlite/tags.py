@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qmd.store.sqlite.filters import path_below
+from qmd.store.sqlite.filters import path_below, path_values
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 
@@ -27,7 +27,7 @@ class SqliteTags:
     def counts(self, prefix: str = "", *, collection: str | None = None) -> list[tuple[str, int]]:
         where, values = "1", list[object]()
         if prefix:
-            where, values = path_below("t.tag"), [prefix, f"{prefix}/", f"{prefix}0"]
+            where, values = path_below("t.tag"), path_values(prefix)
         if collection is not None:
             where += _IN_COLLECTION
             values.append(collection)
