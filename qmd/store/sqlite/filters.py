@@ -12,8 +12,12 @@ from qmd.values import Filters
 if TYPE_CHECKING:
     from qmd.values.conditions import PropertyCondition
 
-#: A day is the day that is written in the note, or the one on the wall when it was saved.
-_DAY = "coalesce(substr(d.date, 1, 10), date(d.modified_at, 'localtime'))"
+#: A day is the day that is written in the note, or the one on the wall when it was saved. The
+#: beginning of the day is computed once, the day on the wall would be for each row.
+_DAY = (
+    "CASE WHEN d.date IS NULL THEN d.modified_at {sign} strftime('%Y-%m-%dT%H:%M:%S', ?, 'utc')"
+    " ELSE substr(d.date, 1, 10) {sign} ? END"
+)
 #: A time of day is a moment, whatever offset from UTC it is written in.
 _MOMENT = "julianday(coalesce(d.date, d.modified_at))"
 
@@ -147,8 +151,12 @@ def _dated(filters: Filters, values: list[object]) -> Iterator[str]:
     for date, sign in ((filters.after, ">="), (filters.before, "<")):
         if date is not None:
             is_day = len(date) == len("2025-03-01")
-            values.append(date)
-            yield f"{_DAY} {sign} ?" if is_day else f"{_MOMENT} {sign} julianday(?)"
+            if is_day:
+                values += [date, date]
+                yield _DAY.format(sign=sign)
+            else:
+                values.append(date)
+                yield f"{_MOMENT} {sign} julianday(?)"
 
 
 def _property_filters(
