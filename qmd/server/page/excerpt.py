@@ -3,7 +3,7 @@ A line of Markdown as a person reads it, for the excerpts of hits and backlinks.
 
 A line alone does not say whether it stands in a block of code, so only those signs are left out
 that mean the same nearly everywhere: those around links and pictures, pairs of emphasis, and what
-stands before the words of headings, quotes and tasks.
+stands before the words of headings, quotes, tasks and items of lists. Numbers of items stay.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ _SIGNS = re.compile(r"[\[\]`]|\*\*|~~|==|__")
 _QUOTE = re.compile(r"^\s*(?:>\s?)+(?:\[!\w+\][+-]?\s*)?")
 _HEADING = re.compile(r"^#{1,6}\s+(?=\S)")
 _TASK = re.compile(r"^(\s*)[-*+] \[([^\]])\] ")
+_ITEM = re.compile(r"^\s*[-*+]\s+(?=\S)")
 _RULE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
 _WIKILINK = re.compile(r"!?\[\[([^\[\]|]{1,300})(?:\|([^\[\]]{1,300}))?\]\]")
 _LINK = re.compile(r"!?\[([^\[\]]{0,300})\]\([^()\s]{0,1000}\)")
@@ -31,6 +32,7 @@ def plain_line(line: str) -> str:
         return ""
     line = _HEADING.sub("", _QUOTE.sub("", line))
     line = _TASK.sub(lambda task: f"{task[1]}{'☐' if task[2] == ' ' else '☑'} ", line)
+    line = _ITEM.sub("", line)
     line = _WIKILINK.sub(lambda link: link[2] or link[1].lstrip("#").replace("#", " > "), line)
     return _PAIRS.sub(r"\2", _LINK.sub(r"\1", line))
 

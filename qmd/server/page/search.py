@@ -37,6 +37,7 @@ _MAX_HITS = 200
 _RECENT = 8
 _MEANT = 3  # names that are offered where nothing matches
 _PHOTOS = (".jpg", ".jpeg", ".png", ".heic")
+_MARKDOWN = (*NOTE_SUFFIXES, *_PHOTOS)  # what a photo says about itself is Markdown, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     return {
         "titles": {hit.file: split(hit.title) for hit in reply.hits},
         "lines": {
-            hit.file: _lines(hit, split, shown if hit.file.lower().endswith(NOTE_SUFFIXES) else str)
+            hit.file: _lines(hit, split, shown if hit.file.lower().endswith(_MARKDOWN) else str)
             for hit in reply.hits
         },
         "photos": {hit.file for hit in reply.hits if hit.file.lower().endswith(_PHOTOS)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -62,6 +63,7 @@ READ_S = 30.0
 _READERS = 4  # calls of the page that run at once
 _PAINTERS = 2  # calls that decode pictures; more only wait for each other, and take memory
 _MAX_WAITING = 200
+_PHOTOS_S = 30.0  # how long the page trusts that there are photos, or none
 _MIN_GZIP = 1_000  # bytes; smaller responses are sent as they are
 
 _log = logging.getLogger(__name__)
@@ -105,6 +107,8 @@ class Site:
         self.static = static_files()
         self.texts = page_texts()
         self._engine_texts = engine_texts()
+        self._has_photos = False
+        self._photos_until = 0.0  # of the monotonic clock
         self._browsers = Browsers()
         self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
@@ -234,10 +238,17 @@ class Site:
 
         def job() -> T:
             with in_session(session, face="page"):
+                self._look_for_photos()
                 return work()
 
         queue = self._picture_queue if paints else self._queue
         return await while_connected(request, lambda: queue.run(job, timeout_s=timeout_s))
+
+    def _look_for_photos(self) -> None:
+        """Learn whether the menu leads to photos; now and then, as it asks the database."""
+        if time.monotonic() >= self._photos_until:
+            self._has_photos = self.kb.has_photos()
+            self._photos_until = time.monotonic() + _PHOTOS_S
 
     # -- what a request says -----------------------------------------------------------
 
@@ -320,6 +331,7 @@ class Site:
                 "path": request.url.path,
                 "is_login": False,
                 "read_only": self.read_only,
+                "has_photos": self._has_photos,
                 "may_administer": self.may_administer,
                 # The name of the token of a person who can log out; None for others.
                 "logged_in": self._scope_name
