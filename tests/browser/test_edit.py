@@ -39,6 +39,32 @@ def test_a_note_is_edited_with_a_preview_and_saved_by_a_key(served: Served, page
     expect(page.get_by_role("button", name="Restore it")).to_be_hidden()
 
 
+def test_a_link_is_completed_and_the_colours_are_of_the_text(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    text = page.get_by_label("Text of the note")
+    text.fill("---\ntags: [a]\n---\n# Plan\n\nSee [[har]] and `x`.\n\n```\n# code\n```\n")
+    behind = page.locator(".coloured > pre")
+
+    def texts(kind: str) -> list[str]:
+        return behind.locator(f".{kind}").all_text_contents()
+
+    assert texts("heading") == ["# Plan"]
+    assert texts("key") == ["tags:"]
+    assert texts("code") == ["`x`", "```", "# code", "```"]
+    text.evaluate("area => area.setSelectionRange(area.value.indexOf(']]'), area.value.indexOf(']]'))")
+    page.keyboard.type("b")
+    choices = page.get_by_role("listbox", name="Notes to link to")
+    expect(choices.get_by_role("option")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")  # takes the choice, and begins no line
+    expect(text).to_have_value(re.compile(r"See \[\[Harbour\]\] and `x`\."))
+    expect(choices).to_be_hidden()
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("Delete")  # what were properties is text now
+    assert texts("key") == [] and "[[Harbour]]" in texts("link")
+    assert behind.evaluate("each => each.textContent") == text.input_value() + "\n"
+
+
 def test_a_conflict_is_settled_and_loses_nothing(served: Served, page: Page) -> None:
     page.expected.append("409")  # type: ignore[attr-defined]
     page.goto(f"{served.url}/edit/notes/plan.md")

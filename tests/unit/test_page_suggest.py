@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.server.page.suggest import KEPT_S, MAX_TYPED, SuggestedNames, suggestions
+from qmd.server.page.suggest import KEPT_S, MAX_TYPED, SuggestedNames, links, suggestions
 
 NOTES = {
     "Harbour.md": "---\ntags: [work/boat, home]\nstatus: in review\nrating: 4\n---\n# Harbour\n",
@@ -63,6 +63,22 @@ def test_a_suggestion_replaces_the_last_word_alone(kb: KnowledgeBase) -> None:
     assert suggestions(kb, vocabulary, "boat status:in")[0].query == 'boat status:"in review" '
     assert suggestions(kb, vocabulary, "boat rat")[0].query == "boat rating:"
     assert suggestions(kb, vocabulary, "a b")[0].address == "/note/notes/a%20b.md"
+
+
+def test_a_link_names_the_file_alone_unless_others_have_its_name(tmp_path: Path) -> None:
+    for path in ("a/plan.md", "b/Plan.md", "b/planet.md", "plane.png", "c/harbour.md"):
+        (tmp_path / "notes" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "notes" / path).write_text("# A note\n", encoding="utf-8")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "plankton.md").write_text("# Elsewhere\n", encoding="utf-8")
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path / "notes", name="notes")
+        kb.add_collection(tmp_path / "other", name="other")
+        kb.index()
+        assert {each.target for each in links(kb, "notes", "pLan")} == {"a/plan", "b/Plan", "planet"}
+        assert [each.detail for each in links(kb, "notes", "planet")] == ["b"]
+        assert links(kb, "notes", "") == links(kb, "nowhere", "plan") == []
+        assert links(kb, "notes", "plan " * MAX_TYPED) == []
 
 
 def test_each_suggested_condition_finds_notes(kb: KnowledgeBase) -> None:

@@ -1,10 +1,11 @@
-"""Suggests names of notes, tags, properties and their values for a query that is being typed."""
+"""Suggests what a query, or a link in a note, may go on with while it is being typed."""
 
 from __future__ import annotations
 
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,6 +18,7 @@ from starlette.routing import Route
 
 from qmd.errors import NotFoundError
 from qmd.server.page.site import Site
+from qmd.values.names import fold
 from qmd.values.properties import fold_key, fold_value
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ MAX_TYPED = 500
 """A longer query, in characters, is a pasted text and gets no suggestions."""
 
 _NOTES, _TAGS, _KEYS, _VALUES = 4, 3, 3, 7  # the most suggestions of each kind
+_LINKS = 8
+_MOST_NAMED = 200  # files with such a name that are looked at, to tell those with the same name
 _MOST_LISTED = 200  # tags, or keys, in the lists of the fields that filter
 _MOST_READ = 1_000  # tags, or values of a property, of those that most documents have
 
@@ -36,7 +40,7 @@ _TAG = re.compile(r"(-?)(?:#|tag[:：])([^\s#:：]*)$", re.IGNORECASE)
 _VALUE = re.compile(r"(-?)([^\s:：\"-][^\s:：\"]*)[:：](\S*)$")
 _WORD = re.compile(r"(-?)([^\s:：\"#]+)$")
 
-Kind = Literal["note", "tag", "property", "value"]
+Kind = Literal["note", "tag", "property", "value", "link"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,9 @@ class Suggestion:
     Attributes:
         text: What is shown.
         detail: The folder of a note; else how many documents have it.
-        query: The query with the suggestion in it; "" for a note.
+        query: The query with the suggestion in it; "" for a note or a link.
         address: The page to open; "" if the query changes.
+        target: What a link to the note says between its brackets; "" for all but links.
     """
 
     kind: Kind
@@ -56,6 +61,7 @@ class Suggestion:
     detail: str
     query: str = ""
     address: str = ""
+    target: str = ""
 
 
 class SuggestedNames:
@@ -107,6 +113,29 @@ def suggestions(kb: KnowledgeBase, vocabulary: SuggestedNames, typed: str) -> li
     before = typed[: match.start()] + match[1]
     tags = _tags(vocabulary, before, match[2], _TAGS)
     return [*notes, *tags, *_keys(vocabulary, before, match[2])]
+
+
+def links(kb: KnowledgeBase, collection: str, name: str) -> list[Suggestion]:
+    """
+    The files of a collection to which a link may lead that begins with ``name``.
+
+    A link names the file alone, and its path where other files have the same name.
+    """
+    if len(name) > MAX_TYPED:
+        return []
+    paths = [
+        PurePosixPath(file.partition("/")[2])
+        for file in kb.files_named(name.strip(), limit=_MOST_NAMED)
+        if file.partition("/")[0] == collection
+    ]
+    same_name = Counter(fold(path.name) for path in paths)
+    suggested = []
+    for path in paths[:_LINKS]:
+        folder = "" if path.parent == PurePosixPath() else str(path.parent)
+        target = path.name if same_name[fold(path.name)] == 1 else str(path)
+        text = path.name.removesuffix(".md")
+        suggested.append(Suggestion("link", text, folder, target=target.removesuffix(".md")))
+    return suggested
 
 
 def _is_short(word: str) -> bool:
@@ -200,4 +229,14 @@ def routes(site: Site) -> list[Route]:
             request, "suggest_words.html", tags=tags, keys=vocabulary.property_keys(), most=200
         )
 
-    return [site.route("/part/suggest", suggest), site.route("/part/words", words)]
+    async def linked(request: Request) -> Response:
+        values = request.query_params
+        collection, name = values.get("collection", ""), values.get("name", "")
+        suggested = await site.run(request, lambda: links(site.kb, collection, name))
+        return site.page(request, "suggest.html", suggestions=suggested)
+
+    return [
+        site.route("/part/suggest", suggest),
+        site.route("/part/links", linked),
+        site.route("/part/words", words),
+    ]

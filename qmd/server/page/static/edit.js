@@ -1,6 +1,9 @@
-// The editor: preview while typing, drafts kept in the browser, saving without leaving.
+// The editor: colours and a preview while typing, names of notes behind [[, drafts kept in the
+// browser, saving without leaving.
 
 import { announce, fill, part, send, textsOf } from "./base.js";
+import { offer } from "./suggest.js";
+import { colour } from "./colours.js";
 
 const texts = textsOf("edit");
 const form = document.getElementById("editor");
@@ -155,6 +158,36 @@ function keysOf(area, save) {
   });
 }
 
+// --- links: names of notes behind [[ ------------------------------------------------------
+
+const OPEN_LINK = /\[\[([^[\]\n|#^]{1,100})$/;
+
+/** Offer the notes of `collection()` whose names begin with what stands behind [[. */
+function completeLinks(area, placeOf, collection) {
+  const list = document.getElementById("links");
+  const typed = () => OPEN_LINK.exec(area.value.slice(Math.max(0, area.selectionStart - 110), area.selectionStart));
+  offer(area, list, {
+    address() {
+      const link = typed();
+      if (link === null || area.selectionStart !== area.selectionEnd) return null;
+      return `/part/links?${new URLSearchParams({ name: link[1], collection: collection() })}`;
+    },
+    take(choice) {
+      const end = area.selectionStart;
+      const start = end - typed()[1].length;
+      const behind = area.value.startsWith("]]", end) ? 2 : 0;
+      type(area, start, end + behind, `${choice.dataset.link}]]`);
+    },
+    place() {
+      const frame = list.parentElement.getBoundingClientRect();
+      const at = placeOf(area.selectionStart - typed()[0].length) ?? area.getBoundingClientRect();
+      const left = Math.min(at.left - frame.left, frame.width - list.offsetWidth);
+      list.style.insetInlineStart = `${Math.max(0, left)}px`;
+      list.style.top = `${at.bottom - frame.top + 4}px`;
+    },
+  });
+}
+
 // --- the editor ---------------------------------------------------------------------------
 
 function startEditor() {
@@ -171,6 +204,11 @@ function startEditor() {
   form.querySelector(".edit-tools").hidden = false;
   document.getElementById("edit-help").hidden = !mayWrite;
   preview.hidden = false;
+
+  const placeOf = colour(area);
+  if (mayWrite) {
+    completeLinks(area, placeOf, () => field("collection")?.value ?? file.split("/", 1)[0]);
+  }
 
   const isDirty = () => area.value !== saved;
   const field = (name) => form.elements.namedItem(name);
