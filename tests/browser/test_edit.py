@@ -51,7 +51,9 @@ def test_a_link_is_completed_and_the_colours_are_of_the_text(served: Served, pag
     assert texts("heading") == ["# Plan"]
     assert texts("key") == ["tags:"]
     assert texts("code") == ["`x`", "```", "# code", "```"]
-    text.evaluate("area => area.setSelectionRange(area.value.indexOf(']]'), area.value.indexOf(']]'))")
+    text.evaluate(
+        "area => area.setSelectionRange(area.value.indexOf(']]'), area.value.indexOf(']]'))"
+    )
     page.keyboard.type("b")
     choices = page.get_by_role("listbox", name="Notes to link to")
     expect(choices.get_by_role("option")).to_have_count(1)

@@ -75,7 +75,11 @@ def test_a_link_names_the_file_alone_unless_others_have_its_name(tmp_path: Path)
         kb.add_collection(tmp_path / "notes", name="notes")
         kb.add_collection(tmp_path / "other", name="other")
         kb.index()
-        assert {each.target for each in links(kb, "notes", "pLan")} == {"a/plan", "b/Plan", "planet"}
+        assert {each.target for each in links(kb, "notes", "pLan")} == {
+            "a/plan",
+            "b/Plan",
+            "planet",
+        }
         assert [each.detail for each in links(kb, "notes", "planet")] == ["b"]
         assert links(kb, "notes", "") == links(kb, "nowhere", "plan") == []
         assert links(kb, "notes", "plan " * MAX_TYPED) == []
